@@ -4,4 +4,4 @@
  */
 
 /** Returns the URL of a path of the service, such as "/graphql". */
-export const serviceAddress = (path: string): URL => new URL(`..${path}`, import.meta.url);
+export const resolveServiceUrl = (path: string): URL => new URL(`..${path}`, import.meta.url);

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { cronToPlan, DEFAULT_PLAN, planToCron, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
 
 const PLANS_BY_CRON: [cron: string, plan: Partial<SchedulePlan>][] = [
-  ["*/2 * * * *", { repeat: "minutes", every: 2 }],
-  ["*/15 * * * *", { repeat: "minutes", every: 15 }],
+  ["*/2 * * * *", { repeat: "minutes", intervalMinutes: 2 }],
+  ["*/15 * * * *", { repeat: "minutes", intervalMinutes: 15 }],
   ["5 * * * *", { repeat: "hourly", minute: 5 }],
   ["30 7 * * *", { repeat: "daily", hour: 7, minute: 30 }],
   ["0 9 * * 1-5", { repeat: "weekdays", hour: 9, minute: 0 }],

@@ -7,7 +7,7 @@ import { removeConfig } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
 import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "../../src/web/studio/actions/code-findings.js";
 import { COMPILER_OPTIONS, createActionTypes, replaceUnknownByAny } from "../../src/web/studio/actions/code-types.js";
-import { TEMPLATES } from "../../src/web/studio/actions/templates.js";
+import { ACTION_TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";
 import { longTest } from "../harness/samples.js";
 
@@ -70,15 +70,17 @@ describe("TypeScript of an action's code", () => {
       packages,
       dependencies: ALL,
       installedDependencies: [],
-      settings: ["__apiKey", "_note", "open"],
+      settingKeys: ["__apiKey", "_note", "open"],
       environment: "server",
-      payloads: [],
+      pastPayloads: [],
       ...known,
     });
     await worker.updateExtraLibs({
       "file:///svc.d.ts": { content: library, version: 1 },
-      "file:///action.d.ts": { content: types.text, version },
-      ...Object.fromEntries(types.packages.map(({ path, text }) => [`file:///${path}`, { content: text, version }])),
+      "file:///action.d.ts": { content: types.globalDeclarations, version },
+      ...Object.fromEntries(
+        types.packages.map(({ filePath, content }) => [`file:///${filePath}`, { content, version }]),
+      ),
     });
     return types;
   }
@@ -118,8 +120,11 @@ describe("TypeScript of an action's code", () => {
       expect(await completionsAt(around("context.|"))).to.deep.equal(["payload", "settings"]);
       expect(await completionsAt(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
       const payloads = [{ seat: { row: 12 } }, { guests: 2 }];
-      expect(await completionsAt(around("context.payload.|"), { payloads })).to.deep.equal(["guests", "seat"]);
-      expect(await completionsAt(around("context.payload.seat.|"), { payloads })).to.deep.equal(["row"]);
+      expect(await completionsAt(around("context.payload.|"), { pastPayloads: payloads })).to.deep.equal([
+        "guests",
+        "seat",
+      ]);
+      expect(await completionsAt(around("context.payload.seat.|"), { pastPayloads: payloads })).to.deep.equal(["row"]);
       expect(await faults(around("return context.paylod;"))).to.deep.equal([
         "paylod: Property 'paylod' does not exist on type 'ActionContext'. Did you mean 'payload'?",
       ]);
@@ -162,8 +167,10 @@ describe("TypeScript of an action's code", () => {
       "12: Argument of type 'number' is not assignable to parameter of type 'string'.",
     ]);
     const wrong = "async function execute({ payload }) { return payload.guests.toUpperCase(); }";
-    expect(await faults(wrong, { payloads: [{ guests: 2 }] })).to.have.length(1);
-    expect(await faults(wrong, { payloads: [{ guests: 2 }, { guests: "two" }, { guests: null }] })).to.deep.equal([]);
+    expect(await faults(wrong, { pastPayloads: [{ guests: 2 }] })).to.have.length(1);
+    expect(await faults(wrong, { pastPayloads: [{ guests: 2 }, { guests: "two" }, { guests: null }] })).to.deep.equal(
+      [],
+    );
   });
 
   it("has npm packages by their global names, and marks no unknown name if a script may define it", async () => {
@@ -333,11 +340,11 @@ describe("TypeScript of an action's code", () => {
   it("describes payloads in few words, with any number of keys and levels", () => {
     const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, { a: 1, b: { c: "d" } }]));
     const deep = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`${at}`.repeat(50), wide]));
-    const { text } = createActionTypes({
-      ...{ packages, dependencies: [], installedDependencies: [], settings: [], environment: "server" },
-      payloads: [deep, { ["k".repeat(500_000)]: 1 }],
+    const { globalDeclarations } = createActionTypes({
+      ...{ packages, dependencies: [], installedDependencies: [], settingKeys: [], environment: "server" },
+      pastPayloads: [deep, { ["k".repeat(500_000)]: 1 }],
     });
-    expect(text.length).to.be.below(25_000);
+    expect(globalDeclarations.length).to.be.below(25_000);
   });
 
   it("marks nothing in usual JavaScript", async () => {
@@ -372,7 +379,7 @@ describe("TypeScript of an action's code", () => {
       const examples = globSync("examples/*/actions/*/action.js").map(
         (path) => [path, removeConfig(readFileSync(path, "utf8"))] as const,
       );
-      const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
+      const templates = Object.entries(ACTION_TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
       expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
       for (const [where, text] of [...documents, ...examples, ...templates]) {
         // Types of npm packages are only known when the action has been saved.

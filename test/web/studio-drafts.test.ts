@@ -8,7 +8,7 @@ import {
   removeIndentation,
   type TextEdit,
 } from "../../src/web/studio/actions/plain-keys.js";
-import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
+import { conditionsToRows, isRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { createDeliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
@@ -67,8 +67,8 @@ describe("the keys of the plain text for code", () => {
     const hasSelection = marked.split("|").length === 3;
     const code = before + selected + (hasSelection ? after : "");
     const end = hasSelection ? before.length + selected.length : before.length;
-    const { start, end: to, text, selection } = edit(code, before.length, end);
-    const result = code.slice(0, start) + text + code.slice(to);
+    const { startOffset, endOffset: to, insertedText, selection } = edit(code, before.length, end);
+    const result = code.slice(0, startOffset) + insertedText + code.slice(to);
     const [from, until] = [selection.start, selection.end];
     return from === until
       ? `${result.slice(0, from)}|${result.slice(from)}`
@@ -151,16 +151,16 @@ describe("values of Studio's forms", () => {
 
   it("stores a condition's value with the type that is chosen for it, and no text as a number", () => {
     for (const stored of ["0", "true", "", 0, 1.5, -3, 2 ** 60, 1e21, true, false]) {
-      const [row] = testsToRows({ Level: { equals: stored } });
+      const [row] = conditionsToRows({ Level: { equals: stored } });
       expect(findValueFault([row!])).to.equal(null);
-      expect(rowsToTests([row!])).to.deep.equal({ Level: { equals: stored } });
+      expect(rowsToConditions([row!])).to.deep.equal({ Level: { equals: stored } });
     }
     for (const value of ["", " ", "editor", "1e999", "Infinity", "9007199254740993", "1,5"]) {
-      const typed = { value, kind: "number" } as const;
-      expect(findValueFault([{ value: "3", kind: "number" }, typed])).to.equal(
+      const typed = { typedText: value, kind: "number" } as const;
+      expect(findValueFault([{ typedText: "3", kind: "number" }, typed])).to.equal(
         `Value 2 must be a number (got "${value}"). Your change is not saved until you correct it.`,
       );
-      expect(findValueFault([{ value, kind: "string" }])).to.equal(null);
+      expect(findValueFault([{ typedText: value, kind: "string" }])).to.equal(null);
     }
   });
 
@@ -204,7 +204,9 @@ describe("values of Studio's forms", () => {
     for (const here of zones) {
       const days = groupByDay({ from: ticks[0]!, scheduled }, here);
       for (const one of scheduled) {
-        const shown = days.flatMap(({ lines }) => lines.flatMap(({ action, times }) => (action === one ? times : [])));
+        const shown = days.flatMap(({ actionTimes }) =>
+          actionTimes.flatMap(({ action, runTimes }) => (action === one ? runTimes : [])),
+        );
         expect(shown, `${one.timezone} in ${here}`).to.deep.equal(ticks);
       }
     }
@@ -236,8 +238,8 @@ describe("values of Studio's forms", () => {
           const refusal = refusals[id]?.shift();
           if (refusal) throw refusal;
         },
-        errorOf: (error) => error as Refusal,
-        wait: async (seconds) => waits.push(seconds),
+        toRateLimitError: (error) => error as Refusal,
+        waitSeconds: async (seconds) => waits.push(seconds),
         reportProgress: () => {},
       });
       return { summary, asked, waits };

@@ -1,7 +1,7 @@
 /** Tests the templates from which Studio creates actions. */
 import { expect } from "chai";
 import { draftToInput } from "../../src/web/studio/actions/draft.js";
-import { createDraftFromTemplate, TEMPLATES } from "../../src/web/studio/actions/templates.js";
+import { ACTION_TEMPLATES, createDraftFromTemplate } from "../../src/web/studio/actions/templates.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("the templates of Studio", () => {
@@ -12,7 +12,7 @@ describe("the templates of Studio", () => {
   after(() => service.stop());
 
   it("are accepted by the service unchanged", async () => {
-    for (const name of Object.keys(TEMPLATES)) {
+    for (const name of Object.keys(ACTION_TEMPLATES)) {
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
         body: draftToInput(createDraftFromTemplate(name)),
       });

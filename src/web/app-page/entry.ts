@@ -2,7 +2,7 @@
  * Script `/client/app-page.js`: the default page of an app that has no page of its own. It uses only the client
  * library's public functions.
  */
-import { pageData } from "../runtime/page-data.js";
+import { readPageData } from "../runtime/page-data.js";
 
 interface AppScreen {
   id: number;
@@ -24,7 +24,7 @@ const PAGE_STYLE = `
   #greeting { font: inherit; font-size: 1.25rem; min-height: 2rem; } .badge { color: #60646c; font-size: .9rem; }
 `;
 
-const { name = "" } = pageData();
+const { name = "" } = readPageData();
 const isViewer = window.ENV?.environment === "viewer";
 const { Actions } = window.Svc.App.V3;
 const { Analytics } = window.Svc.App;
@@ -36,13 +36,13 @@ function createElement<Name extends keyof HTMLElementTagNameMap>(
   return Object.assign(document.createElement(tag), properties);
 }
 
-/** Empty element with the ID `greeting`. Client actions can write into it, as the example in the guide does. */
-const greeting = createElement("output", { id: "greeting" });
-const events = createElement("output", { id: "events" });
-const result = createElement("output", { id: "result" });
+/** Element with the ID `greeting`, empty at first. Client actions can write text into this element, as the guide's example does. */
+const greetingOutput = createElement("output", { id: "greeting" });
+const eventOutput = createElement("output", { id: "events" });
+const resultOutput = createElement("output", { id: "result" });
 
 function showEvent(event: { type: string; data: Record<string, unknown> }): void {
-  events.prepend(
+  eventOutput.prepend(
     `${new Date().toLocaleTimeString(undefined, { hourCycle: "h23" })}  ${event.type}  ${JSON.stringify(event.data)}\n`,
   );
 }
@@ -75,13 +75,13 @@ function createRunForm(): HTMLElement {
   form.append(action, payload, createElement("button", { textContent: "Run with result" }));
   form.onsubmit = async (event) => {
     event.preventDefault();
-    result.textContent = "…";
+    resultOutput.textContent = "…";
     try {
       const answer = await Actions.runWithResult(action.value, JSON.parse(payload.value));
-      result.textContent = JSON.stringify(answer, null, 2) ?? "undefined";
+      resultOutput.textContent = JSON.stringify(answer, null, 2) ?? "undefined";
     } catch (error) {
       const { status, message } = error as { status?: string; message: string };
-      result.textContent = `${status ?? "Error"}: ${message}`;
+      resultOutput.textContent = `${status ?? "Error"}: ${message}`;
     }
   };
   return form;
@@ -94,10 +94,10 @@ document.querySelector("main")?.append(
     className: "badge",
     textContent: isViewer ? "App viewer: master copies" : "Live app: production copies",
   }),
-  greeting,
+  greetingOutput,
   createNavigation(),
   // Only editors see the form that runs actions by name. Visitors see only what the author's actions show.
-  ...(isViewer ? [createElement("h2", { textContent: "Run an action" }), createRunForm(), result] : []),
+  ...(isViewer ? [createElement("h2", { textContent: "Run an action" }), createRunForm(), resultOutput] : []),
   createElement("h2", { textContent: "Analytics events of this page" }),
-  events,
+  eventOutput,
 );

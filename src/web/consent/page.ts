@@ -1,8 +1,8 @@
 /**
- * Page on which a person allows a program to access one app (OAuth). The program redirects the browser here, or the
- * person enters a device's code.
+ * Page on which a person allows a program to access one app (OAuth). The program redirects the browser to this page, or
+ * the person enters the code that a device shows.
  */
-import { serviceAddress } from "../service-address.js";
+import { resolveServiceUrl } from "../service-address.js";
 import "./consent.css";
 
 interface ConsentApp {
@@ -35,7 +35,7 @@ const SCOPE_TEXTS: Record<string, string> = {
 const pageRoot = document.getElementById("consent")!;
 const isDevice = location.pathname.endsWith("/device");
 
-function element<Name extends keyof HTMLElementTagNameMap>(
+function createElement<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
   ...children: (Node | string)[]
@@ -46,11 +46,11 @@ function element<Name extends keyof HTMLElementTagNameMap>(
 }
 
 function showContent(...children: (Node | string)[]): void {
-  pageRoot.replaceChildren(element("h1", {}, "App Actions"), ...children);
+  pageRoot.replaceChildren(createElement("h1", {}, "App Actions"), ...children);
 }
 
 async function requestJson(path: string, body?: object): Promise<Record<string, unknown>> {
-  const response = await fetch(serviceAddress(path), {
+  const response = await fetch(resolveServiceUrl(path), {
     method: body ? "POST" : "GET",
     ...(body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   });
@@ -60,37 +60,41 @@ async function requestJson(path: string, body?: object): Promise<Record<string, 
 }
 
 const createProblemText = (error: unknown) =>
-  element("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
+  createElement("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-/** Creates the form in which the person chooses the app and the scopes. Preselects only the scopes that the program requested. */
+/** Creates the form in which the person chooses the app and the scopes. At first, only the requested scopes are checked. */
 function createDecisionForm(requested: ConsentRequest, decide: (decision: object) => Promise<void>): HTMLElement {
-  const select = element(
+  const select = createElement(
     "select",
     { name: "app", required: true },
     ...requested.apps.map(({ id, name, role }) => {
-      return element("option", { value: String(id), selected: id === requested.appId }, `${name} · ${id} (${role})`);
+      return createElement(
+        "option",
+        { value: String(id), selected: id === requested.appId },
+        `${name} · ${id} (${role})`,
+      );
     }),
   );
-  const scopeBoxes = element("fieldset", {}, element("legend", {}, "It may"));
+  const scopeBoxes = createElement("fieldset", {}, createElement("legend", {}, "It may"));
   const update = () => {
     const app = requested.apps.find(({ id }) => String(id) === select.value);
     for (const label of scopeBoxes.querySelectorAll("label")) label.remove();
     for (const scope of requested.scopes.filter((scope) => app?.scopes.includes(scope))) {
-      const checkbox = element("input", { type: "checkbox", name: "scope", value: scope, checked: true });
-      scopeBoxes.append(element("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
+      const checkbox = createElement("input", { type: "checkbox", name: "scope", value: scope, checked: true });
+      scopeBoxes.append(createElement("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }
   };
   select.addEventListener("change", update);
   update();
-  const fault = element("div");
-  const form = element(
+  const fault = createElement("div");
+  const form = createElement(
     "form",
     {},
-    element("label", {}, "App ", select),
+    createElement("label", {}, "App ", select),
     scopeBoxes,
     fault,
-    element("button", { type: "submit", className: "primary" }, "Allow"),
-    element("button", { type: "button", name: "refuse" }, "Refuse"),
+    createElement("button", { type: "submit", className: "primary" }, "Allow"),
+    createElement("button", { type: "button", name: "refuse" }, "Refuse"),
   );
   const sendDecision = (decision: object) => {
     decide(decision).catch((error: unknown) => fault.replaceChildren(createProblemText(error)));
@@ -104,19 +108,19 @@ function createDecisionForm(requested: ConsentRequest, decide: (decision: object
   return form;
 }
 
-function showRequest(requested: ConsentRequest, decide: (decision: object) => Promise<void>): void {
-  const name = element("strong", {}, requested.client);
+function showConsentRequest(requested: ConsentRequest, decide: (decision: object) => Promise<void>): void {
+  const name = createElement("strong", {}, requested.client);
   const warning =
     requested.to === null
       ? "Go on only if you started this sign-in yourself and see the same code there."
       : `You will be sent to ${requested.to}. Anyone can choose a program's name.`;
   if (requested.apps.length === 0) {
-    showContent(element("p", {}, "You have no role on any app."));
+    showContent(createElement("p", {}, "You have no role on any app."));
     return;
   }
   showContent(
-    element("p", {}, name, " wants to work on one of your apps."),
-    element("p", {}, warning),
+    createElement("p", {}, name, " wants to work on one of your apps."),
+    createElement("p", {}, warning),
     createDecisionForm(requested, decide),
   );
 }
@@ -124,7 +128,7 @@ function showRequest(requested: ConsentRequest, decide: (decision: object) => Pr
 async function showAuthorization(): Promise<void> {
   const path = `/oauth/consent${location.search}`;
   const requested = (await requestJson(path)) as unknown as ConsentRequest;
-  showRequest(requested, async (decision) => {
+  showConsentRequest(requested, async (decision) => {
     const { redirectTo } = await requestJson(path, decision);
     location.assign(String(redirectTo));
   });
@@ -133,24 +137,28 @@ async function showAuthorization(): Promise<void> {
 async function showDeviceRequest(code: string): Promise<void> {
   const path = `/oauth/devices/${encodeURIComponent(code)}`;
   const requested = (await requestJson(path)) as unknown as ConsentRequest;
-  showRequest(requested, async (decision) => {
+  showConsentRequest(requested, async (decision) => {
     const { status } = await requestJson(path, decision);
     showContent(
-      element("p", {}, status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page."),
+      createElement(
+        "p",
+        {},
+        status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page.",
+      ),
     );
   });
 }
 
 function showCodeForm(): void {
-  const input = element("input", { name: "code", required: true, autocomplete: "off", ariaLabel: "Code" });
+  const input = createElement("input", { name: "code", required: true, autocomplete: "off", ariaLabel: "Code" });
   input.value = new URLSearchParams(location.search).get("user_code") ?? "";
-  const fault = element("div");
-  const form = element(
+  const fault = createElement("div");
+  const form = createElement(
     "form",
     {},
-    element("label", {}, "Code that your program shows ", input),
+    createElement("label", {}, "Code that your program shows ", input),
     fault,
-    element("button", { type: "submit", className: "primary" }, "Continue"),
+    createElement("button", { type: "submit", className: "primary" }, "Continue"),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -171,23 +179,25 @@ interface ProgramGrant {
 async function listPrograms(): Promise<void> {
   const { grants } = (await requestJson("/oauth/grants")) as unknown as { grants: ProgramGrant[] };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {
-    const endButton = element("button", { type: "button" }, "End access");
+    const endButton = createElement("button", { type: "button" }, "End access");
     endButton.addEventListener("click", async () => {
-      await fetch(serviceAddress(`/oauth/grants/${id}`), { method: "DELETE" });
+      await fetch(resolveServiceUrl(`/oauth/grants/${id}`), { method: "DELETE" });
       await listPrograms();
     });
     const lastUse = lastUsedAt === null ? "never used" : `last used ${timeFormat.format(new Date(lastUsedAt))}`;
-    return element(
+    return createElement(
       "li",
       {},
-      element("strong", {}, client),
+      createElement("strong", {}, client),
       ` on app ${appId}: ${scopes.join(", ")}; ${lastUse} `,
       endButton,
     );
   });
   showContent(
-    element("h2", {}, "Programs with access"),
-    items.length > 0 ? element("ul", {}, ...items) : element("p", {}, "No program has access to your apps."),
+    createElement("h2", {}, "Programs with access"),
+    items.length > 0
+      ? createElement("ul", {}, ...items)
+      : createElement("p", {}, "No program has access to your apps."),
   );
 }
 

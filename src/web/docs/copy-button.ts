@@ -1,5 +1,5 @@
 /** Adds copy buttons to code blocks, for the documentation pages and for Studio's documentation panel. */
-const FEEDBACK_MS = 2_000;
+const FEEDBACK_DURATION_MS = 2_000;
 
 export function createCopyButton(code: HTMLElement): HTMLButtonElement {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "copy" });
@@ -12,11 +12,11 @@ export function createCopyButton(code: HTMLElement): HTMLButtonElement {
       await navigator.clipboard.writeText(code.textContent ?? "");
       showLabel("Copied");
     } catch {
-      // Browsers block the clipboard on pages without https. Then the code is selected, so that the reader can copy it with the keyboard.
+      // Browsers block the clipboard on pages without https. The button then selects the code, so that the reader can copy it by keyboard.
       getSelection()?.selectAllChildren(code);
       showLabel("Selected");
     }
-    setTimeout(() => showLabel("Copy"), FEEDBACK_MS);
+    setTimeout(() => showLabel("Copy"), FEEDBACK_DURATION_MS);
   });
   return button;
 }

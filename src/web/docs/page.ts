@@ -5,14 +5,14 @@
 import { addCopyButtons } from "./copy-button.js";
 import "./docs.css";
 
-const main = document.querySelector("main");
-if (main) addCopyButtons(main);
+const mainElement = document.querySelector("main");
+if (mainElement) addCopyButtons(mainElement);
 
-/** Shell expression in examples for the reader's token: the environment variable SVC_TOKEN, or else the text "your token". */
+/** Stands for a token in examples. The shell replaces it by the variable SVC_TOKEN, or by "your token" if that variable is not set. */
 const TOKEN_PLACEHOLDER = `\${SVC_TOKEN:-your token}`;
 const EXAMPLE_VARIABLES = `SVC_APP=1 SVC_TOKEN="${TOKEN_PLACEHOLDER}"`;
 
-/** Adds two fields above an example, for the app's ID and the token in it. The page neither stores nor sends the token. */
+/** Adds two fields above an example, whose texts replace the app's ID and the token in it. The page never stores or sends the token. */
 function addExampleFields(frame: Element, code: HTMLElement): void {
   const form = Object.assign(document.createElement("form"), { className: "values" });
   const createField = (name: string, value: string) => {
@@ -25,7 +25,7 @@ function addExampleFields(frame: Element, code: HTMLElement): void {
   const [app, token] = [createField("App ID", "1"), createField("Token", "")];
   const text = code.textContent ?? "";
   form.addEventListener("input", () => {
-    // Only digits are inserted. Other characters could become shell commands when the reader pastes the example into a shell.
+    // Inserts only the digits of the typed ID. Other characters could become commands when the reader pastes the example into a shell.
     const id = app.value.replaceAll(/\D/g, "") || "1";
     const safeToken = token.value.replaceAll(/[^\w-]/g, "") || TOKEN_PLACEHOLDER;
     code.textContent = text.replace(EXAMPLE_VARIABLES, `SVC_APP=${id} SVC_TOKEN="${safeToken}"`);

@@ -5,8 +5,8 @@ import { createClient } from "graphql-ws";
 type EditorHeaders = Record<string, unknown>;
 
 /**
- * Removes headers with an empty value, which GraphiQL's Headers editor contains at first. Without a token, the session
- * cookie is the credential.
+ * Removes headers with an empty value: GraphiQL's Headers editor starts with an empty token. Without a token header, the
+ * service uses the session cookie as credential.
  */
 function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string> {
   const filledEntries = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
@@ -17,7 +17,7 @@ function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string>
  * Returns the parameters of the WebSocket connection with the token from the headers, because browsers cannot send
  * headers on a WebSocket.
  */
-export function socketParameters(headers: Record<string, string>): { authToken?: string } {
+export function createSocketParameters(headers: Record<string, string>): { authToken?: string } {
   const headersByName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
   const authToken = headersByName.get("auth-token") ?? headersByName.get("authorization")?.replace(/^Bearer\s+/i, "");
   return authToken ? { authToken } : {};
@@ -29,10 +29,10 @@ export function createFetcher(url: URL): Fetcher {
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
     const headers = removeEmptyHeaders(options?.headers);
-    // The WebSocket opens with the first subscription, so that it uses the current headers, and closes after the last one.
+    // Opens the WebSocket at the first subscription, so that it uses the headers of that moment. Closes it after the last subscription.
     const wsClient = createClient({
       url: socketUrl.href,
-      connectionParams: socketParameters(headers),
+      connectionParams: createSocketParameters(headers),
       retryAttempts: 3,
     });
     const fetcher = createGraphiQLFetcher({ url: url.href, wsClient, enableIncrementalDelivery: false });

@@ -4,17 +4,17 @@ import "graphiql/style.css";
 import "./page.css";
 import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { createRoot } from "react-dom/client";
-import { serviceAddress } from "../service-address.js";
+import { resolveServiceUrl } from "../service-address.js";
 import { createFetcher } from "./fetcher.js";
 import { FIRST_VISIT_HEADERS, FIRST_VISIT_QUERY } from "./first-visit.js";
 import { createHeaderlessStorage } from "./storage.js";
 
-const root = document.getElementById("graphiql");
-if (!root) throw new Error("the page has no #graphiql element");
+const rootElement = document.getElementById("graphiql");
+if (!rootElement) throw new Error("the page has no #graphiql element");
 
-createRoot(root).render(
+createRoot(rootElement).render(
   <GraphiQL
-    fetcher={createFetcher(serviceAddress("/graphql"))}
+    fetcher={createFetcher(resolveServiceUrl("/graphql"))}
     plugins={[HISTORY_PLUGIN]}
     defaultEditorToolsVisibility="headers"
     storage={createHeaderlessStorage(localStorage)}

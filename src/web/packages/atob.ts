@@ -1,4 +1,4 @@
-/** Replaces the global `atob` in packages that decode base64 while they load, because a language isolate has no `atob`. */
+/** Replaces the global `atob` in packages that decode base64 while they load, because server runs without a browser page have no `atob`. */
 
 const CHUNK_BYTES = 8_192;
 

@@ -2,7 +2,7 @@
 import { createSvcError } from "../runtime/failure.js";
 
 /**
- * Encodes a value as one path segment. Rejects ".", ".." and "", because they would lead to another path.
+ * Encodes a value as one segment of a URL path. Rejects ".", ".." and "", because the URL would then have another path.
  * @throws SvcError with `status`
  */
 export function encodeSegment(value: unknown, status: string, description: string): string {
@@ -22,10 +22,10 @@ export function encodeIdSegment(id: unknown, status: string, description: string
 }
 
 /**
- * Rejects conditions with a value that JSON omits, such as undefined: the service would run the query without the condition.
+ * Rejects query conditions with a value that JSON omits, such as undefined: the service would ignore such a condition.
  * @throws SvcError REQUEST_INVALID with the path of the value
  */
-export function refuseUndefined(conditions: object, path: string, parents: readonly object[] = []): void {
+export function rejectUndefinedValues(conditions: object, path: string, parents: readonly object[] = []): void {
   for (const [key, value] of Object.entries(conditions)) {
     const valuePath = Array.isArray(conditions) ? `${path}[${key}]` : `${path}.${key}`;
     if (value === undefined) throw createSvcError("REQUEST_INVALID", `${valuePath} must not be undefined`);
@@ -33,12 +33,12 @@ export function refuseUndefined(conditions: object, path: string, parents: reado
       throw createSvcError("REQUEST_INVALID", `${valuePath} must be a JSON value (got a ${typeof value})`);
     // Skips objects that contain themselves: JSON.stringify rejects them later, with its own message.
     if (typeof value === "object" && value !== null && !parents.includes(value))
-      refuseUndefined(value, valuePath, [...parents, conditions]);
+      rejectUndefinedValues(value, valuePath, [...parents, conditions]);
   }
 }
 
 /** Converts a TypeError, which reports invalid arguments, to an SvcError like the service's errors. Returns other errors unchanged. */
-function toFailure(error: unknown): unknown {
+function convertTypeError(error: unknown): unknown {
   return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;
 }
 
@@ -52,7 +52,7 @@ export function wrapRejections<Members extends object>(members: Members): Member
         try {
           return await call(...input);
         } catch (error) {
-          throw toFailure(error);
+          throw convertTypeError(error);
         }
       },
     ];

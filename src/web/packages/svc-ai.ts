@@ -14,7 +14,7 @@ function createAiError({ code, message }: { code: string; message: string }): Er
 
 function toRequestError(error: unknown): Error {
   const { status, message } = error as { status?: string; message: string };
-  // The service rejects requests of pages with these statuses: only server actions can use language models.
+  // The service rejects requests from pages with these two statuses, because only server actions can use language models.
   if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
     return createAiError({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
   return createAiError({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
@@ -25,11 +25,11 @@ function readAnswer({ answer, failure }: AiReply): unknown {
   return answer;
 }
 
-const aiPath = (appId: () => number, call: string): string => `/v1/apps/${appId()}/ai/${call}`;
+const getAiPath = (appId: () => number, call: string): string => `/v1/apps/${appId()}/ai/${call}`;
 
 async function requestAi(call: string, options: unknown): Promise<unknown> {
   const { appId, request } = getConnection();
-  const reply = await request("POST", aiPath(appId, call), options).catch((error: unknown) => {
+  const reply = await request("POST", getAiPath(appId, call), options).catch((error: unknown) => {
     throw toRequestError(error);
   });
   return readAnswer(reply);
@@ -38,7 +38,7 @@ async function requestAi(call: string, options: unknown): Promise<unknown> {
 /** Yields the parts of the answer's text when they arrive, then the complete answer. Cancels the request when the caller stops reading. */
 async function* streamCompletion(options: unknown): AsyncGenerator<AiPart, void, void> {
   const { appId, lines } = getConnection();
-  const receivedLines = lines("POST", aiPath(appId, "completions"), options)[Symbol.asyncIterator]();
+  const receivedLines = lines("POST", getAiPath(appId, "completions"), options)[Symbol.asyncIterator]();
   try {
     for (;;) {
       const { value, done } = await receivedLines.next().catch((error: unknown) => {
@@ -78,7 +78,7 @@ async function encodeFile(file: AiFile): Promise<{ name: string; contentType: st
   };
 }
 
-const members = {
+const aiFunctions = {
   completions: (options: AiCompletionOptions) =>
     options?.stream === true ? streamCompletion(options) : (requestAi("completions", options) as Promise<AiCompletion>),
   embeddings: (options) => requestAi("embeddings", options),
@@ -86,4 +86,4 @@ const members = {
   transcribe: async (options) => requestAi("transcribe", { ...options, file: await encodeFile(options.file) }),
 } as AI;
 
-defineNamespace("AI", members);
+defineNamespace("AI", aiFunctions);

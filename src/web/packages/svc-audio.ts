@@ -2,7 +2,7 @@
 import { defineNamespace } from "./define.js";
 
 /** Maximum time that a call waits until the browser allows sound. Browsers block sound until the user interacts with the page. */
-const SOUND_WAIT_MS = 2_000;
+const MAX_SOUND_WAIT_MS = 2_000;
 
 /** Sample rate of decoded sound in hertz, the same on every machine. */
 const DECODED_SAMPLE_RATE = 48_000;
@@ -12,7 +12,7 @@ type SoundSource = string | ArrayBuffer;
 let sharedContext: AudioContext | null = null;
 
 /** Returns the page's shared audio context, because browsers allow only a few contexts. */
-function audioContext(): AudioContext {
+function getAudioContext(): AudioContext {
   if (typeof AudioContext === "undefined") throw new Error("this browser does not support Web Audio");
   sharedContext ??= new AudioContext();
   return sharedContext;
@@ -26,12 +26,12 @@ async function loadBytes(source: SoundSource): Promise<ArrayBuffer> {
   return response.arrayBuffer();
 }
 
-/** Decodes a sound offline. Opening an audio device would take longer than decoding a short sound. */
+/** Decodes a sound without an audio device. Opening a device would take longer than decoding a short sound. */
 async function decodeOffline(source: SoundSource): Promise<AudioBuffer> {
   return new OfflineAudioContext(1, 1, DECODED_SAMPLE_RATE).decodeAudioData(await loadBytes(source));
 }
 
-/** Returns the duration, the sample rate, and the samples of each channel between -1 and 1. */
+/** Returns the sound's duration in seconds, its sample rate in hertz, and for each channel the samples (numbers from -1 to 1). */
 async function decodeSound(source: SoundSource) {
   const buffer = await decodeOffline(source);
   const channels = Array.from({ length: buffer.numberOfChannels }, (_, index) => buffer.getChannelData(index));
@@ -43,14 +43,14 @@ async function resumeContext(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
     const blockedError = new Error("the browser blocks sound until the user interacts with the page");
-    timer = setTimeout(() => reject(blockedError), SOUND_WAIT_MS);
+    timer = setTimeout(() => reject(blockedError), MAX_SOUND_WAIT_MS);
   });
   await Promise.race([output.resume(), timeout]).finally(() => clearTimeout(timer));
 }
 
-/** Starts a sound and resolves at its end, or after `seconds`. */
+/** Starts a sound. Resolves when the sound has ended, or stops it after `seconds` if this number is passed. */
 async function playUntilEnd(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
-  const output = audioContext();
+  const output = getAudioContext();
   await resumeContext(output);
   const gain = new GainNode(output, { gain: volume });
   node.connect(gain).connect(output.destination);
@@ -63,14 +63,14 @@ async function playUntilEnd(node: AudioScheduledSourceNode, volume: number, seco
   gain.disconnect();
 }
 
-/** Plays a sound and resolves at its end. */
+/** Plays a sound. Resolves when the sound has ended. @param source URL or content of a sound file */
 async function playSound(source: SoundSource, { volume = 1 }: { volume?: number } = {}): Promise<void> {
-  await playUntilEnd(new AudioBufferSourceNode(audioContext(), { buffer: await decodeOffline(source) }), volume);
+  await playUntilEnd(new AudioBufferSourceNode(getAudioContext(), { buffer: await decodeOffline(source) }), volume);
 }
 
-/** Plays a tone of a frequency in hertz and resolves at its end. */
+/** Plays a tone of `frequency` hertz for `seconds`. Resolves when the tone has ended. */
 async function playTone({ frequency = 440, seconds = 0.2, volume = 0.2, type = "sine" as OscillatorType } = {}) {
-  await playUntilEnd(new OscillatorNode(audioContext(), { frequency, type }), volume, seconds);
+  await playUntilEnd(new OscillatorNode(getAudioContext(), { frequency, type }), volume, seconds);
 }
 
 defineNamespace("Audio", { play: playSound, tone: playTone, decode: decodeSound });

@@ -1,6 +1,6 @@
 /**
- * Package `Svc.Communicate`: sends e-mails, text messages and push notifications through the service. In a page it also offers functions of
- * the browser.
+ * Package `Svc.Communicate`: sends e-mails, text messages and push notifications through the service. In a page, it also
+ * opens the user's mail program and shares URLs.
  */
 import type {
   BatchedEmail,
@@ -15,10 +15,10 @@ import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
 import { insertNotification } from "./notification-calls.js";
 
-const communicatePath = (rest: string) => `/v1/apps/${getConnection().appId()}/communicate/${rest}`;
+const getCommunicatePath = (rest: string) => `/v1/apps/${getConnection().appId()}/communicate/${rest}`;
 
 async function sendRequest(rest: string, body: unknown): Promise<unknown> {
-  return getConnection().request("POST", communicatePath(rest), body);
+  return getConnection().request("POST", getCommunicatePath(rest), body);
 }
 
 async function sendBatch(rest: string, body: unknown): Promise<MessageReceipt[]> {
@@ -32,7 +32,7 @@ function assertPage(name: string): void {
   }
 }
 
-/** Opens the user's mail program with a new message that is not sent yet. */
+/** Opens the user's mail program with a new message, which the user can change and send. */
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
   assertPage("composeEmail");
   const addressesOf = (type: string) =>
@@ -62,7 +62,7 @@ async function shareURL({
   return "copied";
 }
 
-const members: Omit<Communicate, "init"> = wrapRejections({
+const communicateFunctions: Omit<Communicate, "init"> = wrapRejections({
   sendEmail: async (options: EmailOptions, data?: object) =>
     (await sendRequest("email", data === undefined ? { options } : { options, data })) as MessageReceipt,
   batchSendEmail: (messages: readonly BatchedEmail[]) => sendBatch("email/batch", messages),
@@ -73,4 +73,4 @@ const members: Omit<Communicate, "init"> = wrapRejections({
   shareURL,
 });
 
-defineNamespace("Communicate", { ...members, init: () => members });
+defineNamespace("Communicate", { ...communicateFunctions, init: () => communicateFunctions });

@@ -1,6 +1,6 @@
 /**
- * Package `Svc.DataSources`: reads and changes data sources and their entries by REST, and subscribes to changes by WebSocket. It stores
- * nothing.
+ * Package `Svc.DataSources`: reads and changes data sources and their entries by REST, and subscribes to changes by WebSocket. This
+ * package caches nothing.
  */
 import type {
   DataSource,
@@ -12,11 +12,11 @@ import type {
   EntryQuery,
   EntrySubscription,
 } from "../runtime/data-source-types.js";
-import { encodeIdSegment, encodeSegment, refuseUndefined, wrapRejections } from "./calls.js";
+import { encodeIdSegment, encodeSegment, rejectUndefinedValues, wrapRejections } from "./calls.js";
 import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
 
-const FOLLOW_DATA_SOURCE = `subscription DataSourceChanged($appId: Int!, $dataSourceId: ID!, $by: ReferenceKind, $where: JSON, $since: String) {
+const ENTRY_CHANGES_SUBSCRIPTION = `subscription DataSourceChanged($appId: Int!, $dataSourceId: ID!, $by: ReferenceKind, $where: JSON, $since: String) {
   dataSourceChanged(appId: $appId, dataSourceId: $dataSourceId, by: $by, where: $where, since: $since) {
     reset position
     inserted { id dataSourceId data createdAt updatedAt order }
@@ -27,16 +27,16 @@ const FOLLOW_DATA_SOURCE = `subscription DataSourceChanged($appId: Int!, $dataSo
 
 type ChangeMessage = EntryNews & { position: string };
 type PageCursor = { isFirstPage: boolean; isLastPage: boolean; next: string | null; prev: string | null };
-type FoundEntries = {
+type EntriesResponse = {
   entries: Entry[];
   pagination?: { total: number; limit: number; offset: number };
   cursor?: PageCursor;
 };
 
-const dataSourcesPath = () => `/v1/apps/${getConnection().appId()}/data-sources`;
+const getDataSourcesPath = () => `/v1/apps/${getConnection().appId()}/data-sources`;
 
-const sourceSegment = (ref: unknown) => encodeSegment(ref, "DATA_SOURCE_NOT_FOUND", "a data source's id or name");
-const columnSegment = (column: unknown) => encodeSegment(column, "REQUEST_INVALID", "a column's name");
+const encodeSourceSegment = (ref: unknown) => encodeSegment(ref, "DATA_SOURCE_NOT_FOUND", "a data source's id or name");
+const encodeColumnSegment = (column: unknown) => encodeSegment(column, "REQUEST_INVALID", "a column's name");
 
 async function requestJson<Answer>(
   method: string,
@@ -47,13 +47,16 @@ async function requestJson<Answer>(
   return (await getConnection().request(method, path, body, { headers })) as Answer;
 }
 
-const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
+const createIfMatchHeader = (ifUpdatedAt: string | undefined): Record<string, string> =>
   ifUpdatedAt === undefined ? {} : { "If-Match": `"${ifUpdatedAt}"` };
 
 /** Creates a page of entries: an array with functions that read the next and the previous page. */
-function createEntryPage({ entries, cursor }: FoundEntries, at: (cursor: string) => Promise<EntryPage>): EntryPage {
+function createEntryPage(
+  { entries, cursor }: EntriesResponse,
+  readPageAt: (cursor: string) => Promise<EntryPage>,
+): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // A read beyond the first or last page returns an empty page. Its function `prev` or `next` leads back to this page.
+  // `next()` of the last page and `prev()` of the first page return an empty page, from which `prev()` or `next()` returns to this page.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {
@@ -66,22 +69,26 @@ function createEntryPage({ entries, cursor }: FoundEntries, at: (cursor: string)
   const currentPage: EntryPage = addPageLinks(entries, {
     isFirstPage,
     isLastPage,
-    next: () => (next === null ? readBeyondEnd(true) : at(next)),
-    prev: () => (prev === null ? readBeyondEnd(false) : at(prev)),
+    next: () => (next === null ? readBeyondEnd(true) : readPageAt(next)),
+    prev: () => (prev === null ? readBeyondEnd(false) : readPageAt(prev)),
   });
   return currentPage;
 }
 
 function addPageLinks(
   entries: Entry[],
-  neighbours: Pick<EntryPage, "isFirstPage" | "isLastPage" | "next" | "prev">,
+  navigation: Pick<EntryPage, "isFirstPage" | "isLastPage" | "next" | "prev">,
 ): EntryPage {
-  const hiddenLinks = Object.entries(neighbours).map(([name, value]) => [name, { value }] as const);
+  const hiddenLinks = Object.entries(navigation).map(([name, value]) => [name, { value }] as const);
   return Object.defineProperties(entries, Object.fromEntries(hiddenLinks)) as EntryPage;
 }
 
-/** Subscribes to changes of entries. After a pause or a lost connection, the service continues after the last change that was received. */
-function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
+/** Subscribes to changes of entries. After a pause or a lost connection, the service first sends the missed changes. */
+function subscribeToChanges(
+  { ref, by }: SourceRef,
+  where: unknown,
+  callback: (news: EntryNews) => void,
+): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let lastPosition: string | undefined;
   let endSubscription: (() => void) | null = null;
@@ -102,7 +109,7 @@ function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: 
       status = "refused";
       console.warn("svc: the service rejected the subscription to a data source", cause);
     };
-    endSubscription = subscribe<{ dataSourceChanged: ChangeMessage }>(FOLLOW_DATA_SOURCE, variables, {
+    endSubscription = subscribe<{ dataSourceChanged: ChangeMessage }>(ENTRY_CHANGES_SUBSCRIPTION, variables, {
       next,
       refused: onRefused,
     });
@@ -151,13 +158,13 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
   const byName: Record<string, string> = to.by === "name" ? { by: "name" } : {};
   const sourcePath = (path: string, query: Record<string, string> = {}) => {
     const text = String(new URLSearchParams({ ...query, ...byName }));
-    return `${dataSourcesPath()}/${sourceSegment(to.ref)}/${path}${text && `?${text}`}`;
+    return `${getDataSourcesPath()}/${encodeSourceSegment(to.ref)}/${path}${text && `?${text}`}`;
   };
   const entryPath = (id: number) => sourcePath(`entries/${encodeIdSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
   const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) => {
-    refuseUndefined(body.where ?? {}, "where");
-    refuseUndefined(body.aggregate ?? [], "aggregate");
-    return requestJson<FoundEntries>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
+    rejectUndefinedValues(body.where ?? {}, "where");
+    rejectUndefinedValues(body.aggregate ?? [], "aggregate");
+    return requestJson<EntriesResponse>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
   };
   const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
     query({ ...options, cursor }).then((page) => createEntryPage(page, (next) => at(options, next)));
@@ -173,10 +180,12 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     findById: (id) => requestJson("GET", entryPath(id)),
     findWithCursor: (options = {}) => at(options, true),
     insert: (data) => requestJson("POST", sourcePath("entries"), data),
-    update: (id, data, { ifUpdatedAt } = {}) => requestJson("PUT", entryPath(id), data, ifMatch(ifUpdatedAt)),
-    removeById: (id, { ifUpdatedAt } = {}) => requestJson("DELETE", entryPath(id), undefined, ifMatch(ifUpdatedAt)),
+    update: (id, data, { ifUpdatedAt } = {}) =>
+      requestJson("PUT", entryPath(id), data, createIfMatchHeader(ifUpdatedAt)),
+    removeById: (id, { ifUpdatedAt } = {}) =>
+      requestJson("DELETE", entryPath(id), undefined, createIfMatchHeader(ifUpdatedAt)),
     remove(options) {
-      refuseUndefined(options?.where ?? {}, "where");
+      rejectUndefinedValues(options?.where ?? {}, "where");
       return requestJson("POST", sourcePath("query"), { type: "delete", where: options?.where });
     },
     append: (rows) => sendImport(sourcePath("import", { append: "true" }), rows),
@@ -184,15 +193,18 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     import: (input) => sendImport(sourcePath("import"), input),
     commit: (changes) => requestJson("POST", sourcePath("commit"), changes),
     async getIndex(column) {
-      const index = await requestJson<Record<string, unknown[]>>("GET", sourcePath(`indexes/${columnSegment(column)}`));
+      const index = await requestJson<Record<string, unknown[]>>(
+        "GET",
+        sourcePath(`indexes/${encodeColumnSegment(column)}`),
+      );
       return index[column] ?? [];
     },
     getIndexes: (columns) =>
-      requestJson("GET", sourcePath(`indexes/${columns.map((column) => columnSegment(column)).join(",")}`)),
+      requestJson("GET", sourcePath(`indexes/${columns.map((column) => encodeColumnSegment(column)).join(",")}`)),
   };
   const subscribe: DataSourceConnection["subscribe"] = ({ where } = {}, callback) => {
-    refuseUndefined(where ?? {}, "where");
-    return followChanges(to, where, callback);
+    rejectUndefinedValues(where ?? {}, "where");
+    return subscribeToChanges(to, where, callback);
   };
   return { ...wrapRejections(calls), subscribe };
 }
@@ -202,12 +214,13 @@ async function requestDataSource(answer: Promise<{ dataSource: DataSource }>): P
 }
 
 const dataSources: DataSources = {
-  get: async () => (await requestJson<{ dataSources: DataSource[] }>("GET", dataSourcesPath())).dataSources,
-  getById: (ref) => requestDataSource(requestJson("GET", `${dataSourcesPath()}/${sourceSegment(ref)}`)),
-  create: (fields) => requestDataSource(requestJson("POST", dataSourcesPath(), fields)),
-  update: (ref, fields) => requestDataSource(requestJson("PUT", `${dataSourcesPath()}/${sourceSegment(ref)}`, fields)),
+  get: async () => (await requestJson<{ dataSources: DataSource[] }>("GET", getDataSourcesPath())).dataSources,
+  getById: (ref) => requestDataSource(requestJson("GET", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`)),
+  create: (fields) => requestDataSource(requestJson("POST", getDataSourcesPath(), fields)),
+  update: (ref, fields) =>
+    requestDataSource(requestJson("PUT", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`, fields)),
   async delete(ref) {
-    await requestJson("DELETE", `${dataSourcesPath()}/${sourceSegment(ref)}`);
+    await requestJson("DELETE", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`);
   },
   connect: async (ref) => connectDataSource({ ref }),
   connectByName: async (name) => connectDataSource({ ref: name, by: "name" }),

@@ -1,4 +1,4 @@
-/** Package `Svc.Media`: manages an app's folders and files by REST. It stores nothing. */
+/** Package `Svc.Media`: manages an app's folders and files by REST. This package caches nothing. */
 
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Media, MediaFiles, MediaFolders, MediaListing } from "../runtime/public-types.js";
@@ -7,13 +7,14 @@ import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
 
 /** Maximum number of files that the service returns in one page. */
-const PAGE_LIMIT = 1_000;
+const PAGE_MAX_FILES = 1_000;
 
-const mediaPath = () => `/v1/apps/${getConnection().appId()}/media`;
+const getMediaPath = () => `/v1/apps/${getConnection().appId()}/media`;
 
-const filePath = (id: number, verb = "") =>
-  `${mediaPath()}/files/${encodeIdSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
-const folderPath = (id: number) => `${mediaPath()}/folders/${encodeIdSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
+const getFilePath = (id: number, verb = "") =>
+  `${getMediaPath()}/files/${encodeIdSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
+const getFolderPath = (id: number) =>
+  `${getMediaPath()}/folders/${encodeIdSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
 /** Returns the fields that are neither undefined nor null as a query string with a leading "?"; "" if there are none. */
 function toQueryString(fields: Record<string, unknown>): string {
@@ -27,24 +28,25 @@ async function requestJson<Answer>(method: string, path: string, body?: unknown)
 
 const mediaFolders: MediaFolders = {
   get: ({ folderId } = {}) =>
-    requestJson<MediaListing>("GET", mediaPath() + toQueryString({ folderId, limit: PAGE_LIMIT })),
-  search: ({ name }) => requestJson<MediaListing>("GET", mediaPath() + toQueryString({ name, limit: PAGE_LIMIT })),
+    requestJson<MediaListing>("GET", getMediaPath() + toQueryString({ folderId, limit: PAGE_MAX_FILES })),
+  search: ({ name }) =>
+    requestJson<MediaListing>("GET", getMediaPath() + toQueryString({ name, limit: PAGE_MAX_FILES })),
   async create(fields) {
-    return (await requestJson<{ folder: MediaFolder }>("POST", `${mediaPath()}/folders`, fields)).folder;
+    return (await requestJson<{ folder: MediaFolder }>("POST", `${getMediaPath()}/folders`, fields)).folder;
   },
   async update(id, fields) {
-    return (await requestJson<{ folder: MediaFolder }>("PUT", folderPath(id), fields)).folder;
+    return (await requestJson<{ folder: MediaFolder }>("PUT", getFolderPath(id), fields)).folder;
   },
   async delete(id) {
-    await requestJson("DELETE", folderPath(id));
+    await requestJson("DELETE", getFolderPath(id));
   },
 };
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
 /**
- * Returns a form that contains the file. The caller sends other fields in the URL, so that the order of the form's
- * parts does not matter.
+ * Returns the form to upload, with only the file in it. The caller puts the other fields into the URL, so that they
+ * arrive before the file, whatever the order of the form's parts is.
  */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
@@ -58,17 +60,17 @@ function createUploadForm({ file: input, data, name }: UploadOptions): FormData 
 const mediaFiles: MediaFiles = {
   async upload(options) {
     const { folderId, name } = options;
-    const path = `${mediaPath()}/files${toQueryString({ folderId, name })}`;
+    const path = `${getMediaPath()}/files${toQueryString({ folderId, name })}`;
     const answer = await getConnection().exchange("POST", path, createUploadForm(options));
     return ((await answer.json()) as { files: MediaFile[] }).files;
   },
   async get(id) {
-    return (await requestJson<{ file: MediaFile }>("GET", filePath(id))).file;
+    return (await requestJson<{ file: MediaFile }>("GET", getFilePath(id))).file;
   },
   async getAll() {
     const all: MediaFile[] = [];
     for (;;) {
-      const path = `${mediaPath()}/files${toQueryString({ limit: PAGE_LIMIT, offset: all.length })}`;
+      const path = `${getMediaPath()}/files${toQueryString({ limit: PAGE_MAX_FILES, offset: all.length })}`;
       const page = await requestJson<{ files: MediaFile[]; pagination: { hasMore: boolean } }>("GET", path);
       all.push(...page.files);
       if (!page.pagination.hasMore || page.files.length === 0) return all;
@@ -77,17 +79,17 @@ const mediaFiles: MediaFiles = {
   async getContents(id, { size, format, quality } = {}) {
     const answer = await getConnection().exchange(
       "GET",
-      filePath(id, `/contents${toQueryString({ size, format, quality })}`),
+      getFilePath(id, `/contents${toQueryString({ size, format, quality })}`),
     );
     return answer.blob();
   },
   async update(id, fields) {
-    return (await requestJson<{ file: MediaFile }>("PUT", filePath(id), fields)).file;
+    return (await requestJson<{ file: MediaFile }>("PUT", getFilePath(id), fields)).file;
   },
   async delete(id) {
-    await requestJson("DELETE", filePath(id));
+    await requestJson("DELETE", getFilePath(id));
   },
-  link: (id, { expiresIn } = {}) => requestJson("POST", filePath(id, "/link"), { expiresIn }),
+  link: (id, { expiresIn } = {}) => requestJson("POST", getFilePath(id, "/link"), { expiresIn }),
 };
 
 defineNamespace("Media", {

@@ -6,7 +6,7 @@ import type { Notification, NotificationOptions, Notifications } from "../runtim
 import { encodeIdSegment, wrapRejections } from "./calls.js";
 import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
-import { insertNotification, notificationsPath as path } from "./notification-calls.js";
+import { insertNotification, getNotificationsPath as path } from "./notification-calls.js";
 
 function toQueryString(options: object): string {
   const input = Object.entries(options).filter(([, value]) => value !== undefined);
@@ -39,10 +39,10 @@ async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: st
   const registration = await getServiceWorker(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
     throw new Error("the user did not allow notifications in this browser");
-  const { publicKey } = (await getConnection().request("GET", pushPath())) as { publicKey: string };
+  const { publicKey } = (await getConnection().request("GET", getPushPath())) as { publicKey: string };
   const options = { userVisibleOnly: true, applicationServerKey: decodeBase64Url(publicKey) };
   const subscription = await registration.pushManager.subscribe(options);
-  return (await getConnection().request("POST", pushPath(), subscription.toJSON())) as { id: number };
+  return (await getConnection().request("POST", getPushPath(), subscription.toJSON())) as { id: number };
 }
 
 async function unsubscribeFromPush(): Promise<boolean> {
@@ -50,11 +50,11 @@ async function unsubscribeFromPush(): Promise<boolean> {
   const subscriptions = await Promise.all(registrations.map(({ pushManager }) => pushManager.getSubscription()));
   const subscription = subscriptions.find((subscription) => subscription !== null);
   if (!subscription) return false;
-  await getConnection().request("DELETE", pushPath(), { endpoint: subscription.endpoint });
+  await getConnection().request("DELETE", getPushPath(), { endpoint: subscription.endpoint });
   return subscription.unsubscribe();
 }
 
-/** Calls the function once for each new notification. After a lost connection, the service continues after the last one received. */
+/** Calls the function once for each new notification. After a lost connection, the service first sends the missed notifications. */
 function streamNotifications(callback: (notification: Notification) => void): () => void {
   const { appId, follow } = getConnection();
   let lastCursor: number | null = null;
@@ -68,9 +68,9 @@ function streamNotifications(callback: (notification: Notification) => void): ()
   });
 }
 
-const pushPath = () => `/v1/apps/${getConnection().appId()}/push/subscriptions`;
+const getPushPath = () => `/v1/apps/${getConnection().appId()}/push/subscriptions`;
 
-const calls: Omit<Notifications, "init" | "stream" | "unread"> = {
+const requestFunctions: Omit<Notifications, "init" | "stream" | "unread"> = {
   insert: insertNotification,
   async batchInsert(all: readonly NotificationOptions[]) {
     return ((await getConnection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
@@ -96,12 +96,12 @@ const calls: Omit<Notifications, "init" | "stream" | "unread"> = {
   unsubscribe: unsubscribeFromPush,
 };
 
-const members: Omit<Notifications, "init"> = {
-  ...wrapRejections(calls),
+const notificationFunctions: Omit<Notifications, "init"> = {
+  ...wrapRejections(requestFunctions),
   unread: {
     count: async () => ((await getConnection().request("GET", path("/unread"))) as { count: number }).count,
   },
   stream: streamNotifications,
 };
 
-defineNamespace("Notifications", { ...members, init: () => members });
+defineNamespace("Notifications", { ...notificationFunctions, init: () => notificationFunctions });

@@ -3,7 +3,7 @@ import type { AppSession, Session } from "../runtime/public-types.js";
 import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
 
-const globalPage = globalThis as unknown as {
+const globalObject = globalThis as unknown as {
   /** Session of a server run, which the service sets before the run; undefined in a page. */
   __svcSession?: AppSession | null;
   ENV?: { session?: AppSession };
@@ -12,23 +12,23 @@ const globalPage = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// Session that the service has set before the run, as JSON text, because no code can change a text. The global variable is deleted below,
-// so that other code cannot read the session.
-const runSession = globalPage.__svcSession === undefined ? undefined : stringify(globalPage.__svcSession);
-delete globalPage.__svcSession;
+// Copy of the server run's session as JSON text, which other code cannot change. The global variable is deleted below, so that other code
+// cannot read the session from it.
+const runSession = globalObject.__svcSession === undefined ? undefined : stringify(globalObject.__svcSession);
+delete globalObject.__svcSession;
 
 /**
  * Returns a copy of the session, so that a caller that changes its copy affects no other caller. Does not use
- * `structuredClone`, because most runs have no browser features.
+ * `structuredClone`, because server runs without a browser page lack this function.
  */
 const copySession = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
 async function getSession(): Promise<AppSession | null> {
   if (runSession !== undefined) return parse(runSession);
-  return copySession(globalPage.ENV?.session ?? (await globalPage.Svc?.session?.()) ?? null);
+  return copySession(globalObject.ENV?.session ?? (await globalObject.Svc?.session?.()) ?? null);
 }
 
-/** Changes the page's session. Discards the cached session, because the user of the page may have changed. */
+/** Requests a change of the page's session. Discards the cached session, because another user may be signed in after the change. */
 async function changeSession(method: "POST" | "PUT" | "DELETE", body?: unknown): Promise<AppSession> {
   const { appId, request, forgetSession } = getConnection();
   const { session } = await request(method, `/v1/apps/${appId()}/session`, body);

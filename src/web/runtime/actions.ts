@@ -2,9 +2,9 @@
 import type { Connection } from "./connection.js";
 import { createSvcError } from "./failure.js";
 import type { Action, Actions, LogEntry } from "./public-types.js";
-import { createResponse } from "./response.js";
+import { createResponseFunction } from "./response.js";
 
-/** Encodes a name or ID as one segment of a path. Rejects ".", ".." and "", because they would change the path. */
+/** Encodes an action's name or ID as one segment of a URL path. Rejects ".", ".." and "", because the URL would then have another path. */
 function encodeSegment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
   if (/^\.{0,2}$/.test(text)) throw createSvcError("ACTION_NOT_FOUND", "an action's name or id is required");
@@ -57,6 +57,6 @@ export function createActions({ appId, request }: Pick<Connection, "appId" | "re
       const { count, logs } = await request("POST", `${actionsPath()}/logs`, options);
       return { count: count as number, logs: logs as LogEntry[] };
     },
-    response: createResponse(null),
+    response: createResponseFunction(null),
   };
 }

@@ -7,14 +7,14 @@ import { globalScope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_MAX_EVENTS = 20;
-/** Maximum number of unsent events while the service is not available. The oldest ones are dropped first. */
-const WAITING_MAX_EVENTS = 500;
+/** Maximum number of unsent events while the service is not available. Beyond it, the oldest unsent events are dropped. */
+const UNSENT_MAX_EVENTS = 500;
 
 interface EventSender {
-  add(event: AnalyticsEvent): void;
+  addEvent(event: AnalyticsEvent): void;
 }
 
-function createEventSender({ appId, address, request, token }: Connection): EventSender {
+function createEventSender({ appId, resolveUrl, request, getToken }: Connection): EventSender {
   let waitingEvents: AnalyticsEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const path = () => `/v1/apps/${appId()}/analytics`;
@@ -27,10 +27,10 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     try {
       await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
-      // The library sends events again only if the service did not receive them. Otherwise the service would count them twice.
+      // Sends the events again only if no part of a response arrived. Otherwise the service has received them, and would count them twice.
       const { status, answered } = error as Partial<SvcError>;
       if (status === "NETWORK_ERROR" && !answered) {
-        waitingEvents = [...events, ...waitingEvents].slice(-WAITING_MAX_EVENTS);
+        waitingEvents = [...events, ...waitingEvents].slice(-UNSENT_MAX_EVENTS);
         timer ??= setTimeout(sendBatch, 10 * BATCH_WAIT_MS);
       }
       return;
@@ -48,8 +48,8 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     const events = waitingEvents.splice(0);
     if (events.length === 0) return;
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
-    const isSent = token() === null && navigator.sendBeacon(address(path()), body);
-    // Errors are ignored: a failure to send analytics events must not become an error of the page.
+    const isSent = getToken() === null && navigator.sendBeacon(resolveUrl(path()), body);
+    // Ignores a failed request: it must not become an unhandled rejection in the page.
     if (!isSent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 
@@ -59,7 +59,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
   });
 
   return {
-    add(event) {
+    addEvent(event) {
       // An event above the limit is dropped, because the service would reject the whole batch that contains it.
       if (new TextEncoder().encode(JSON.stringify(event)).length > EVENT_MAX_BYTES) {
         console.warn(`an analytics event of more than ${EVENT_MAX_BYTES} bytes is not recorded`);
@@ -86,7 +86,7 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
     // Copies the event as the service will receive it, because the page may change its own object.
     const copiedData = JSON.parse(JSON.stringify({ ...data, ...commonData })) as AnalyticsEvent["data"];
     const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copiedData };
-    sender.add(event);
+    sender.addEvent(event);
     onEvent(event);
     return event;
   }

@@ -7,22 +7,24 @@ type RunOutcome = { result: unknown } | { error: { name: string; message: string
 
 export interface ClientRunsOptions {
   connection: Pick<Connection, "appId" | "request">;
-  load(action: ActionScript): Promise<ExecuteAction>;
+  loadAction(action: ActionScript): Promise<ExecuteAction>;
   /** Time limit of a client action in milliseconds. */
   timeoutMs: number;
 }
 
-const REPORT_ATTEMPTS = 5;
-const REPORT_WAIT_MS = 1_000;
-const PAGE_LEFT_MESSAGE = "the page was closed or left before the run ended";
+const MAX_REPORT_ATTEMPTS = 5;
+const FIRST_REPORT_DELAY_MS = 1_000;
+const PAGE_CLOSED_MESSAGE = "the page was closed or left before the run ended";
 /** Maximum length of an error's message in the report of a run. The service would truncate a longer one. */
-const MESSAGE_CHARACTERS = 10_000;
-const STACK_CHARACTERS = 50_000;
+const MESSAGE_MAX_CHARACTERS = 10_000;
+const STACK_MAX_CHARACTERS = 50_000;
 
 /** Returns the fields of a thrown value that the run's log entry stores. */
 function describeError(thrown: unknown): { error: { name: string; message: string; stack: string } } {
   const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
-  return { error: { name, message: message.slice(0, MESSAGE_CHARACTERS), stack: stack.slice(0, STACK_CHARACTERS) } };
+  return {
+    error: { name, message: message.slice(0, MESSAGE_MAX_CHARACTERS), stack: stack.slice(0, STACK_MAX_CHARACTERS) },
+  };
 }
 
 /** Returns the value as JSON data for the log. @throws Error if JSON cannot represent the value */
@@ -34,7 +36,7 @@ function toJsonValue(value: unknown): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** Returns a promise that rejects at the time limit. The action's code continues, because the page's own thread executes it. */
+/** Returns a promise that rejects at the time limit. Cannot stop the action's code, because the page's own thread executes it. */
 function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   let clear = () => {};
   const timeLimit = new Promise<never>((_resolve, reject) => {
@@ -49,24 +51,24 @@ function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): v
 }
 
 /** A client run that has started and not ended. */
-interface OpenRun {
+interface UnfinishedRun {
   action: ActionScript;
   /** Idempotency key of both requests to the service: the one at the start of the run and the report at its end. */
-  key: string;
-  started: number;
+  idempotencyKey: string;
+  startedAtMs: number;
 }
 
 /**
- * Returns the function that runs a client action. Its promise resolves after the run has ended and the report is sent,
- * and never rejects.
+ * Returns an object whose function `run` runs a client action. The promise of `run` resolves after the action has ended
+ * and the report is sent; it never rejects.
  */
-export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
+export function createClientActionRunner({ connection, loadAction, timeoutMs }: ClientRunsOptions) {
   const preparedActions = new Map<string, Promise<ExecuteAction>>();
-  const openRuns = new Set<OpenRun>();
+  const openRuns = new Set<UnfinishedRun>();
 
   function prepareAction(action: ActionScript): Promise<ExecuteAction> {
     const key = `${action.id} ${action.integrity}`;
-    const preparing = preparedActions.get(key) ?? load(action);
+    const preparing = preparedActions.get(key) ?? loadAction(action);
     preparedActions.set(key, preparing);
     preparing.catch(() => preparedActions.delete(key));
     return preparing;
@@ -84,22 +86,22 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** Sends the report of a run, and repeats it if no response arrived. The idempotency key prevents a second log entry. */
-  async function sendReport({ action: { id }, key }: OpenRun, body: object): Promise<void> {
+  /** Sends the report of a run. Repeats the request if no response arrived; the idempotency key then prevents a second log entry. */
+  async function sendReport({ action: { id }, idempotencyKey }: UnfinishedRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await sendClientRun(id, "", key, body);
+        await sendClientRun(id, "", idempotencyKey, body);
         return;
       } catch (error) {
         const isConnectionLost = (error as { status?: string }).status === "NETWORK_ERROR";
-        if (!isConnectionLost || attempt === REPORT_ATTEMPTS)
+        if (!isConnectionLost || attempt === MAX_REPORT_ATTEMPTS)
           return console.warn(`svc: a run of action ${id} was not logged`, error);
-        await new Promise((resolve) => setTimeout(resolve, REPORT_WAIT_MS * 2 ** attempt));
+        await new Promise((resolve) => setTimeout(resolve, FIRST_REPORT_DELAY_MS * 2 ** attempt));
       }
     }
   }
 
-  /** Sends a request about a run with `keepalive`, so that the browser sends small ones even when the page closes. */
+  /** Sends a request about a run. `keepalive` lets the browser finish small requests even when the page closes. */
   async function sendClientRun(id: number, verb: string, key: string, body: object): Promise<void> {
     const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
@@ -108,24 +110,24 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   // `persisted` is true if the browser keeps the page in memory and may show it again: then the page's runs continue.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
-    const { error } = describeError(Object.assign(new Error(PAGE_LEFT_MESSAGE), { name: "PageClosedError" }));
-    for (const { action, key, started } of openRuns) {
-      const duration = Math.round(performance.now() - started);
-      // The page is closing. The service ends the run after its time limit.
-      sendClientRun(action.id, "", key, { error, duration }).catch(() => undefined);
+    const { error } = describeError(Object.assign(new Error(PAGE_CLOSED_MESSAGE), { name: "PageClosedError" }));
+    for (const { action, idempotencyKey, startedAtMs } of openRuns) {
+      const duration = Math.round(performance.now() - startedAtMs);
+      // Ignores a failure, because the page is closing. Without this report, the service ends the run at the run's time limit.
+      sendClientRun(action.id, "", idempotencyKey, { error, duration }).catch(() => undefined);
     }
   });
 
   async function runAction(action: ActionScript, payload: object): Promise<void> {
-    const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
+    const openRun: UnfinishedRun = { action, idempotencyKey: crypto.randomUUID(), startedAtMs: performance.now() };
     openRuns.add(openRun);
-    // A failure of this request is ignored, because the report at the end of the run contains the same data.
-    sendClientRun(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
+    // Ignores a failure, because the report at the end of the run also contains the payload.
+    sendClientRun(action.id, "/started", openRun.idempotencyKey, { payload }).catch(() => undefined);
     // Gives the browser time to send the request before the action's code runs, because that code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await executeAction(action, payload);
     openRuns.delete(openRun);
-    await sendReport(openRun, { payload, ...outcome, duration: Math.round(performance.now() - openRun.started) });
+    await sendReport(openRun, { payload, ...outcome, duration: Math.round(performance.now() - openRun.startedAtMs) });
   }
 
   return { run: runAction };

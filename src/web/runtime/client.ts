@@ -2,54 +2,57 @@
 import { CLIENT_TIMEOUT_MS } from "../../limits.js";
 import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
-import { createClientRuns } from "./client-runs.js";
+import { createClientActionRunner } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import { CONNECTION_KEY, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
 import { createRequests, type OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
-import { createScripts } from "./scripts.js";
+import { createScriptLoader } from "./scripts.js";
 import type { SendToService } from "./service-way.js";
-import { createSession } from "./session.js";
-import { createSocket } from "./socket.js";
+import { createSessionReader } from "./session.js";
+import { createSubscriptionSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
-import { createVisitor } from "./visitor.js";
+import { createVisitorSession } from "./visitor.js";
 
 /** Where the library was loaded from, and how it reaches the service and other services. */
-export interface LibraryLoading {
+export interface LibraryOptions {
   /** URL from which the library was loaded. */
-  from?: string;
+  scriptUrl?: string;
   /** Nonce of the script element, if the page's content security policy requires one. */
   nonce?: string;
   /** Function that replaces `fetch` for requests to the service, in a server run. */
-  send?: SendToService | undefined;
+  sendToService?: SendToService | undefined;
   /** Functions of a server run for requests to other services (`Svc.App.V3.Actions.request`); absent in pages. */
-  outgoing?: OutgoingTransport | undefined;
+  outgoingTransport?: OutgoingTransport | undefined;
 }
 
-export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Client {
+export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }: LibraryOptions): Client {
   const env = globalScope.ENV ?? {};
-  const connection = createConnection(env, from, send);
-  const scripts = createScripts(connection, nonce);
-  const socket = createSocket(connection);
+  const connection = createConnection(env, scriptUrl, sendToService);
+  const scripts = createScriptLoader(connection, nonce);
+  const socket = createSubscriptionSocket(connection);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
-  const runs = createClientRuns({ connection, load: scripts.load, timeoutMs });
+  const runs = createClientActionRunner({ connection, loadAction: scripts.load, timeoutMs });
   const { triggers, handle, restart } = createTriggers(
     socket,
     connection,
     (action, event) => void runs.run(action, event),
   );
   const analytics = createAnalytics(connection, handle);
-  const { session, forget } = createSession(connection);
+  const { session, forget } = createSessionReader(connection);
   // Only pages that load the script env.js have an environment, and run client actions. Other pages can still call `Svc` functions.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   function onSessionChanged(): void {
     forget();
-    socket.restart();
+    socket.reconnect();
     restart();
   }
-  const visitor = createVisitor(connection, { changed: onSessionChanged, prolonged: socket.restart });
-  const requests = createRequests(outgoing);
+  const visitor = createVisitorSession(connection, {
+    onSessionChanged,
+    onSessionExtended: socket.reconnect,
+  });
+  const requests = createRequests(outgoingTransport);
   const client: Client = {
     configure(configuration) {
       visitor.stop();

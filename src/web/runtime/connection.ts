@@ -10,7 +10,7 @@ export interface Connection {
   /** Returns the ID of the configured app. @throws SvcError if no app is configured */
   appId(): number;
   /** Returns a URL of the service. @throws SvcError if the path leads to another origin */
-  address(path: string): URL;
+  resolveUrl(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<ResponseBody>;
   /** Sends a request. Yields the parsed JSON of each line of the response as soon as the line arrives. @throws SvcError */
@@ -18,21 +18,21 @@ export interface Connection {
   /** Sends a request whose body or response is not JSON. Returns the response without reading its body. @throws SvcError */
   exchange(method: string, path: string, body?: FormData): Promise<Response>;
   /** Fetches the source of a script with the token, because a script element cannot send a token. @throws SvcError */
-  source(url: URL, integrity: string): Promise<string>;
-  token(): string | null;
+  fetchScriptSource(url: URL, integrity: string): Promise<string>;
+  getToken(): string | null;
   /**
-   * Sets the function that gets a new token after a response with status 401. If it resolves to true, the rejected
-   * request is sent again.
+   * Sets the function that gets a new token after a response with status 401. If the function resolves to true, the
+   * connection sends the rejected request again.
    */
   onUnauthorized(renew: () => Promise<boolean>): void;
 }
 
 export interface RequestOptions {
-  /** True if the browser should send the request even when the page closes. Only small bodies are supported. */
+  /** True: the browser sends the request even when the page closes. Ignored for a body above KEEPALIVE_MAX_CHARACTERS. */
   keepalive?: boolean;
   headers?: Record<string, string>;
-  /** True to not send the request again after a response with status 401. Requests for a new session need this, or they would loop. */
-  once?: boolean;
+  /** True: after a response with status 401, rejects instead of getting a new token. Requests for a new token set this, to avoid a loop. */
+  skipsTokenRenewal?: boolean;
 }
 
 interface ServiceTextRequest {
@@ -42,7 +42,7 @@ interface ServiceTextRequest {
   keepalive?: boolean;
 }
 
-/** Maximum body of a keepalive request. Browsers limit all keepalive requests of a page to 64 KB in total. */
+/** Maximum length of a keepalive request's body. Browsers limit the bodies of a page's keepalive requests to 64 KB in total. */
 const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type ResponseBody = Record<string, unknown>;
@@ -57,10 +57,10 @@ function toApiBase(apiUrl: string): string {
   return `${url.origin}${path}/`;
 }
 
-const createNoAnswerError = (from: string, answered = false) =>
+const createNoResponseError = (from: string, answered = false) =>
   createSvcError("NETWORK_ERROR", `no response from ${from}`, { answered });
 
-/** @throws SvcError if JSON cannot represent the value */
+/** Returns the request body as JSON text. @throws SvcError if JSON cannot represent it */
 function toJson(body: unknown): string {
   try {
     return JSON.stringify(body);
@@ -70,17 +70,17 @@ function toJson(body: unknown): string {
 }
 
 /** Returns the service's URL, computed from the URL of the library's script. */
-const serviceUrlOf = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
+const deriveServiceUrl = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
-async function readAnswer(response: ServiceReply, { origin }: URL): Promise<ResponseBody> {
+async function readResponseBody(response: ServiceReply, { origin }: URL): Promise<ResponseBody> {
   const text = await response.text().catch(() => {
-    throw createNoAnswerError(origin, true);
+    throw createNoResponseError(origin, true);
   });
   let body: unknown = null;
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // The body is not JSON, so the response is not the service's own: it may be the error page of a proxy.
+    // Keeps `null` for a body that is not JSON: a proxy may have sent its own error page instead of the service's response.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -96,7 +96,7 @@ async function readAnswer(response: ServiceReply, { origin }: URL): Promise<Resp
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
-  const knownUrl = env.apiUrl ?? (loadedFrom ? serviceUrlOf(loadedFrom) : (globalScope.location?.origin ?? "null"));
+  const knownUrl = env.apiUrl ?? (loadedFrom ? deriveServiceUrl(loadedFrom) : (globalScope.location?.origin ?? "null"));
   // A page without a URL, such as about:blank, must be configured before the first call.
   let apiBaseUrl = knownUrl === "null" ? null : toApiBase(knownUrl);
   let appId = env.appId;
@@ -127,7 +127,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     try {
       return await fetch(url, { ...init, headers, credentials, redirect: "error", referrerPolicy: "no-referrer" });
     } catch {
-      throw createNoAnswerError(url.origin);
+      throw createNoResponseError(url.origin);
     }
   }
 
@@ -138,7 +138,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       token === null ? null : sendToService?.({ method, url, headers: { ...headers, "Auth-token": token }, body });
     return (
       (await response?.catch(() => {
-        throw createNoAnswerError(url.origin);
+        throw createNoResponseError(url.origin);
       })) ?? sendRequest(url, init)
     );
   }
@@ -173,8 +173,8 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
         );
       return appId;
     },
-    address: serviceUrl,
-    async request(method, path, body, { keepalive = false, headers = {}, once = false } = {}) {
+    resolveUrl: serviceUrl,
+    async request(method, path, body, { keepalive = false, headers = {}, skipsTokenRenewal = false } = {}) {
       const url = serviceUrl(path);
       const text = body === undefined ? undefined : toJson(body);
       const outlivesPage = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
@@ -182,37 +182,37 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
         text === undefined
           ? { headers }
           : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: outlivesPage };
-      const call = async () => readAnswer(await requestText(url, { method, ...bodyOptions }), url);
-      return once ? call() : callAuthorized(call);
+      const call = async () => readResponseBody(await requestText(url, { method, ...bodyOptions }), url);
+      return skipsTokenRenewal ? call() : callAuthorized(call);
     },
     async *lines(method, path, body) {
       const url = serviceUrl(path);
       const init = { method, body: toJson(body), headers: { "content-type": "application/json" } };
       const reply = await callAuthorized(async () => {
         const received = await requestText(url, init);
-        if (!received.ok) await readAnswer(received, url);
+        if (!received.ok) await readResponseBody(received, url);
         return received;
       });
       try {
         yield* parseLines(reply);
       } catch {
-        throw createNoAnswerError(url.origin, true);
+        throw createNoResponseError(url.origin, true);
       }
     },
     async exchange(method, path, body) {
       const url = serviceUrl(path);
       return callAuthorized(async () => {
         const response = await sendRequest(url, { method, ...(body && { body }) });
-        if (!response.ok) await readAnswer(response, url);
+        if (!response.ok) await readResponseBody(response, url);
         return response;
       });
     },
-    async source(url, integrity) {
+    async fetchScriptSource(url, integrity) {
       const response = await sendRequest(serviceUrl(url.href), { method: "GET", integrity });
-      if (!response.ok) await readAnswer(response, url);
+      if (!response.ok) await readResponseBody(response, url);
       return response.text();
     },
-    token: () => token,
+    getToken: () => token,
     onUnauthorized(renewal) {
       renew = renewal;
     },

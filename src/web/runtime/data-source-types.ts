@@ -17,7 +17,7 @@ export interface DataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** Names of the columns, in the order in which they were first used. */
+  /** Names of the columns, in the order in which entries first used them. */
   columns: string[];
   accessRules: object[];
   hooks: object[];
@@ -65,7 +65,7 @@ export interface EntryNews {
 
 export interface EntrySubscription {
   pause(): void;
-  /** Continues after a pause, and delivers the changes that were made during it, if the pause was at most ten minutes long. */
+  /** Continues a paused subscription. First delivers the changes made during the pause; after more than ten minutes, a reset instead. */
   resume(): void;
   unsubscribe(): void;
   status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";

@@ -3,10 +3,10 @@
  * other actions run in the service.
  */
 import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
-import { pageData } from "./page-data.js";
+import { readPageData } from "./page-data.js";
 import { loadScriptText } from "./scripts.js";
 
-const { script = "" } = pageData();
+const { script = "" } = readPageData();
 
 const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
 const scriptLoading = loadScriptText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));

@@ -9,5 +9,5 @@ import "../packages/svc-notifications.js";
 import "../packages/svc-session.js";
 import { createSvc } from "./client.js";
 
-export const Svc = Object.assign(window.Svc ?? {}, createSvc({ from: import.meta.url }));
+export const Svc = Object.assign(window.Svc ?? {}, createSvc({ scriptUrl: import.meta.url }));
 window.Svc = Svc;

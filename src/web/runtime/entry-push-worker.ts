@@ -15,9 +15,9 @@ interface Worker {
   clients: { openWindow(url: string): Promise<unknown> };
 }
 
-const worker = globalThis as unknown as Worker;
+const serviceWorker = globalThis as unknown as Worker;
 
-function messageOf({ data }: PushEvent): Record<string, unknown> {
+function readMessage({ data }: PushEvent): Record<string, unknown> {
   try {
     const message: unknown = data?.json();
     return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
@@ -27,18 +27,18 @@ function messageOf({ data }: PushEvent): Record<string, unknown> {
   }
 }
 
-worker.addEventListener("push", (event) => {
-  const { title, body, badge, notificationId, ...rest } = messageOf(event);
+serviceWorker.addEventListener("push", (event) => {
+  const { title, body, badge, notificationId, ...rest } = readMessage(event);
   const { setAppBadge } = navigator as { setAppBadge?: (count: number) => Promise<void> };
   const marked =
     typeof badge === "number" && setAppBadge ? setAppBadge.call(navigator, badge).catch(() => undefined) : null;
   const options = { body: String(body ?? ""), tag: `svc-${String(notificationId)}`, data: { ...rest, notificationId } };
-  event.waitUntil(Promise.all([worker.registration.showNotification(String(title ?? ""), options), marked]));
+  event.waitUntil(Promise.all([serviceWorker.registration.showNotification(String(title ?? ""), options), marked]));
 });
 
-worker.addEventListener("notificationclick", (event) => {
+serviceWorker.addEventListener("notificationclick", (event) => {
   event.notification.close();
   const navigate = event.notification.data?.navigate;
-  const url = URL.parse(typeof navigate === "string" ? navigate : "", worker.registration.scope);
-  if (url && /^https?:$/.test(url.protocol)) event.waitUntil(worker.clients.openWindow(url.href));
+  const url = URL.parse(typeof navigate === "string" ? navigate : "", serviceWorker.registration.scope);
+  if (url && /^https?:$/.test(url.protocol)) event.waitUntil(serviceWorker.clients.openWindow(url.href));
 });

@@ -6,7 +6,7 @@ import { createRequests } from "./requests.js";
 import { globalScope } from "./scope.js";
 import { takeServiceTransport } from "./service-way.js";
 
-const { request, settings } = createRequests(takeServiceTransport().outgoing);
+const { request, settings } = createRequests(takeServiceTransport().outgoingTransport);
 globalScope.Svc = Object.assign(globalScope.Svc ?? {}, {
   App: { V3: { Actions: { request } }, Settings: settings },
 }) as never;

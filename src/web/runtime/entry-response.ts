@@ -1,7 +1,7 @@
 /** Script `/client/svc-response.js`: adds `Svc.App.V3.Actions.response` to a server run, with or without the client library. */
-import { createResponse } from "./response.js";
+import { createResponseFunction } from "./response.js";
 
-interface Root {
+interface GlobalWithSvc {
   Svc?: { App?: { V3?: { Actions?: object } } };
   /**
    * Function that adds `response` to `Svc`; the run's next script calls it once.
@@ -10,12 +10,12 @@ interface Root {
   __svcResponse?: (mark: string) => void;
 }
 
-const root = globalThis as unknown as Root;
-root.__svcResponse = (mark) => {
-  delete root.__svcResponse;
-  root.Svc ??= {};
-  root.Svc.App ??= {};
-  root.Svc.App.V3 ??= {};
-  root.Svc.App.V3.Actions ??= {};
-  Object.assign(root.Svc.App.V3.Actions, { response: createResponse(mark) });
+const globalObject = globalThis as unknown as GlobalWithSvc;
+globalObject.__svcResponse = (mark) => {
+  delete globalObject.__svcResponse;
+  globalObject.Svc ??= {};
+  globalObject.Svc.App ??= {};
+  globalObject.Svc.App.V3 ??= {};
+  globalObject.Svc.App.V3.Actions ??= {};
+  Object.assign(globalObject.Svc.App.V3.Actions, { response: createResponseFunction(mark) });
 };

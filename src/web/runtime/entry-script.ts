@@ -9,5 +9,8 @@ import "../packages/svc-notifications.js";
 import "../packages/svc-session.js";
 import { createSvc } from "./client.js";
 
-const script = document.currentScript as HTMLScriptElement | null;
-window.Svc = Object.assign(window.Svc ?? {}, createSvc({ from: script?.src, nonce: script?.nonce || undefined }));
+const scriptElement = document.currentScript as HTMLScriptElement | null;
+window.Svc = Object.assign(
+  window.Svc ?? {},
+  createSvc({ scriptUrl: scriptElement?.src, nonce: scriptElement?.nonce || undefined }),
+);

@@ -24,7 +24,8 @@ export function createSvcError(status: string, error: string, details: ErrorDeta
 export function toSvcError(body: unknown, httpStatus: number): SvcError {
   const fields = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const status = typeof fields["status"] === "string" ? fields["status"] : "INTERNAL_ERROR";
-  const error = typeof fields["error"] === "string" ? fields["error"] : `the service answered ${httpStatus}`;
+  const error =
+    typeof fields["error"] === "string" ? fields["error"] : `the service responded with HTTP status ${httpStatus}`;
   const details: ErrorDetails = {};
   if (typeof fields["retryAfter"] === "number") details.retryAfter = fields["retryAfter"];
   if (typeof fields["nextValidRequestDate"] === "string") details.nextValidRequestDate = fields["nextValidRequestDate"];

@@ -1,4 +1,4 @@
-/** Random IDs of analytics: one for the device, one for the session. They do not identify a person. */
+/** Random IDs in analytics events: one for the browser, one for the session in a browser tab. Neither identifies a person. */
 
 /**
  * Returns the stored ID, or a new one. If the browser blocks storage (private windows, sandboxed frames), the ID lasts as long as the page.

@@ -1,6 +1,6 @@
 /** Public types of svc-communicate and svc-notifications; served with public-types.ts as svc.d.ts. Only types. */
 
-/** Response to a request that sends a message. The message is stored, and is sent later unless its status is `kept`. */
+/** Response to a request that sends a message. The service stores the message, and sends it later unless `status` is `kept`. */
 export interface MessageReceipt {
   id: number;
   /** queued: will be sent. kept: stays in the outbox, because the app has no server that sends such messages. */
@@ -87,7 +87,7 @@ export interface Notification {
   publishedAt: string | null;
   /** Position among the app's published notifications; null before the publication. */
   cursor: number | null;
-  /** True if the caller has read it. */
+  /** True if the caller has read the notification. */
   readStatus: boolean;
   createdAt: string;
   updatedAt: string;
@@ -111,7 +111,7 @@ export interface Notifications {
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
   /** `count` returns the number of unread notifications of the page's user. */
   unread: { count(): Promise<number> };
-  /** Calls `callback` with each new notification for the page's user. Returns a function that ends the calls. */
+  /** Calls `callback` with each new notification for the page's user. Returns a function that ends the subscription. */
   stream(callback: (notification: Notification) => void): () => void;
   /** Subscribes this browser to Web Push, in a page on your own origin. `worker` is the path of a script there that imports the service's push-worker.js. */
   subscribe(options?: { worker?: string }): Promise<{ id: number }>;

@@ -83,7 +83,7 @@ export interface LogEntry {
 }
 
 export interface LogOptions {
-  /** ID of the action whose entries are returned. The same filter as `where.data.taskId`. */
+  /** Returns only log entries of the action with this ID. `where.data.taskId` is the same filter. */
   id?: number;
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   /** Maximum number of returned log entries: 50 by default, at most 1,000. */
@@ -234,7 +234,7 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Without `code`: sends a code if a user has this address. Returns `expiresAt` in both cases. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same for a user who has signed in with a password.
+   * Without `code`: sends a code if a user has this address. Returns `expiresAt` even if no user has it. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same for a user who has signed in with a password.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;

@@ -4,7 +4,7 @@
  */
 import type { RequestError, RequestOptions, RequestResponse, SendRequest, SettingsReader } from "./request-types.js";
 
-/** Functions and data that a server run provides. */
+/** Functions and data that a server run provides for requests to other services and for settings. */
 export interface OutgoingTransport {
   /** Sends a request, described by the JSON of its options. Rejects if the run's page has lost its connection to the service. */
   request(options: string): Promise<{ head: unknown[]; text(): Promise<string> }>;
@@ -17,7 +17,7 @@ const UNAVAILABLE_TEXT = "is available in server actions only";
 // Stores the globals before the author's code runs, because that code may replace them.
 const { parse, stringify } = JSON;
 // biome-ignore lint/suspicious/noExplicitAny: TypeScript's types lack the newer functions for base64
-const BytesClass = Uint8Array as any;
+const Uint8ArrayWithBase64 = Uint8Array as any;
 
 const createRequestError = (code: RequestError["code"], message: string): RequestError =>
   Object.assign(new Error(message), { code });
@@ -35,12 +35,12 @@ function toPlainObject(value: unknown): unknown {
 }
 
 function encodeBody(body: unknown): unknown {
-  if (body instanceof ArrayBuffer) return { base64: new BytesClass(body).toBase64() };
+  if (body instanceof ArrayBuffer) return { base64: new Uint8ArrayWithBase64(body).toBase64() };
   if (!ArrayBuffer.isView(body)) {
     const isForm = typeof URLSearchParams === "function" && body instanceof URLSearchParams;
     return isForm ? String(body) : body;
   }
-  return { base64: new BytesClass(body.buffer, body.byteOffset, body.byteLength).toBase64() };
+  return { base64: new Uint8ArrayWithBase64(body.buffer, body.byteOffset, body.byteLength).toBase64() };
 }
 
 /** Returns the options as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
@@ -78,7 +78,7 @@ function createRequestResponse(
   isBytes: boolean,
   origin: string,
 ): RequestResponse<unknown> {
-  const body = isBytes ? BytesClass.fromBase64(text) : text;
+  const body = isBytes ? Uint8ArrayWithBase64.fromBase64(text) : text;
   const ok = status >= 200 && status <= 299;
   return {
     status,

@@ -30,9 +30,9 @@ function toBytes(body: unknown): Uint8Array | null {
 
 /**
  * Creates the function `response`.
- * @param mark property that contains the options in its result; null outside of a server run: returns the options
+ * @param markProperty property that contains the options in its result; null outside of a server run: `response` then returns its options unchanged
  */
-export function createResponse(mark: string | null) {
+export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {
     const fault = responseFault(options);
     if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
@@ -44,6 +44,6 @@ export function createResponse(mark: string | null) {
       ...(redirect !== undefined && { redirect }),
       ...(bytes ? { base64: encodeBase64(bytes) } : body !== undefined && { body }),
     };
-    return mark === null ? response : { [mark]: response };
+    return markProperty === null ? response : { [markProperty]: response };
   };
 }

@@ -3,7 +3,7 @@
 import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
 
-/** Script of a dependency, which the page loads before an action's code. `integrity` is set if the service stores a copy of the script. */
+/** Script that the page loads before an action's code. `integrity` is its hash, set if the service itself stores a copy of the script. */
 interface ScriptDependency {
   url: string;
   integrity?: string | null;
@@ -48,29 +48,32 @@ function findCompiledAction(id: number): CompiledAction | undefined {
 }
 
 /** Creates the loader of scripts. @param nonce nonce of the page's own script, for pages whose content security policy requires one */
-export function createScripts({ appId, address, source, token }: Connection, nonce: string | undefined) {
+export function createScriptLoader(
+  { appId, resolveUrl, fetchScriptSource, getToken }: Connection,
+  nonce: string | undefined,
+) {
   const dependencies = new Map<string, Promise<void>>();
   const nonceAttribute = nonce ? { nonce } : {};
 
   function loadDependency({ url, integrity }: ScriptDependency): Promise<void> {
-    const src = new URL(url, address("/")).href;
+    const src = new URL(url, resolveUrl("/")).href;
     // Browsers can check the integrity of a script from another origin only with CORS. The service allows CORS for stored scripts.
     const integrityAttributes = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
     const loading = dependencies.get(src) ?? loadScript(src, { ...integrityAttributes, ...nonceAttribute });
     dependencies.set(src, loading);
-    // Removes a script that failed to load from the cache, so that the next run loads it again.
+    // If a script fails to load, removes its promise from the cache, so that the next run loads the script again.
     loading.catch(() => dependencies.delete(src));
     return loading;
   }
 
   /** Loads an action's code: with a script element, or by fetching the source if there is a token, which a script element cannot send. */
   async function loadActionCode(id: number, integrity: string): Promise<void> {
-    const url = address(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
-    if (token() === null) {
+    const url = resolveUrl(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
+    if (getToken() === null) {
       const crossOriginAttribute = url.origin === location.origin ? {} : ({ crossOrigin: "use-credentials" } as const);
       return loadScript(url.href, { integrity, ...crossOriginAttribute, ...nonceAttribute });
     }
-    return loadScriptText(await source(url, integrity), nonceAttribute);
+    return loadScriptText(await fetchScriptSource(url, integrity), nonceAttribute);
   }
 
   /**
@@ -81,7 +84,7 @@ export function createScripts({ appId, address, source, token }: Connection, non
     for (const asset of assets) await loadDependency(asset);
     await loadActionCode(id, integrity);
     const compiled = findCompiledAction(id);
-    if (!compiled) throw new Error(`the script of action ${id} defined no action`);
+    if (!compiled) throw new Error(`the script of action ${id} was loaded but did not define the action`);
     return compiled.define();
   }
 

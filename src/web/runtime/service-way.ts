@@ -26,7 +26,7 @@ export interface ServiceCall {
 /** Function that sends a request to the service. Returns null for a request that must use `fetch`. Rejects in the same cases as `fetch`. */
 export type SendToService = (call: ServiceCall) => Promise<ServiceReply> | null;
 
-interface TransportAnswer {
+interface TransportResponse {
   status: number;
   headers: Record<string, string>;
   text(): Promise<string>;
@@ -41,12 +41,12 @@ interface ServiceTransport extends OutgoingTransport {
     url: string,
     headers: Record<string, string>,
     body: string | null,
-  ): Promise<TransportAnswer> | null;
+  ): Promise<TransportResponse> | null;
 }
 
 const TRANSPORT_NAME = "__svcService";
 
-const toServiceReply = ({ status, headers, text, next, cancel }: TransportAnswer): ServiceReply => ({
+const toServiceReply = ({ status, headers, text, next, cancel }: TransportResponse): ServiceReply => ({
   ok: status >= 200 && status <= 299,
   status,
   headers: { get: (name) => headers[name.toLowerCase()] ?? null },
@@ -56,7 +56,7 @@ const toServiceReply = ({ status, headers, text, next, cancel }: TransportAnswer
 });
 
 /** Returns the run's functions for requests to its service and to other services, and removes them from the global scope. */
-export function takeServiceTransport(): { send?: SendToService; outgoing?: OutgoingTransport } {
+export function takeServiceTransport(): { sendToService?: SendToService; outgoingTransport?: OutgoingTransport } {
   const globalHolder = globalScope as unknown as Record<string, ServiceTransport | undefined>;
   const transport = globalHolder[TRANSPORT_NAME];
   Reflect.deleteProperty(globalHolder, TRANSPORT_NAME);
@@ -66,5 +66,5 @@ export function takeServiceTransport(): { send?: SendToService; outgoing?: Outgo
     if (!url.href.startsWith(base)) return null;
     return call(method, url.href, headers, body)?.then(toServiceReply) ?? null;
   };
-  return { send: sendToService, outgoing: { request, settings } };
+  return { sendToService, outgoingTransport: { request, settings } };
 }

@@ -10,18 +10,18 @@ const SESSION_QUERY = `query Session($appId: Int!) {
   } }
 }`;
 
-interface SessionAnswer {
+interface SessionQueryResponse {
   data?: { runtimeEnv?: { session: AppSession } } | null;
 }
 
-export function createSession({ appId, request }: Pick<Connection, "appId" | "request">) {
+export function createSessionReader({ appId, request }: Pick<Connection, "appId" | "request">) {
   let cachedSession: Promise<AppSession | null> | null = null;
 
   async function requestSession(): Promise<AppSession | null> {
     const { data } = (await request("POST", "/graphql", {
       query: SESSION_QUERY,
       variables: { appId: appId() },
-    })) as SessionAnswer;
+    })) as SessionQueryResponse;
     return data?.runtimeEnv?.session ?? null;
   }
 
@@ -38,7 +38,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
         return null;
       });
     },
-    /** Discards the cached session. Call this function when the credential changes, because each credential has its own session. */
+    /** Discards the cached session. Call this when the token changes, because each token has its own session. */
     forget(): void {
       cachedSession = null;
       Reflect.deleteProperty(globalScope.ENV ?? {}, "session");

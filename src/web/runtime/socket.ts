@@ -5,7 +5,7 @@ import type { Connection } from "./connection.js";
 const RECONNECT_MAX_MS = 30_000;
 const PING_INTERVAL_MS = 15_000;
 const PONG_TIMEOUT_MS = 5_000;
-/** WebSocket close codes after which a new connection with the same credential and library would be rejected too. */
+/** WebSocket close codes after which a reconnect is useless: the service would reject the same token or the same protocol again. */
 const FINAL_CLOSE_CODES = [4400, 4401, 4403, 4406];
 const FINAL_STATUSES = [
   "UNAUTHORIZED",
@@ -24,8 +24,8 @@ function isFinalError(cause: unknown): boolean {
 }
 
 /**
- * Returns the delay before the next attempt. Delays grow and are random, so that clients do not reconnect to a restarted service at the
- * same moment. The delay ends early when the browser is online again.
+ * Resolves when the next attempt to connect should start. Delays grow and are random, so that clients do not reconnect to a restarted
+ * service at the same moment. A delay ends early when the browser is online again.
  */
 function reconnectDelay(retries: number): Promise<void> {
   const maxDelay = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
@@ -39,15 +39,15 @@ function reconnectDelay(retries: number): Promise<void> {
  * Opens the WebSocket and sends pings. If no pong answers a ping, closes the socket, because some networks fail without
  * closing connections.
  */
-function openSocket({ address, token }: Connection): SocketClient {
+function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
   let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const client = createClient({
     url() {
-      const url = address("/graphql");
+      const url = resolveUrl("/graphql");
       url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
       return url.href;
     },
-    connectionParams: () => (token() === null ? {} : { authToken: token() }),
+    connectionParams: () => (getToken() === null ? {} : { authToken: getToken() }),
     keepAlive: PING_INTERVAL_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
     retryWait: reconnectDelay,
@@ -80,10 +80,10 @@ export interface SubscriptionSocket {
     follower: SubscriptionListener<Data>,
   ): () => void;
   /** Reconnects with the connection's current token. */
-  restart(): void;
+  reconnect(): void;
 }
 
-export function createSocket(connection: Connection): SubscriptionSocket {
+export function createSubscriptionSocket(connection: Connection): SubscriptionSocket {
   let client: SocketClient | null = null;
   /** Functions, one for each subscription, that start the subscription again on a new client. */
   const resubscriptions = new Set<() => void>();
@@ -119,7 +119,7 @@ export function createSocket(connection: Connection): SubscriptionSocket {
             if (isFinalError(cause)) follower.refused(cause);
             else void subscribeLater();
           },
-          // The service ends subscriptions when it shuts down; the subscription starts again on the restarted service.
+          // The service ends all subscriptions when it shuts down. This subscription then starts again on the restarted service.
           complete: () => void (isOver() || subscribeLater()),
         });
       }
@@ -131,7 +131,7 @@ export function createSocket(connection: Connection): SubscriptionSocket {
         unsubscribe();
       };
     },
-    restart() {
+    reconnect() {
       const previousClient = client;
       client = null;
       void previousClient?.dispose();

@@ -12,18 +12,18 @@ export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
 /** Active `client` or `any` action that the page can run, without its code. */
 export type ClientAction = ClientActionsChange["actions"][number];
 
-export interface FeedListener {
-  change(change: ClientActionsChange): void;
+export interface ClientActionsListener {
+  onChange(change: ClientActionsChange): void;
   /** Called if the service rejects the subscription, for example without permission. No more changes follow. */
-  refused(cause: unknown): void;
+  onRejected(cause: unknown): void;
 }
 
 /** Subscribes to the app's client actions. @returns function that ends the subscription */
 export function followClientTriggers(
   socket: SubscriptionSocket,
   { appId }: Pick<Connection, "appId">,
-  { change, refused }: FeedListener,
+  { onChange, onRejected }: ClientActionsListener,
 ): () => void {
-  const next = ({ clientTriggers }: ClientTriggersSubscription) => change(clientTriggers);
-  return socket.follow(ClientTriggers, () => ({ appId: appId() }), { next, refused });
+  const next = ({ clientTriggers }: ClientTriggersSubscription) => onChange(clientTriggers);
+  return socket.follow(ClientTriggers, () => ({ appId: appId() }), { next, refused: onRejected });
 }

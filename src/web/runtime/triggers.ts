@@ -8,14 +8,14 @@ import { type ClientAction, type ClientActionsChange, followClientTriggers } fro
 /** Maximum number of events that wait until the list of actions is loaded. The first page view always waits, because loading takes time. */
 const MAX_EARLY_EVENTS = 100;
 
-/** Creates the object that starts client actions by events. @param start runs an action with an event as its payload */
+/** Creates the object that starts client actions by events. @param startAction runs an action with the event as payload */
 export function createTriggers(
   socket: SubscriptionSocket,
   connection: Connection,
-  start: (action: ClientAction, event: AnalyticsEvent) => void,
+  startAction: (action: ClientAction, event: AnalyticsEvent) => void,
 ) {
   let stopFollowing: (() => void) | null = null;
-  /** True after the service has rejected the credential. Events do not open the socket again until the credential changes. */
+  /** True after the service has rejected the token. Events then do not open the WebSocket again until the token changes. */
   let isRejected = false;
   let earlyEvents: AnalyticsEvent[] | null = [];
   const actions = new Map<number, ClientAction>();
@@ -28,7 +28,7 @@ export function createTriggers(
           (trigger) => trigger.trigger === "analytics" && trigger.where && matchesAnalytics(trigger.where, event),
         )
       ) {
-        start(action, event);
+        startAction(action, event);
       }
     }
   }
@@ -50,7 +50,7 @@ export function createTriggers(
 
   function startFollowing(): void {
     isRejected = false;
-    stopFollowing ??= followClientTriggers(socket, connection, { change: applyChange, refused: onRejected });
+    stopFollowing ??= followClientTriggers(socket, connection, { onChange: applyChange, onRejected });
   }
 
   function stopDelivery(): void {
@@ -63,8 +63,8 @@ export function createTriggers(
   return {
     triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
     /**
-     * Loads the list of actions again after a change of the credential, because the new one may have other actions.
-     * Keeps waiting events.
+     * Loads the list of actions again after a change of the token, because another user may run other actions. Keeps the
+     * events that wait for the list.
      */
     restart(): void {
       if (!stopFollowing && !isRejected) return;

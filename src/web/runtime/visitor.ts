@@ -1,6 +1,6 @@
 /**
- * Implements `Svc.init`: the session of a visitor on a page of another origin than the service's. Starts the session, stores
- * it in the browser's storage, renews it, and starts a new one when the service no longer accepts it.
+ * Implements `Svc.init`: the session of a visitor on a page whose origin is not the service's. Starts the session, stores it
+ * in the browser's storage, renews it, and starts a new session when the service no longer accepts this one.
  */
 import type { Connection } from "./connection.js";
 import { createSvcError } from "./failure.js";
@@ -14,7 +14,7 @@ interface StoredSession {
   renewAt: number;
 }
 
-interface VisitorAnswer {
+interface VisitorSessionResponse {
   token: string;
   expiresAt: string;
 }
@@ -41,7 +41,7 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   try {
     localStorage.setItem(key, JSON.stringify(stored));
   } catch {
-    // The browser blocks storage. The session lasts as long as the page.
+    // Ignores that the browser blocks storage: the session then lasts as long as the page.
   }
 }
 
@@ -53,16 +53,19 @@ async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
 
 /**
  * Creates the implementation of `Svc.init`.
- * @param changed called when the connection has the token of another session
- * @param prolonged called when the service has extended the lifetime of the current token
+ * @param changed called after the connection's token was replaced by the token of another session
+ * @param prolonged called after the service has extended the lifetime of the current token
  */
-export function createVisitor(connection: Connection, { changed, prolonged }: { changed(): void; prolonged(): void }) {
+export function createVisitorSession(
+  connection: Connection,
+  { onSessionChanged, onSessionExtended }: { onSessionChanged(): void; onSessionExtended(): void },
+) {
   let key: string | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let refreshing: Promise<boolean> | null = null;
 
   function applySession(stored: StoredSession): boolean {
-    const isOtherSession = stored.token !== connection.token();
+    const isOtherSession = stored.token !== connection.getToken();
     connection.configure({ token: stored.token });
     clearTimeout(timer);
     const delay = Math.max(MIN_RENEWAL_INTERVAL_MS, stored.renewAt - Date.now());
@@ -71,14 +74,14 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
   }
 
   async function requestSession(sessionKey: string): Promise<boolean> {
-    const previousToken = connection.token();
+    const previousToken = connection.getToken();
     const storedSession = readStoredSession(sessionKey);
     if (storedSession && storedSession.token !== previousToken && storedSession.expiresAt > Date.now())
       return applySession(storedSession);
     const path = `/v1/apps/${connection.appId()}/visitors`;
     const { token, expiresAt } = (await connection.request("POST", path, undefined, {
-      once: true,
-    })) as unknown as VisitorAnswer;
+      skipsTokenRenewal: true,
+    })) as unknown as VisitorSessionResponse;
     // The page has called `init` for another app during the request, so the response is not used.
     if (key !== sessionKey) return false;
     const endsAt = Date.parse(expiresAt);
@@ -87,7 +90,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     return applySession(stored);
   }
 
-  /** Requests the session from the service again. Resolves to true if the connection then has another token. */
+  /** Requests the session from the service again. Resolves to true if the connection's token has changed by this. */
   function refreshSession(): Promise<boolean> {
     const sessionKey = key;
     if (sessionKey === null) return Promise.resolve(false);
@@ -99,8 +102,8 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
 
   async function renewSession(): Promise<void> {
     try {
-      if (await refreshSession()) changed();
-      else prolonged();
+      if (await refreshSession()) onSessionChanged();
+      else onSessionExtended();
     } catch (error) {
       if (FINAL_STATUSES.includes((error as { status?: string }).status)) return;
       timer = setTimeout(() => void renewSession(), MIN_RENEWAL_INTERVAL_MS);
@@ -115,7 +118,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
   // Status 401 can also mean a wrong password, so the request is repeated only if the service returns another session.
   connection.onUnauthorized(async () => {
     const isOtherSession = key !== null && (await refreshSession().catch(() => false));
-    if (isOtherSession) changed();
+    if (isOtherSession) onSessionChanged();
     return isOtherSession;
   });
 
@@ -131,11 +134,11 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
         throw createSvcError("REQUEST_INVALID", "app must be the id of an app");
       stopRenewal();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });
-      key = `svc.visitor ${connection.address("/").href} ${app}`;
+      key = `svc.visitor ${connection.resolveUrl("/").href} ${app}`;
       const stored = readStoredSession(key);
       if (stored) applySession(stored);
       if (!stored || stored.expiresAt < Date.now() + MIN_RENEWAL_INTERVAL_MS) await refreshSession();
-      changed();
+      onSessionChanged();
     },
   };
 }

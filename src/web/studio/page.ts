@@ -1,5 +1,5 @@
 /**
- * Entry script of Studio. It first requests the session and the data of Home. While it waits, it loads the scripts that render the page.
+ * Entry script of Studio. It first requests the session and the data of Home, and loads the scripts that render the page at the same time.
  */
 import "./style/tokens.css";
 import "./style/base.css";
@@ -17,7 +17,7 @@ import "./style/connections.css";
 import "./style/mailbox.css";
 import "./style/accounts.css";
 import "./style/docs.css";
-import { startReads } from "./shell/start.js";
+import { startFirstReads } from "./shell/start.js";
 
-startReads();
+startFirstReads();
 void import("./shell/root.js");

@@ -1,6 +1,6 @@
 /** Page of the signed-in person's own account: name, passphrase, passkeys, OpenID providers and sessions. */
 import { type FormEvent, useState } from "react";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatAge } from "../shared/format.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -24,7 +24,7 @@ interface Account {
   signInData: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
 }
 
-/** Reads the account's data. @param isToken true if the browser is signed in with a token */
+/** Reads the account's data. @param isToken true if the browser is signed in with a token: `signInData` is then null */
 async function readAccount(isToken: boolean): Promise<Account> {
   const { user } = await requestAuth<{ user: Person }>("GET", "session");
   if (isToken) return { user, signInData: null };
@@ -37,19 +37,19 @@ async function readAccount(isToken: boolean): Promise<Account> {
   return { user, signInData: { ...a, ...b, ...c, ...d } };
 }
 
-type ChangeAccount = Resource<Account>["change"];
+type ChangeAccount = Resource<Account>["applyChange"];
 interface AccountSectionProps {
   account: Account & { signInData: NonNullable<Account["signInData"]> };
-  change: ChangeAccount;
-  busy: boolean;
+  applyChange: ChangeAccount;
+  isBusy: boolean;
 }
 
-function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
+function NameSection({ account: { user }, applyChange, isBusy }: AccountSectionProps) {
   const field = useFieldDraft({ firstName: user.firstName, lastName: user.lastName });
   const { draft: names, setDraft: setNames } = field;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if ((await change(() => requestAuth("PUT", "account", names))) !== null) field.markSaved(names);
+    if ((await applyChange(() => requestAuth("PUT", "account", names))) !== null) field.markSaved(names);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
@@ -60,7 +60,7 @@ function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
           <input value={names[name]} onChange={(event) => setNames({ ...names, [name]: event.target.value })} />
         </label>
       ))}
-      <button type="submit" disabled={busy || !field.isDirty || field.isChangedElsewhere}>
+      <button type="submit" disabled={isBusy || !field.isDirty || field.isChangedElsewhere}>
         Save the name
       </button>
       <ChangedElsewhere label="Your name" field={field} />
@@ -68,14 +68,14 @@ function NameSection({ account: { user }, change, busy }: AccountSectionProps) {
   );
 }
 
-function PassphraseSection({ change, busy }: AccountSectionProps) {
+function PassphraseSection({ applyChange, isBusy }: AccountSectionProps) {
   const { values: currentPassphrase, setValues: setCurrent, clearSaved: clearCurrent } = useNewValues("");
   const { values: passphrase, setValues: setPassphrase, clearSaved: clearPassphrase } = useNewValues("");
   const [isChanged, setChanged] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const body = { passphrase, ...(currentPassphrase !== "" && { currentPassphrase }) };
-    const changed = await change(() => requestAuth("PUT", "account", body));
+    const changed = await applyChange(() => requestAuth("PUT", "account", body));
     setChanged(changed !== null);
     if (changed === null) return;
     clearCurrent(currentPassphrase);
@@ -103,7 +103,7 @@ function PassphraseSection({ change, busy }: AccountSectionProps) {
           onChange={(event) => setPassphrase(event.target.value)}
         />
       </label>
-      <button type="submit" disabled={busy || !isPassphraseLongEnough(passphrase)}>
+      <button type="submit" disabled={isBusy || !isPassphraseLongEnough(passphrase)}>
         Change the passphrase
       </button>
       <span className="hint" role="status">
@@ -115,19 +115,19 @@ function PassphraseSection({ change, busy }: AccountSectionProps) {
 
 function PasskeysSection({
   account: { signInData },
-  change,
-  busy,
+  applyChange,
+  isBusy,
   confirm,
 }: AccountSectionProps & Pick<PageProps, "confirm">) {
   const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
-    if (await change(() => registerPasskey(name.trim() || "Passkey"))) clearSaved(name);
+    if (await applyChange(() => registerPasskey(name.trim() || "Passkey"))) clearSaved(name);
   };
   const remove = async (passkey: Passkey) => {
     const text = "It signs in no more. Delete it on your device too.";
     if (!(await confirm({ title: `Remove ${passkey.name}?`, text, confirmLabel: "Remove", isDangerous: true }))) return;
-    await change(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
+    await applyChange(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
   };
   return (
     <>
@@ -139,7 +139,7 @@ function PasskeysSection({
             value={name}
             onChange={(event) => setName(event.target.value)}
           />
-          <button type="submit" disabled={busy}>
+          <button type="submit" disabled={isBusy}>
             Add a passkey
           </button>
         </form>
@@ -168,10 +168,10 @@ function PasskeysSection({
   );
 }
 
-function IdentitiesSection({ account: { signInData }, change }: AccountSectionProps) {
+function IdentitiesSection({ account: { signInData }, applyChange }: AccountSectionProps) {
   const nameOf = (id: string) => signInData.providers.find((provider) => provider.id === id)?.name ?? id;
   const link = (id: string) =>
-    void change(async () => {
+    void applyChange(async () => {
       const next = location.pathname + location.hash;
       const { url } = await requestAuth<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
       location.assign(url);
@@ -194,7 +194,7 @@ function IdentitiesSection({ account: { signInData }, change }: AccountSectionPr
               type="button"
               className="quiet danger-text"
               aria-label={`Unlink ${nameOf(provider)}`}
-              onClick={() => void change(() => requestAuth("DELETE", `identities/${id}`))}
+              onClick={() => void applyChange(() => requestAuth("DELETE", `identities/${id}`))}
             >
               Unlink
             </button>
@@ -205,7 +205,7 @@ function IdentitiesSection({ account: { signInData }, change }: AccountSectionPr
   );
 }
 
-function SessionsSection({ account: { signInData }, change, busy }: AccountSectionProps) {
+function SessionsSection({ account: { signInData }, applyChange, isBusy }: AccountSectionProps) {
   return (
     <>
       <ul className="records">
@@ -219,7 +219,7 @@ function SessionsSection({ account: { signInData }, change, busy }: AccountSecti
                 type="button"
                 className="quiet danger-text"
                 aria-label={`End the session of ${device}`}
-                onClick={() => void change(() => requestAuth("DELETE", `sessions/${id}`))}
+                onClick={() => void applyChange(() => requestAuth("DELETE", `sessions/${id}`))}
               >
                 End
               </button>
@@ -229,7 +229,11 @@ function SessionsSection({ account: { signInData }, change, busy }: AccountSecti
       </ul>
       {signInData.sessions.length > 1 && (
         <p>
-          <button type="button" disabled={busy} onClick={() => void change(() => requestAuth("DELETE", "sessions"))}>
+          <button
+            type="button"
+            disabled={isBusy}
+            onClick={() => void applyChange(() => requestAuth("DELETE", "sessions"))}
+          >
             End all other sessions
           </button>
         </p>
@@ -240,12 +244,12 @@ function SessionsSection({ account: { signInData }, change, busy }: AccountSecti
 
 export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "email">) {
   const query = { queryKey: ["account"], queryFn: () => readAccount(email === "") };
-  const { value, fault, busy, change } = useResource(query);
+  const { value, fault, isBusy, applyChange } = useResource(query);
   const renderSection = (id: string, title: string, content: (props: AccountSectionProps) => React.ReactNode) =>
     value?.signInData && (
       <section aria-labelledby={id}>
         <h3 id={id}>{title}</h3>
-        {content({ account: { ...value, signInData: value.signInData }, change, busy })}
+        {content({ account: { ...value, signInData: value.signInData }, applyChange, isBusy })}
       </section>
     );
   return (
@@ -277,7 +281,7 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
           renderSection("account-providers", "OpenID providers", (props) => <IdentitiesSection {...props} />)}
         {renderSection("account-programs", "Programs", () => (
           <p>
-            <a href={serviceAddress("/oauth/programs").href}>Programs that you let into your apps</a>
+            <a href={resolveServiceUrl("/oauth/programs").href}>Programs that you let into your apps</a>
           </p>
         ))}
         {renderSection("account-sessions", "Sessions", (props) => (

@@ -1,8 +1,8 @@
 /**
- * Requests for signing in and for the person's own account (`/v1/auth`). If the session has expired, these requests fail at once and do not
- * wait until the person has signed in again.
+ * Requests for signing in and for the person's own account (`/v1/auth`). If the session has expired, these requests fail at once;
+ * Studio's other requests wait until the person has signed in again.
  */
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
 export interface Person {
@@ -53,7 +53,7 @@ export async function requestAuth<Answer>(
   body?: object,
 ): Promise<Answer> {
   const jsonOptions = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const response = await fetch(serviceAddress(`/v1/auth/${path}`), { method, ...jsonOptions }).catch(() => {
+  const response = await fetch(resolveServiceUrl(`/v1/auth/${path}`), { method, ...jsonOptions }).catch(() => {
     throw new ApiError("OFFLINE", "the service does not answer");
   });
   const answer = (await response.json()) as Answer & { status: string; error: string; retryAfter?: number };
@@ -63,14 +63,14 @@ export async function requestAuth<Answer>(
 }
 
 /** Returns the URL that starts a sign-in at an OpenID provider. The provider then redirects the browser to `next`. */
-export function providerSignInUrl(id: string, next: string): string {
-  const address = serviceAddress(`/v1/auth/oidc/${encodeURIComponent(id)}/start`);
+export function getProviderSignInUrl(id: string, next: string): string {
+  const address = resolveServiceUrl(`/v1/auth/oidc/${encodeURIComponent(id)}/start`);
   address.searchParams.set("next", next);
   return address.href;
 }
 
 /** Returns the message that the person sees for the error of a failed sign-in. */
-export function signInErrorText({ status, message, details }: ApiError): string {
+export function getSignInErrorText({ status, message, details }: ApiError): string {
   if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
   if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {
     const minutes = Math.ceil(details.retryAfter / 60);

@@ -3,7 +3,7 @@
  * fragment.
  */
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import type { ApiError } from "../shared/api.js";
 import { requestAuth, type SignInResult } from "./auth-api.js";
 import { isPassphraseLongEnough, NewPassphrase } from "./new-passphrase.js";
@@ -13,12 +13,12 @@ import { FormError, SignInField, useSignInAttempt } from "./sign-in-forms.js";
 export type LinkPageName = "setup" | "invitation" | "reset";
 
 const LINK_EXPIRED_TEXT = "This link was used, revoked or is too old. Ask for a new one.";
-const linkErrorText = ({ status, message }: ApiError): string =>
+const getLinkErrorText = ({ status, message }: ApiError): string =>
   status === "LINK_EXPIRED" ? LINK_EXPIRED_TEXT : message;
 const SIGN_IN_FIRST_TEXT =
   "This address has an account. Sign in to it in another tab of this browser, then accept here.";
-const invitationErrorText = (error: ApiError): string =>
-  error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST_TEXT : linkErrorText(error);
+const getInvitationErrorText = (error: ApiError): string =>
+  error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST_TEXT : getLinkErrorText(error);
 
 /** Returns the link's token. Removes the token from the URL, so that the browser's history and the address bar do not show the token. */
 function readTokenFromUrl(): string {
@@ -34,7 +34,7 @@ let cachedToken: string | null = null;
  */
 const getLinkToken = (): string => (cachedToken ??= readTokenFromUrl());
 
-const openStudio = () => location.replace(serviceAddress("/studio"));
+const openStudio = () => location.replace(resolveServiceUrl("/studio"));
 
 function LinkPageFrame({ title, children }: { title: string; children: ReactNode }) {
   useEffect(() => {
@@ -56,7 +56,7 @@ function LinkPageFrame({ title, children }: { title: string; children: ReactNode
 /** Page for a session that has no rights until the person adds a passkey or a passphrase. */
 export function FinishAccount() {
   const [passphrase, setPassphrase] = useState("");
-  const { busy, fault, attempt } = useSignInAttempt(linkErrorText);
+  const { busy, fault, attempt } = useSignInAttempt(getLinkErrorText);
   const finishWithPasskey = () =>
     void attempt(async () => {
       await registerPasskey("First passkey");
@@ -87,9 +87,9 @@ export function FinishAccount() {
   );
 }
 
-interface NewAccountProps {
+interface NewAccountPageProps {
   title: string;
-  text: string;
+  introText: string;
   /** Path below `/v1/auth` of the route that exchanges the token of the one-time link for a session. */
   route: "setup" | "invitations/accept";
   hasEmailField: boolean;
@@ -97,19 +97,19 @@ interface NewAccountProps {
 
 const EMPTY_PERSON = { email: "", firstName: "", lastName: "" };
 
-function NewAccount({ title, text, route, hasEmailField }: NewAccountProps) {
+function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPageProps) {
   const [token] = useState(getLinkToken);
   const [person, setPerson] = useState(EMPTY_PERSON);
   const [passphrase, setPassphrase] = useState("");
   const [isMade, setMade] = useState(false);
   const isInvitation = route === "invitations/accept";
   const { busy, fault, attempt } = useSignInAttempt(
-    isInvitation ? invitationErrorText : linkErrorText,
+    isInvitation ? getInvitationErrorText : getLinkErrorText,
     token === "" ? LINK_EXPIRED_TEXT : null,
   );
   /**
-   * Accepts the invitation for the account that is signed in now. The service rejects this if the account does not have the invited e-mail
-   * address.
+   * Accepts the invitation with the account that is signed in now. The service rejects the request if the account has another e-mail
+   * address than the invitation.
    */
   const acceptWithAccount = () =>
     void attempt(async () => {
@@ -143,7 +143,7 @@ function NewAccount({ title, text, route, hasEmailField }: NewAccountProps) {
   const fieldProps = (name: keyof typeof EMPTY_PERSON) => ({
     name,
     value: person[name],
-    // A message of the service about a field begins with the name of this field.
+    // Shows the service's error message at this field if the message begins with the field's name.
     fault: fault?.startsWith(name) ? fault : null,
     onChange: (value: string) => setPerson({ ...person, [name]: value }),
   });
@@ -152,7 +152,7 @@ function NewAccount({ title, text, route, hasEmailField }: NewAccountProps) {
   return (
     <LinkPageFrame title={title}>
       <form onSubmit={submit} aria-busy={busy}>
-        <p>{text}</p>
+        <p>{introText}</p>
         <SignInField label="First name" type="text" autoComplete="given-name" {...fieldProps("firstName")} autoFocus />
         <SignInField label="Last name" type="text" autoComplete="family-name" {...fieldProps("lastName")} />
         {hasEmailField && (
@@ -178,11 +178,11 @@ function NewAccount({ title, text, route, hasEmailField }: NewAccountProps) {
   );
 }
 
-function ResetPage() {
+function ResetPassphrasePage() {
   const [token] = useState(getLinkToken);
   const [passphrase, setPassphrase] = useState("");
   const [isDone, setDone] = useState(false);
-  const { busy, fault, attempt } = useSignInAttempt(linkErrorText, token === "" ? LINK_EXPIRED_TEXT : null);
+  const { busy, fault, attempt } = useSignInAttempt(getLinkErrorText, token === "" ? LINK_EXPIRED_TEXT : null);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -195,7 +195,7 @@ function ResetPage() {
       {isDone ? (
         <>
           <p role="status">Your passphrase is changed. All your sessions have ended.</p>
-          <a className="button" href={serviceAddress("/studio").href}>
+          <a className="button" href={resolveServiceUrl("/studio").href}>
             Go to the sign-in
           </a>
         </>
@@ -220,21 +220,21 @@ export function parseLinkPage(path: string): LinkPageName | null {
 }
 
 export function LinkPage({ name }: { name: LinkPageName }) {
-  if (name === "reset") return <ResetPage />;
+  if (name === "reset") return <ResetPassphrasePage />;
   if (name === "setup") {
     return (
-      <NewAccount
+      <NewAccountPage
         title="Create the first administrator"
-        text="You will have all rights on this service."
+        introText="You will have all rights on this service."
         route="setup"
         hasEmailField
       />
     );
   }
   return (
-    <NewAccount
+    <NewAccountPage
       title="Accept the invitation"
-      text="Create your account."
+      introText="Create your account."
       route="invitations/accept"
       hasEmailField={false}
     />

@@ -6,10 +6,7 @@ import type {
 import { ApiError } from "../shared/api.js";
 import { type Passkey, requestAuth, type SignInResult } from "./auth-api.js";
 
-/**
- * True if passkeys can be used. False if the browser does not support passkeys, or if Studio is opened by an IP address, for which browsers
- * reject them.
- */
+/** False if the browser does not support passkeys, or if Studio's URL has an IP address as host, for which browsers reject passkeys. */
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
 

@@ -56,7 +56,7 @@ export function resumeRequests(): void {
 }
 
 /**
- * Calls the listener now and at each change: with true if the session has expired, with false if it is valid again. Returns a function that
+ * Calls the listener immediately and at each change: with true if the session has expired, otherwise with false. Returns a function that
  * removes the listener.
  */
 export function onSessionExpiry(listener: ExpiryListener): () => void {

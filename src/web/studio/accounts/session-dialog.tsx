@@ -10,7 +10,7 @@ import { onSessionExpiry, resumeRequests } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
-  // A failed request counts as "not signed in": the dialog stays open while the service does not respond.
+  // Treats a failed request as "not signed in", so that the dialog stays open while the service does not respond.
   if ((await readSignedInEmail().catch(() => null)) === email) resumeRequests();
 }
 

@@ -2,11 +2,11 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
-import { type Provider, providerSignInUrl, requestAuth, type SignInResult, signInErrorText } from "./auth-api.js";
+import { getProviderSignInUrl, getSignInErrorText, type Provider, requestAuth, type SignInResult } from "./auth-api.js";
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 
-interface FormsProps {
-  /** Called after a successful sign-in. If the promise rejects, the form shows the error. */
+interface SignInFormsProps {
+  /** Called after a successful sign-in. If the returned promise rejects, the form shows the error. */
   onSignedIn: () => Promise<void>;
   /** Initial value of the e-mail field. */
   email?: string;
@@ -15,7 +15,7 @@ interface FormsProps {
    * unsaved changes.
    */
   isOverPage?: boolean;
-  /** Error of an earlier sign-in that the form shows until the next attempt; null or missing if there is none. */
+  /** Error message of an earlier sign-in, shown until the person tries again; null or missing if there is none. */
   fault?: string | null;
   heading: ReactNode;
 }
@@ -33,7 +33,7 @@ interface SignInFieldProps {
   autoFocus?: boolean;
 }
 
-/** Field of a sign-in form. The form announces its error to screen readers. */
+/** Input of a sign-in form with a label. Its error message is announced to screen readers. */
 export function SignInField({
   label,
   name,
@@ -62,7 +62,7 @@ export function SignInField({
 
 /**
  * Hook for attempts to sign in: runs one attempt at a time, and provides the error of the last attempt.
- * @param before error to show before the first attempt
+ * @param before error message to show before the first attempt
  */
 export function useSignInAttempt(errorText: (error: ApiError) => string, before: string | null = null) {
   const [busy, setBusy] = useState(false);
@@ -107,11 +107,11 @@ function AccountForm({
   isOverPage = false,
   fault: before = null,
   turnTo: switchTo,
-}: Omit<FormsProps, "heading"> & { turnTo: (mode: SignInMode) => void }) {
+}: Omit<SignInFormsProps, "heading"> & { turnTo: (mode: SignInMode) => void }) {
   const [email, setEmail] = useState(known);
   const [passphrase, setPassphrase] = useState("");
   const providers = useProviders();
-  const { busy, fault, attempt } = useSignInAttempt(signInErrorText, before);
+  const { busy, fault, attempt } = useSignInAttempt(getSignInErrorText, before);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -158,7 +158,7 @@ function AccountForm({
         <a
           key={id}
           className="button"
-          href={providerSignInUrl(id, next)}
+          href={getProviderSignInUrl(id, next)}
           {...(isOverPage && { target: "_blank", rel: "noreferrer" })}
         >
           Sign in with {name}
@@ -177,15 +177,16 @@ function AccountForm({
 }
 
 const TOKEN_REJECTED_TEXT = "This token is not valid here, or not any more.";
-const tokenErrorText = ({ status, message }: ApiError) => (status === "UNAUTHORIZED" ? TOKEN_REJECTED_TEXT : message);
+const getTokenErrorText = ({ status, message }: ApiError) =>
+  status === "UNAUTHORIZED" ? TOKEN_REJECTED_TEXT : message;
 
 function TokenForm({
   onSignedIn,
   turnTo: switchTo,
-}: Pick<FormsProps, "onSignedIn"> & { turnTo: (mode: SignInMode) => void }) {
+}: Pick<SignInFormsProps, "onSignedIn"> & { turnTo: (mode: SignInMode) => void }) {
   const [token, setToken] = useState("");
   const [keep, setKeep] = useState(false);
-  const { busy, fault, attempt } = useSignInAttempt(tokenErrorText);
+  const { busy, fault, attempt } = useSignInAttempt(getTokenErrorText);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -227,7 +228,7 @@ function TokenForm({
 function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void }) {
   const [email, setEmail] = useState("");
   const [isSent, setSent] = useState(false);
-  const { busy, fault, attempt } = useSignInAttempt(signInErrorText);
+  const { busy, fault, attempt } = useSignInAttempt(getSignInErrorText);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -266,7 +267,7 @@ function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void })
   );
 }
 
-export function SignInForms({ heading, ...props }: FormsProps) {
+export function SignInForms({ heading, ...props }: SignInFormsProps) {
   const [mode, setMode] = useState<SignInMode>("account");
   const id = useId();
   return (

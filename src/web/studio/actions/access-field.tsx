@@ -9,8 +9,8 @@ type AccessDraft = Draft["access"];
 
 const USER_RULE_EXAMPLE = '{"Role": {"equals": "admin"}}';
 
-export function AccessField({ draft: { access }, fault, change }: FieldsProps) {
-  const changeAccess = (part: Partial<AccessDraft>) => change({ access: { ...access, ...part } });
+export function AccessField({ draft: { access }, fault, changeDraft }: FieldsProps) {
+  const changeAccess = (part: Partial<AccessDraft>) => changeDraft({ access: { ...access, ...part } });
   return (
     <Field name="access" label="Access" fault={fault} hint={describeAccess(access.who)}>
       {(tied) => (

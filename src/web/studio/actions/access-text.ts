@@ -28,7 +28,7 @@ interface PublishedFields {
   triggers: readonly { trigger: TriggerType }[];
 }
 
-/** Describes who will be able to run the live version after this draft is published. */
+/** Describes who will be able to run the live version by its name after this draft is published. */
 export function describePublishedAccess({ access, environment, triggers }: PublishedFields): string {
   if (environment === "client") return "It runs in the pages of visitors. The service never runs it.";
   if (!triggers.some(({ trigger }) => trigger === "manual"))

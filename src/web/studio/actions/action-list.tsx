@@ -1,4 +1,4 @@
-/** List of the app's actions with their states. Supports search, and moving the focus by arrow keys. */
+/** List of the app's actions with their states. A person can search it, and move the focus by arrow keys. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { TRIGGER_WORDS } from "../runs/run-words.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -23,33 +23,33 @@ interface PublicationState {
   title: string;
 }
 
-function describePublication(action: ActionSummary, copy: LiveVersion | undefined): PublicationState {
-  if (!copy) return { className: "", text: "draft", title: "not published" };
-  if (Date.parse(action.updatedAt) <= Date.parse(copy.updatedAt)) {
+function describePublication(action: ActionSummary, liveVersion: LiveVersion | undefined): PublicationState {
+  if (!liveVersion) return { className: "", text: "draft", title: "not published" };
+  if (Date.parse(action.updatedAt) <= Date.parse(liveVersion.updatedAt)) {
     return { className: "live", text: "live", title: "published as it is" };
   }
   return { className: "behind", text: "changed", title: "live, and changed since it was published" };
 }
 
-function findLastRun(action: ActionSummary, copy: LiveVersion | undefined): string | null {
-  const times = [action.lastRunAt, copy?.lastRunAt ?? null].filter((time) => time !== null);
+function findLastRunTime(action: ActionSummary, liveVersion: LiveVersion | undefined): string | null {
+  const times = [action.lastRunAt, liveVersion?.lastRunAt ?? null].filter((time) => time !== null);
   return times.sort().at(-1) ?? null;
 }
 
 interface ActionRowProps {
   action: ActionSummary;
-  copy: LiveVersion | undefined;
+  liveVersion: LiveVersion | undefined;
   hasFailed: boolean;
   isCurrent: boolean;
-  open: () => void;
+  openAction: () => void;
 }
 
-function ActionRow({ action, copy, hasFailed, isCurrent, open }: ActionRowProps) {
+function ActionRow({ action, liveVersion, hasFailed, isCurrent, openAction }: ActionRowProps) {
   const { name, active, environment, triggers } = action;
-  const { className, text, title } = describePublication(action, copy);
-  const lastRunTime = findLastRun(action, copy);
+  const { className, text, title } = describePublication(action, liveVersion);
+  const lastRunTime = findLastRunTime(action, liveVersion);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
-  // Most actions run on the server, so the list names the environment only for actions that also or only run in pages.
+  // Most actions run only on the server. So the list names the environment only for actions that can run in pages.
   const kinds = [
     ...(environment === "server" ? [] : [environment]),
     ...new Set(triggers.map(({ trigger }) => TRIGGER_WORDS[trigger])),
@@ -61,7 +61,7 @@ function ActionRow({ action, copy, hasFailed, isCurrent, open }: ActionRowProps)
   }, [isCurrent]);
   return (
     <li ref={row}>
-      <button type="button" className="action" aria-current={isCurrent ? "true" : undefined} onClick={open}>
+      <button type="button" className="action" aria-current={isCurrent ? "true" : undefined} onClick={openAction}>
         <span className="action-name">
           <span className={hasFailed ? "dot failed" : active ? "dot on" : "dot"} title={state || "active"} />
           <b>{name}</b>
@@ -97,13 +97,13 @@ const isTyping = (target: EventTarget | null) =>
 
 interface ActionListProps {
   actions: Actions;
-  selected: number | "new" | null;
+  selectedId: number | "new" | null;
   go: Navigation["go"];
 }
 
 /**
- * Returns the actions that the service found for the search text. Returns null if the page has loaded the whole list and can search it
- * itself.
+ * Returns the actions that the service found for the search text. Returns null if the page has loaded all actions, so that it can search
+ * them itself.
  */
 function useMatchingActions({ searchActions }: Actions, search: string): ActionSummary[] | null {
   const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
@@ -119,16 +119,16 @@ function useMatchingActions({ searchActions }: Actions, search: string): ActionS
       clearTimeout(timer);
     };
   }, [searchActions, search]);
-  // The result of an earlier search is not shown for the current search text.
+  // Ignores the result of an earlier search text.
   return foundActions?.of === search ? foundActions.actions : null;
 }
 
-export function ActionList({ actions, selected, go }: ActionListProps) {
-  const { list, fault, findLiveVersion, hasFailed, reload } = actions;
+export function ActionList({ actions, selectedId, go }: ActionListProps) {
+  const { list, fault, findLiveVersion, hasFailed, reloadActions } = actions;
   const [search, setSearch] = useState("");
   const foundByService = useMatchingActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
-  // Phones and tablets have no key "/".
+  // Phones and tablets have no key "/", so the search box does not mention this shortcut there.
   const isTouch = useMediaQuery("(pointer: coarse)");
   const matchingActions = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -167,14 +167,14 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
       {fault && (
         <p className="fault" role="alert">
           {fault}{" "}
-          <button type="button" className="link" onClick={() => void reload()}>
+          <button type="button" className="link" onClick={() => void reloadActions()}>
             Try again
           </button>
         </p>
       )}
       {list && matchingActions.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
       <ul>
-        {selected === "new" && (
+        {selectedId === "new" && (
           <li>
             <span className="action" aria-current="true">
               <b>New action</b>
@@ -185,10 +185,10 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           <ActionRow
             key={action.id}
             action={action}
-            copy={findLiveVersion(action.id)}
+            liveVersion={findLiveVersion(action.id)}
             hasFailed={hasFailed(action.id)}
-            isCurrent={action.id === selected}
-            open={() => go({ item: String(action.id) })}
+            isCurrent={action.id === selectedId}
+            openAction={() => go({ item: String(action.id) })}
           />
         ))}
       </ul>

@@ -1,12 +1,12 @@
 /** Page of the app's actions: the list, and the workspace of the open action. */
 import { type ReactNode, useCallback, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, type Navigation, type Place, parseId } from "../shell/place.js";
+import { createHref, type Navigation, type Place, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { ActionList } from "./action-list.js";
 import { ActionForOperators } from "./operated-action.js";
-import { TEMPLATES } from "./templates.js";
+import { ACTION_TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 
 const SHORTCUTS = [
@@ -17,22 +17,22 @@ const SHORTCUTS = [
   ["Ctrl K", "all commands"],
 ] as const;
 
-function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
+function WelcomeText({ appId, hasNoActions }: { appId: number; hasNoActions: boolean }) {
   if (!mayEdit(useRole())) {
     return (
       <div className="welcome">
-        <h2>{none ? "No actions yet" : "Choose an action"}</h2>
+        <h2>{hasNoActions ? "No actions yet" : "Choose an action"}</h2>
       </div>
     );
   }
   return (
     <div className="welcome">
-      <h2>{none ? "No actions yet" : "Choose an action"}</h2>
-      <p>{none ? "Start from a template:" : "Choose one on the left, or start from a template:"}</p>
+      <h2>{hasNoActions ? "No actions yet" : "Choose an action"}</h2>
+      <p>{hasNoActions ? "Start from a template:" : "Choose one on the left, or start from a template:"}</p>
       <ul className="templates">
-        {Object.entries(TEMPLATES).map(([template, { label, description }]) => (
+        {Object.entries(ACTION_TEMPLATES).map(([template, { label, description }]) => (
           <li key={template}>
-            <a className="button" href={hrefOf({ appId, view: "actions", item: "new", query: { template } })}>
+            <a className="button" href={createHref({ appId, view: "actions", item: "new", query: { template } })}>
               <b>{label}</b>
               <span className="hint">{description}</span>
             </a>
@@ -51,8 +51,8 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
 }
 
 /**
- * Returns a React key for the workspace of the open action. A new action keeps its key at the first save, so that React does not discard
- * its run and its panels.
+ * Returns a React key for the workspace of the open action. The key of a new action does not change at the first save, because React
+ * would then discard the workspace's state.
  */
 function useWorkspaceKey(place: Place, go: Navigation["go"]) {
   const { item, query } = place;
@@ -63,7 +63,7 @@ function useWorkspaceKey(place: Place, go: Navigation["go"]) {
     (id: number) => {
       setMade({ item: String(id), key: newWorkspaceKey });
       setTurn(turn + 1);
-      go({ item: String(id) }, { force: true, from: place });
+      go({ item: String(id) }, { skipsQuestion: true, startPlace: place });
     },
     [place, go, turn, newWorkspaceKey],
   );
@@ -74,11 +74,11 @@ interface ChosenActionProps extends Pick<PageProps, "app" | "place" | "actions" 
   children?: ReactNode;
 }
 
-/** Shows the list of actions beside the chosen action, for people who may not edit actions. */
+/** Shows the list of actions, and beside it the chosen action (`children`), for people who may not edit actions. */
 function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
-      <ActionList key={app.id} actions={actions} selected={children ? parseId(place.item) : null} go={go} />
+      <ActionList key={app.id} actions={actions} selectedId={children ? parseId(place.item) : null} go={go} />
       {children ?? (
         <div className="welcome">
           <h2>{actions.list?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
@@ -107,9 +107,9 @@ export function ActionsPage(props: PageProps) {
   if (role === "reader" && actionId === "new") return <ChosenAction {...props} />;
   return (
     <div className={`actions-view${actionId === null ? " choosing" : ""}${isEmpty ? " without-actions" : ""}`}>
-      <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
+      <ActionList key={app.id} actions={actions} selectedId={actionId} go={go} />
       {actionId === null ? (
-        <WelcomeText appId={app.id} none={isEmpty} />
+        <WelcomeText appId={app.id} hasNoActions={isEmpty} />
       ) : (
         <Workspace key={key} {...props} id={actionId} onCreated={onCreated} />
       )}

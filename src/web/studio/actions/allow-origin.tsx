@@ -6,7 +6,7 @@ import { type Api, asApiError } from "../shared/api.js";
 /** Matches the service's message for the error POLICY: the action called an origin that is not in its list of allowed origins. */
 const REFUSED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this action/;
 
-/** Returns the origin that a failed run was not allowed to call. Returns null if the error message has another cause. */
+/** Returns the origin that a failed run was not allowed to call. Returns null for messages of other errors. */
 export const findRefusedOrigin = (message: string): string | null => REFUSED_ORIGIN_PATTERN.exec(message)?.[1] ?? null;
 
 interface AllowOriginProps {

@@ -1,7 +1,7 @@
 /** Panel that shows how other programs call the action: its URLs with their secrets, examples to copy, and the latest requests. */
 import { keepPreviousData, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { ReadActionCalls, RotateTriggerSecret } from "../documents.js";
 import { useLog } from "../runs/use-log.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -9,8 +9,8 @@ import type { Confirm } from "../shared/confirm.js";
 import { CopyButton } from "../shared/copy-button.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, ActionCalls, LogEntry } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
-import { hrefOf } from "../shell/place.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { createHref } from "../shell/place.js";
 import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
 import type { Actions } from "./use-actions.js";
 
@@ -32,18 +32,18 @@ type Trigger = Action["triggers"][number];
 const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
 
 /**
- * Reads the action's URLs and the requests that the service rejected. Reads them again after each save of the action and after each new
- * run.
+ * Reads the action's URLs, and the requests to them that the service rejected. Reads both again after each save of the action and after
+ * each new run.
  */
-function useActionCalls(appId: number, { id, updatedAt }: Action, newest: number | undefined) {
+function useActionCalls(appId: number, { id, updatedAt }: Action, newestEntryId: number | undefined) {
   const client = useQueryClient();
   const { value, fault } = useResource({
-    ...queryOf(ReadActionCalls, { appId, id }, `${updatedAt} ${newest}`),
+    ...createQueryOptions(ReadActionCalls, { appId, id }, `${updatedAt} ${newestEntryId}`),
     placeholderData: keepPreviousData,
     // The URLs contain secrets, so the cache drops them as soon as no panel shows them.
     gcTime: 0,
   });
-  /** Reads the URLs and rejected requests again. Cancels a read that is under way, because its response may contain the old secret. */
+  /** Reads the URLs and rejected requests again. Cancels a pending read, because its response may contain the replaced secret. */
   const reload = async () => {
     const filter = { queryKey: [ReadActionCalls, { appId, id }] };
     await client.cancelQueries(filter);
@@ -63,7 +63,7 @@ function CallExampleView({ name, curl, javascript }: CallExample) {
         <div key={language}>
           <p className="row">
             <span className="grow">{language}</span>
-            <CopyButton className="quiet small" text={() => text!} />
+            <CopyButton className="quiet small" getText={() => text!} />
           </p>
           <pre className="result">{text}</pre>
         </div>
@@ -77,7 +77,7 @@ function EndpointUrl({ label, url }: { label: string; url: string }) {
     <p className="row call-address">
       <span className="hint">{label}</span>
       <code className="grow">{url}</code>
-      <CopyButton className="quiet small" text={() => url} />
+      <CopyButton className="quiet small" getText={() => url} />
     </p>
   );
 }
@@ -183,7 +183,9 @@ function RecentRequests({
         </li>
       ))}
       <li>
-        <a href={hrefOf({ appId, view: "runs", query: { action: String(savedAction.id) } })}>All runs of this action</a>
+        <a href={createHref({ appId, view: "runs", query: { action: String(savedAction.id) } })}>
+          All runs of this action
+        </a>
       </li>
     </ul>
   );
@@ -191,7 +193,13 @@ function RecentRequests({
 
 export function CallPanel(props: CallPanelProps) {
   const { api, appId, savedAction, actions, versionIds, payload } = props;
-  const { entries } = useLog({ api, appId, tail: actions.logSubscription, versionIds, failuresOnly: false });
+  const { entries } = useLog({
+    api,
+    appId,
+    logSubscription: actions.logSubscription,
+    versionIds,
+    isFailuresOnly: false,
+  });
   const { value: calls, fault, reload } = useActionCalls(appId, savedAction, entries?.[0]?.id);
   const isOnDemand = savedAction.triggers.some(({ trigger }) => trigger === "manual");
   const hasAddress = savedAction.triggers.some(isHttpTrigger);
@@ -206,7 +214,7 @@ export function CallPanel(props: CallPanelProps) {
       <EndpointList {...props} endpoints={calls?.action?.endpoints ?? null} reload={reload} />
       <h3>With a token</h3>
       {isOnDemand ? (
-        createRunExamples(serviceAddress("").href.replace(/\/$/, ""), appId, savedAction.name, payload).map(
+        createRunExamples(resolveServiceUrl("").href.replace(/\/$/, ""), appId, savedAction.name, payload).map(
           (example) => <CallExampleView key={example.name} {...example} />,
         )
       ) : (

@@ -1,8 +1,8 @@
 /** Example requests to an action, for curl and in JavaScript. A person copies them. */
-import type { Endpoint } from "../shared/model.js";
+import type { HttpEndpoint } from "../shared/model.js";
 
 export interface CallExample {
-  /** Name of the called endpoint. */
+  /** Heading of the example: the method and path, or the name of the route. */
   name: string;
   curl: string;
   javascript: string;
@@ -41,7 +41,7 @@ function createExample(
 }
 
 /** Returns example requests to the live URL of an HTTP trigger. */
-export function createEndpointExample({ method, url }: Endpoint, authType: string, payload: string): CallExample {
+export function createEndpointExample({ method, url }: HttpEndpoint, authType: string, payload: string): CallExample {
   const credentialHeader = CREDENTIAL_HEADERS[authType];
   const usedMethod = method ?? "POST";
   return createExample(

@@ -1,4 +1,4 @@
-/** Configures Monaco's TypeScript for the code of actions, and reads its type errors. Sends no requests. */
+/** Configures Monaco's TypeScript compiler for the code of actions, and reads the type errors that it finds. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
 import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "./code-findings.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
@@ -7,8 +7,8 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// Monaco does not show type errors itself, because findTypeErrors reads them. Prettier formats the code. There is no other file to navigate
-// to.
+// The features left out are turned off: findTypeErrors reads the type errors, Prettier formats the code, and there is no other file to
+// navigate to.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,
@@ -22,15 +22,15 @@ javascriptDefaults.setModeConfiguration({
  * Sets the type declarations with which TypeScript checks the code. @param declarations content of svc.d.ts, the types of the client
  * library
  */
-export function setActionTypes(declarations: string, { text, packages }: ActionTypes): void {
+export function setActionTypes(declarations: string, { globalDeclarations, packages }: ActionTypes): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },
-    { content: text, filePath: "file:///action.d.ts" },
-    ...packages.map((file) => ({ content: file.text, filePath: `file:///${file.path}` })),
+    { content: globalDeclarations, filePath: "file:///action.d.ts" },
+    ...packages.map((file) => ({ content: file.content, filePath: `file:///${file.filePath}` })),
   ]);
 }
 
-/** Returns the type errors of the code. Returns none if the code has a syntax error, because the service reports syntax errors with better messages. */
+/** Returns the type errors of the code; none if it has a syntax error, because the service reports that error with a better message. */
 export async function findTypeErrors(
   model: monaco.editor.ITextModel,
   types: Pick<ActionTypes, "hasUnknownNames">,

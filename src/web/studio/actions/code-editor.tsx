@@ -18,14 +18,14 @@ interface CodeEditorProps {
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
-  /** Position to which the editor moves the cursor once, or null. A new object moves the cursor again, even to the same position. */
+  /** Position to which the editor moves the cursor once; null to leave it. Each new object moves the cursor, even to the same position. */
   at: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
   plainCodeState: RefObject<PlainCodeState | null>;
 }
 
-// Registers the JavaScript language directly. Monaco's own registration would request it when the first code is shown, which costs a round
-// trip.
+// Registers the JavaScript language now. Monaco itself would request the language's file only when the first code is shown, which costs a
+// round trip.
 monaco.languages.register({ id: "javascript", extensions: [".js"], aliases: ["JavaScript"] });
 monaco.languages.setLanguageConfiguration("javascript", conf);
 monaco.languages.setMonarchTokensProvider("javascript", language);
@@ -53,7 +53,7 @@ const applyTheme = () => monaco.editor.setTheme(darkModeQuery.matches ? "studio-
 darkModeQuery.addEventListener("change", applyTheme);
 applyTheme();
 
-// Ignores the rejections of Monaco's pending work, which happen when an editor is disposed.
+// Hides the rejected promises of work that Monaco cancels when an editor is closed.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
 });
@@ -70,7 +70,7 @@ const EDITOR_OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   hideCursorInOverviewRuler: true,
   padding: { top: 10, bottom: 10 },
   lineNumbersMinChars: 3,
-  // The theme's dimmed color would make the number of the last line too faint to read.
+  // Shows the number of an empty last line in the normal color. Monaco's dimmed color would be too faint to read.
   renderFinalNewline: "on",
   renderLineHighlight: "line",
   scrollBeyondLastLine: false,
@@ -84,12 +84,12 @@ const SERVICE_MARKER_OWNER = "service";
 const PROBLEM_MARKER_OWNER = "problems";
 const CHECK_DELAY_MS = 400;
 /**
- * Delay of TypeScript's diagnostics after the last key press. TypeScript takes a second of processor time to start, and clicks must be
- * handled first.
+ * Delay of TypeScript's diagnostics after the last key press. TypeScript takes a second of processor time to start, in which the
+ * page would not respond to clicks.
  */
 const FIRST_CHECK_DELAY_MS = 2_000;
 
-/** Returns an error mark from a position to the end of its line. */
+/** Returns an editor marker that underlines the code from a position to the end of the line. */
 function createMarker(
   model: monaco.editor.ITextModel,
   { line, column }: CodePosition,
@@ -108,7 +108,7 @@ function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line
 
 type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
 
-/** Returns TypeScript's errors for the code. Reads them when the code and the types have not changed for CHECK_DELAY_MS. */
+/** Returns TypeScript's errors for the code. Checks the code each time it and its types have not changed for CHECK_DELAY_MS. */
 function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
@@ -130,7 +130,7 @@ function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
       if (!checkedModel) return;
       findTypeErrors(checkedModel, types).then(
         (markers) => isOver || setFaults(markers),
-        // The request fails if the person has closed the editor meanwhile. Nobody sees its errors then.
+        // Ignores a failure: the person has closed the editor meanwhile.
         () => undefined,
       );
     }, CHECK_DELAY_MS);
@@ -168,8 +168,8 @@ function restoreState(editor: monaco.editor.IStandaloneCodeEditor, state: PlainC
 }
 
 /**
- * Creates the Monaco editor and keeps its text equal to `code`. Layout effects do this before the browser handles the next key. Otherwise a
- * key would be lost that is pressed between the removal of the plain text area and the creation of the editor.
+ * Creates the Monaco editor and keeps its text equal to `code`. Layout effects do this before the browser handles the next key. Otherwise,
+ * a key pressed between the removal of the plain text area and the creation of the editor would be lost.
  */
 function useEditorText(
   element: RefObject<HTMLDivElement | null>,
@@ -178,7 +178,7 @@ function useEditorText(
 ) {
   const latest = useRef({ code, onChange });
   latest.current = { code, onChange };
-  /** Texts that the editor has passed to `onChange` and that have not come back as the prop `code` yet. */
+  /** Texts that the editor has passed to `onChange` and that the parent has not yet passed back as the prop `code`. */
   const reportedTexts = useRef<string[]>([]);
   useLayoutEffect(() => {
     if (!element.current) return;
@@ -197,8 +197,8 @@ function useEditorText(
   }, [element, editor, plainCodeState]);
   useLayoutEffect(() => {
     const model = editor.current?.getModel();
-    // A text that the editor itself passed to `onChange` comes back as `code` later, perhaps after more typing. Only a loaded or restored
-    // text replaces the text in the editor.
+    // The parent passes each typed text back as `code`, perhaps after more typing; such a text must not replace the newer text in the
+    // editor. Only a loaded or restored text does.
     const place = reportedTexts.current.indexOf(code);
     if (place >= 0) reportedTexts.current.splice(0, place + 1);
     if (model && place < 0 && model.getValue() !== code) {
@@ -213,7 +213,7 @@ function useEditorText(
 export function CodeEditor({ code, onChange, fault, problems, types, at, plainCodeState }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
-  // Position and error to which the plain text area has already moved the cursor. Monaco does not move the cursor to them again.
+  // Position to which the plain text area has already moved the cursor, so that Monaco does not move the cursor there again.
   const shownAt = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {

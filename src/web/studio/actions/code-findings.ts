@@ -1,4 +1,4 @@
-/** Filters the TypeScript compiler's diagnostics: keeps real errors, and drops those that usual plain JavaScript causes. */
+/** Filters the TypeScript compiler's diagnostics: keeps likely errors, and drops those that correct JavaScript without types causes. */
 import type { ActionTypes } from "./code-types.js";
 
 /** Diagnostic of the TypeScript compiler, as Monaco's worker returns it. */
@@ -13,18 +13,18 @@ export interface CompilerDiagnostic {
 const ERROR_CATEGORY = 1;
 /** Diagnostic codes for an unknown name: "cannot find name", "did you mean …", "do you need a library". */
 const UNKNOWN_NAME_CODES = new Set([2304, 2552, 2503, 2580, 2581, 2582, 2584, 2591, 2592, 2593]);
-/** Diagnostic codes for arithmetic with values that are not numbers. They are dropped, because JavaScript code subtracts dates. */
+/** Diagnostic codes for arithmetic with values that are not numbers. Dropped, because correct JavaScript code subtracts dates. */
 const ARITHMETIC_CODES = new Set([2362, 2363]);
 /**
- * Matches messages about a missing property of a general DOM type. They are dropped, because the element that a selector or event returns
- * usually has the property.
+ * Matches messages about a missing property of a general DOM type, such as Element. Such messages are dropped, because the actual element,
+ * such as an input, usually has the property.
  */
 const UNKNOWN_ELEMENT_PATTERN = /on type '(Element|HTMLElement|EventTarget|Node|ChildNode|ParentNode)'/;
 
 export const getDiagnosticText = ({ messageText }: Pick<CompilerDiagnostic, "messageText">): string =>
   typeof messageText === "string" ? messageText : messageText.messageText;
 
-/** True if the diagnostic is likely an error in plain JavaScript too, and not only missing type information. */
+/** True if the diagnostic is likely an error of the code. False if it is only caused by missing types. */
 export function isCodeError(
   diagnostic: CompilerDiagnostic,
   { hasUnknownNames }: Pick<ActionTypes, "hasUnknownNames">,

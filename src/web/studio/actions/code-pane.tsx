@@ -29,12 +29,12 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
   const format = useCallback(async () => {
     try {
       const formatted = await formatCode(code);
-      // Loading the formatter at its first use takes a moment, in which the person can type. The newer text is then kept.
+      // The person can type while the formatter is loaded at its first use. Their newer text must not be replaced.
       if (latestCode.current !== code) return setRefusal("Not formatted: you have changed the code meanwhile.");
       setRefusal(null);
       if (formatted !== code) onChange(formatted);
     } catch (error) {
-      // Only the first line of the message is shown; the other lines repeat the code.
+      // Shows only the first line of Prettier's message, because the other lines repeat the code.
       setRefusal(`The code cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);

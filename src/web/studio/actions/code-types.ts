@@ -3,13 +3,13 @@
  * payloads, the listed packages of `Svc`, and the globals of npm packages.
  */
 
-/** Package of the service, with the property of `Svc` that contains it. */
+/** Package that the service itself provides. `namespace` is the property of `Svc` that contains it. */
 export interface ServicePackage {
   name: string;
   namespace: string;
 }
 
-/** Dependency in the version that the service resolved when the action was saved. */
+/** Dependency of an action, in the version that the service chose at the last save. */
 export interface InstalledDependency {
   name: string;
   version?: string | null | undefined;
@@ -20,8 +20,8 @@ export interface InstalledDependency {
 
 /** Path and content of a file with type declarations. */
 export interface TypesFile {
-  path: string;
-  text: string;
+  filePath: string;
+  content: string;
 }
 
 interface TypeSources {
@@ -29,24 +29,24 @@ interface TypeSources {
   dependencies: readonly string[];
   installedDependencies: readonly InstalledDependency[];
   /** Keys of the app's settings. */
-  settings: readonly string[];
+  settingKeys: readonly string[];
   environment: string;
   /** Payloads of past runs, from which the type of `context.payload` is derived. */
-  payloads: readonly unknown[];
+  pastPayloads: readonly unknown[];
   /**
-   * Type declaration files of npm packages, by the integrity hash of the package's script. The files import each other by their index in
-   * the list.
+   * Contents of the type declaration files of npm packages, by the integrity hash of the package's script. A file imports another file by
+   * its index in the list.
    */
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface ActionTypes {
-  /** Declarations of the global scope. They import svc.d.ts and the files in `packages`. */
-  text: string;
+  /** Type declarations of the globals, such as `Svc`. They import svc.d.ts and the files in `packages`. */
+  globalDeclarations: string;
   packages: TypesFile[];
   /**
-   * True if the globals of a dependency are unknown, as for a script from a URL or an unsaved dependency. Errors about unknown names are
-   * hidden then.
+   * True if the globals of a dependency are unknown, as for a script from a URL or an unsaved dependency. The editor then hides errors
+   * about unknown names.
    */
   hasUnknownNames: boolean;
 }
@@ -58,7 +58,7 @@ const MAX_TYPE_DEPTH = 5;
 const MAX_KEYS_PER_TYPE = 60;
 const MAX_KEY_CHARACTERS = 100;
 const MAX_TYPE_CHARACTERS = 20_000;
-/** Index signature that allows keys which no past run had, because future payloads may have them. */
+/** Index signature that allows reading any key of a payload, because a later payload may have keys that no past payload had. */
 const ANY_KEY_SIGNATURE = "[key: string]: any";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -66,7 +66,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
-/** Returns an object type with all keys of the values, each with the type of its values. */
+/** Returns the text of an object type with all keys that the objects have. @param levels levels of nested objects to describe */
 function createObjectType(values: readonly Record<string, unknown>[], levels: number): string {
   const byKey = new Map<string, unknown[]>();
   for (const [key, memberValue] of values.flatMap(Object.entries)) {
@@ -80,7 +80,7 @@ function createObjectType(values: readonly Record<string, unknown>[], levels: nu
   return `{ ${[...members, ANY_KEY_SIGNATURE].join("; ")} }`;
 }
 
-/** Returns the common type of the values. Returns `any` if the types differ, because the code must then check the type itself. */
+/** Returns the text of the type that all values have; `any` if their types differ. @param levels levels of nested objects to describe */
 function createCommonType(values: readonly unknown[], levels: number): string {
   const seenValues = values.filter((value) => value !== null && value !== undefined);
   const [first] = seenValues;
@@ -90,7 +90,7 @@ function createCommonType(values: readonly unknown[], levels: number): string {
   return typeof first !== "object" && seenValues.every((value) => typeof value === typeof first) ? typeof first : "any";
 }
 
-/** Returns a type for the payloads. Reduces its depth until the text has at most MAX_TYPE_CHARACTERS. */
+/** Returns the text of a type for the payloads. Describes fewer nested levels if the text exceeds MAX_TYPE_CHARACTERS. */
 function createPayloadType(payloads: readonly unknown[]): string {
   const seenValues = payloads.filter(isRecord);
   for (let levels = MAX_TYPE_DEPTH; ; levels -= 1) {
@@ -99,8 +99,8 @@ function createPayloadType(payloads: readonly unknown[]): string {
   }
 }
 
-function createContextType({ settings, environment, payloads }: TypeSources): string {
-  const readableKeys = environment === "server" ? settings.filter((key) => key.startsWith("_")) : [];
+function createContextType({ settingKeys, environment, pastPayloads }: TypeSources): string {
+  const readableKeys = environment === "server" ? settingKeys.filter((key) => key.startsWith("_")) : [];
   const keys = readableKeys.map((key) => {
     const tier = key.startsWith("__")
       ? "Protected: only server actions can read it."
@@ -109,8 +109,8 @@ function createContextType({ settings, environment, payloads }: TypeSources): st
   });
   return [
     `interface ${CONTEXT_TYPE} {`,
-    `  ${toDocComment(payloads.length > 0 ? "Payload of the run. The type is that of the payloads of past runs." : "Payload of the run.")}`,
-    `  payload: ${createPayloadType(payloads)};`,
+    `  ${toDocComment(pastPayloads.length > 0 ? "Payload of the run. The type is that of the payloads of past runs." : "Payload of the run.")}`,
+    `  payload: ${createPayloadType(pastPayloads)};`,
     `  ${toDocComment(environment === "server" ? "The app's private and protected settings." : "Empty, unless the environment is server.")}`,
     `  settings: { ${keys.join(" ")} ${ANY_KEY_SIGNATURE} };`,
     "}",
@@ -120,7 +120,7 @@ function createContextType({ settings, environment, payloads }: TypeSources): st
 const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]*$/;
 
 /**
- * Returns the folder of a package's declaration files. The base64 characters "+" and "/" of the integrity hash are replaced, because the
+ * Returns the folder of a package's declaration files. Replaces the base64 characters "+" and "/" of the integrity hash, because the
  * folder is part of a URL.
  */
 const getPackageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
@@ -142,14 +142,14 @@ function declareGlobals(installed: readonly InstalledDependency[], declarations:
 function createDeclarationFiles(installed: readonly InstalledDependency[], declarations: Declarations): TypesFile[] {
   const used = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
   return [...used].flatMap((integrity) =>
-    (declarations.get(integrity) ?? []).map((text, at) => ({
-      path: `${getPackageFolder(integrity)}/${at}.d.ts`,
-      text,
+    (declarations.get(integrity) ?? []).map((content, at) => ({
+      filePath: `${getPackageFolder(integrity)}/${at}.d.ts`,
+      content,
     })),
   );
 }
 
-/** Declarations that let JavaScript code add properties to these objects, which TypeScript would reject otherwise. */
+/** Type declarations that let JavaScript code add any property to `window` and to errors. TypeScript would otherwise report an error. */
 const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${ANY_KEY_SIGNATURE} }`);
 
 export function createActionTypes(known: TypeSources): ActionTypes {
@@ -166,7 +166,7 @@ export function createActionTypes(known: TypeSources): ActionTypes {
     ...(otherDependencies.some(isOperatorPackage) ? [`${ANY_KEY_SIGNATURE};`] : []),
   ];
   return {
-    text: [
+    globalDeclarations: [
       createContextType(known),
       `declare const Svc: import("./svc").Client & { ${svcMembers.join(" ")} };`,
       ...declareGlobals(installedOthers, declarations),
@@ -200,7 +200,7 @@ export const COMPILER_OPTIONS = {
   checkJs: true,
   allowNonTsExtensions: true,
   noEmit: true,
-  // Must be the same option as the one with which the service bundles npm packages.
+  // The service bundles npm packages with the same option, so that default imports have the same meaning in both.
   esModuleInterop: true,
   strict: false,
 };

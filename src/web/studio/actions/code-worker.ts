@@ -1,4 +1,4 @@
-/** Worker of the code editor: Monaco's TypeScript worker, extended with the type of the action's `context`. */
+/** Web worker of the code editor: Monaco's TypeScript worker, which additionally knows the type of the action's `context`. */
 import { initialize, TypeScriptWorker } from "monaco-editor/esm/vs/language/typescript/ts.worker.js";
 import { type Compiler, withTypedContext } from "./typed-code.js";
 

@@ -1,6 +1,6 @@
 /**
- * Form fields for the packages and script URLs on which an action's code depends. Each shows the version that the service resolved at the
- * last save. The service checks whether they exist.
+ * Form fields for the packages and script URLs on which an action's code depends. Below each package is the version that the service chose
+ * at the last save. Only the service checks that a package exists.
  */
 import X from "lucide-react/icons/x";
 import { type KeyboardEvent, useState } from "react";
@@ -9,8 +9,8 @@ import { Field } from "../shared/field.js";
 import { formatBytes } from "../shared/format.js";
 import type { FieldsProps } from "./fields-props.js";
 
-/** Packages of the service that are delivered as a script. Only these need a dependency, so only these are suggested. */
-const OFFERED_PACKAGES = packages.filter((entry) => "path" in entry);
+/** The service's own packages that are separate scripts. The field suggests only these: code can use the others without a dependency. */
+const SUGGESTED_PACKAGES = packages.filter((entry) => "path" in entry);
 
 /** Popular npm packages that the field suggests. The person can type any other name. */
 const POPULAR_PACKAGES =
@@ -18,7 +18,7 @@ const POPULAR_PACKAGES =
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
 /** Returns the line with version, size and warnings below a dependency, or "" if there is nothing to show. */
-function dependencyStateText({
+function getDependencyStateText({
   version,
   licence,
   bytes,
@@ -37,9 +37,9 @@ function dependencyStateText({
   return [...parts, evalNote, changeNote].filter(Boolean).join(" · ");
 }
 
-export function DependencyFields({ draft: { dependencies }, assets, fault, change }: FieldsProps) {
+export function DependencyFields({ draft: { dependencies }, assets, fault, changeDraft }: FieldsProps) {
   const [text, setText] = useState("");
-  const setDependencies = (all: string[]) => change({ dependencies: all });
+  const setDependencies = (all: string[]) => changeDraft({ dependencies: all });
 
   const addDependency = (name: string) => {
     setText("");
@@ -48,10 +48,10 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addDependency(text.trim());
   };
-  // Choosing an option in the list causes the same input event as typing. If the text is the complete name of a package of the service, it
-  // is added without Enter.
+  // Choosing a suggestion causes the same input event as typing. So a text that is the complete name of one of the service's packages is
+  // added as a dependency without Enter.
   const onText = (value: string) =>
-    OFFERED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
+    SUGGESTED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 
   return (
     <Field name="dependencies" label="Dependencies" fault={fault}>
@@ -65,7 +65,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
                   .filter(({ name }) => name === dependency)
                   .map((asset) => (
                     <span key={asset.name} className="hint became">
-                      {dependencyStateText(asset)}
+                      {getDependencyStateText(asset)}
                     </span>
                   ))}
               </span>
@@ -90,7 +90,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
             onBlur={() => addDependency(text.trim())}
           />
           <datalist id="packages">
-            {OFFERED_PACKAGES.map(({ name, namespace }) => (
+            {SUGGESTED_PACKAGES.map(({ name, namespace }) => (
               <option key={name} value={name}>{`Svc.${namespace}`}</option>
             ))}
             {POPULAR_PACKAGES.split(" ").map((name) => (

@@ -14,7 +14,7 @@ function removeNulls(value: ActionDiff["before"][keyof ActionDiff["before"]]): u
   });
 }
 
-/** Returns the lines of a unified diff without the two lines of its file header. */
+/** Returns the lines of a unified diff without the lines that name the two files. */
 function getHunkLines(patch: string): string[] {
   const lines = patch.replace(/\n$/, "").split("\n");
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
@@ -37,8 +37,8 @@ export function PatchLines({ patch }: { patch: string }) {
 type ScriptChange = ActionDiff["scripts"][number];
 
 /**
- * Describes how the script of a dependency changed. The script can change without a new version, if its registry or the way of building it
- * changed.
+ * Describes how the script of a dependency changed. Even with the same version, the script differs if the package registry or the service's
+ * bundler has changed.
  */
 function describeScriptChange({ before, after }: ScriptChange): string {
   if (before === null) return `added${after?.version ? `, version ${after.version}` : ""}`;

@@ -1,10 +1,10 @@
 /**
- * Dock below the code with one open panel: run, test, call, log, publish or versions. The dock holds the state of the runs, so that a run
- * continues while another panel is open.
+ * Dock below the code with one open panel: run, test, call, log, publish or versions. The dock itself stores the state of the current run,
+ * so that the run continues while another panel is open.
  */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
-import type { CodeProblem, Preset } from "../shared/model.js";
+import type { CodeProblem, PayloadPreset } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
@@ -23,19 +23,19 @@ import type { WorkspaceProps } from "./workspace-props.js";
 const DOCK_TABS = ["Run", "Test", "Call", "Log", "Publish", "Versions"] as const;
 type DockTab = (typeof DOCK_TABS)[number];
 
-/** Starts a run at Ctrl+Enter, before Monaco would insert a line break. */
-function useRunShortcut(start: () => void): void {
-  // A layout effect runs before the screen is drawn. The shortcut then always uses the state that the button shows.
+/** Hook that starts a run at Ctrl+Enter. Handles the key before Monaco, which would insert a line break. */
+function useRunShortcut(startRun: () => void): void {
+  // A layout effect runs before the browser draws the page, so the shortcut always uses the state that the button shows.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
       event.preventDefault();
       event.stopPropagation();
-      start();
+      startRun();
     };
     addEventListener("keydown", onKey, true);
     return () => removeEventListener("keydown", onKey, true);
-  }, [start]);
+  }, [startRun]);
 }
 
 /** Panels for people with the role reader, who cannot run or publish actions. */
@@ -43,15 +43,15 @@ const READER_TABS: readonly DockTab[] = ["Log", "Versions"];
 
 const DOCK_ELEMENT_ID = "dock";
 
-/** Opens a panel of the dock, scrolls to it and focuses its tab. @param pressesButton true to also click the main button of the panel */
-export function openDockPanel(name: DockTab, pressesButton = false): void {
-  // Tabs are selected when they receive the focus.
+/** Opens a panel of the dock, scrolls to it and focuses its tab. @param shouldPressButton true to also click the panel's main button */
+export function openDockPanel(name: DockTab, shouldPressButton = false): void {
+  // The tab list selects the tab that receives the focus.
   document.querySelector<HTMLElement>(`#${DOCK_ELEMENT_ID} [data-tab="${name}"]`)?.focus({ preventScroll: true });
-  // The panel is rendered in the next frame, and its height may differ from the previous panel's.
+  // Waits for the next frame, in which the panel is rendered with its own height. Only then the scroll position is right.
   requestAnimationFrame(() => {
     const dock = document.getElementById(DOCK_ELEMENT_ID);
     dock?.scrollIntoView({ block: "start" });
-    if (pressesButton) dock?.querySelector<HTMLElement>(".panel button.primary")?.click();
+    if (shouldPressButton) dock?.querySelector<HTMLElement>(".panel button.primary")?.click();
   });
 }
 
@@ -70,21 +70,21 @@ interface DockProps extends WorkspaceProps {
   editor: ActionEditor;
   draft: Draft;
   /**
-   * Receives the position in the code at which the shown run failed. Receives null if the run did not fail or if the code has changed
-   * since.
+   * Called with the position in the code at which the shown run failed; with null if the run did not fail, or if the code has changed
+   * since the run.
    */
   onFailure: (mark: CodeProblem | null) => void;
 }
 
 export function Dock(props: DockProps) {
   const { api, appId, actions, confirm, editor, draft } = props;
-  const { savedAction, dirty, save, reload } = editor;
+  const { savedAction, isDirty, saveDraft, reloadAction } = editor;
   const tabs = mayEdit(props.role) ? DOCK_TABS : READER_TABS;
   const [chosen, setTab] = useState<DockTab>(tabs[0]!);
   const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
-  // Code and payload of the shown run. The panel compares them with the current ones and marks an outdated result.
+  // Code and payload of the shown run. If the current code or payload differs, the panel marks the result as outdated.
   const [ran, setRan] = useState<string | null>(null);
   const runner = useRun(api, appId);
   const running = runner.run?.state === "running";
@@ -104,14 +104,14 @@ export function Dock(props: DockProps) {
     const parsed = parsePayload(payload);
     setPayloadFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
-    const action = await save();
+    const action = await saveDraft();
     if (!action) return;
     setRan(`${action.code}\n${payload}`);
     await startRun(action.id, parsed.payload);
-  }, [payload, running, save, startRun, tabs]);
+  }, [payload, running, saveDraft, startRun, tabs]);
   const tester = usePayloadTests(api, appId);
-  const saveAndTest = async (presets: readonly Preset[]) => {
-    const action = await save();
+  const saveAndTest = async (presets: readonly PayloadPreset[]) => {
+    const action = await saveDraft();
     if (action) await tester.startTests(action, presets);
   };
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
@@ -131,21 +131,21 @@ export function Dock(props: DockProps) {
   const panels = {
     Run: () => (
       <RunPanel
-        {...{ api, appId, savedAction, draft, dirty, runner, payload, payloadFault, isOld }}
+        {...{ api, appId, savedAction, draft, isDirty, runner, payload, payloadFault, isOutdated: isOld }}
         setPayload={(text) => {
           setPayload(text);
           setPayloadFault(null);
         }}
         startRun={() => void saveAndRun()}
-        allowOrigin={(origin) => editor.change({ integrationOrigins: [...draft.integrationOrigins, origin] })}
+        allowOrigin={(origin) => editor.changeDraft({ integrationOrigins: [...draft.integrationOrigins, origin] })}
         isBlocked={editor.otherPeopleChanges.conflict !== null}
       />
     ),
     Test: () =>
       savedAction && (
         <TestPanel
-          {...{ api, app: props.app, savedAction, draft, dirty }}
-          runner={tester}
+          {...{ api, app: props.app, savedAction, draft, isDirty }}
+          payloadTests={tester}
           startTests={(presets) => void saveAndTest(presets)}
           isBlocked={editor.otherPeopleChanges.conflict !== null}
           openRunPanel={() => setTab("Run")}
@@ -176,7 +176,7 @@ export function Dock(props: DockProps) {
       savedAction && (
         <PublishPanel
           {...sharedProps}
-          {...{ savedAction, dirty, liveVersion, actions, app: props.app }}
+          {...{ savedAction, isDirty, liveVersion, actions, app: props.app }}
           onAppPublished={props.reloadApps}
         />
       ),
@@ -184,9 +184,9 @@ export function Dock(props: DockProps) {
       savedAction && (
         <VersionPanel
           {...sharedProps}
-          {...{ savedAction, dirty }}
+          {...{ savedAction, isDirty }}
           onRestored={async () => {
-            await Promise.all([reload(draft), actions.reload()]);
+            await Promise.all([reloadAction(draft), actions.reloadActions()]);
           }}
         />
       ),
@@ -196,9 +196,9 @@ export function Dock(props: DockProps) {
       <TabPanel
         label="Panels"
         tabNames={tabs}
-        selected={tab}
-        select={setTab}
-        disabled={isStored ? [] : tabs.filter((name) => name !== "Run")}
+        selectedName={tab}
+        selectTab={setTab}
+        disabledNames={isStored ? [] : tabs.filter((name) => name !== "Run")}
         panelClass="panel"
       >
         {panels[tab]()}

@@ -1,6 +1,6 @@
 /**
- * Draft of an action as the texts of its form, and the conversion to the service's input. Invalid texts are sent unchanged, so that only
- * the service validates them.
+ * Draft of an action with the texts of its form, and the conversion of a draft to the service's input. Sends invalid texts unchanged,
+ * because only the service validates them.
  */
 import type {
   ActionAccess,
@@ -14,13 +14,14 @@ import type { Action } from "../shared/model.js";
 import { createHttpDraft, type HttpDraft, httpDraftToInput, type TriggerWhere } from "./http-draft.js";
 
 /**
- * Trigger as one row of the form. `data` is JSON text and `dataSourceId` consists of digits; each is empty if the trigger does not use it.
+ * Trigger as one row of the form. `data` is JSON text, and `dataSourceId` is a number as text; both are "" if the trigger does not use
+ * them.
  */
 export interface TriggerDraft {
   /** React key of the row while it is edited. */
-  key: number;
+  rowKey: number;
   trigger: TriggerType;
-  type: string;
+  eventType: string;
   dataSourceId: string;
   data: string;
   http: HttpDraft;
@@ -36,7 +37,7 @@ export interface Draft {
   dependencies: string[];
   frequency: string;
   timezone: string;
-  /** `user` is JSON text with conditions on the columns of the app user; used only if `who` is "user". */
+  /** People who can run the action. `user` is JSON text with conditions on the app user's columns; used only if `who` is "user". */
   access: { who: "everyone" | "signedIn" | "editors" | "user"; user: string };
   /** Concurrency limit; an empty `policy` means no limit. `limit` is the text that the person typed. */
   concurrency: { policy: ConcurrencyPolicy | ""; limit: string; key: string };
@@ -71,9 +72,9 @@ export function createTriggerDraft(trigger: TriggerType, where?: TriggerWhere): 
   lastRowKey += 1;
   const { type, dataSourceId, data } = where ?? {};
   return {
-    key: lastRowKey,
+    rowKey: lastRowKey,
     trigger,
-    type: type ?? (trigger === "analytics" ? "analytics.pageView" : ""),
+    eventType: type ?? (trigger === "analytics" ? "analytics.pageView" : ""),
     dataSourceId: String(dataSourceId ?? ""),
     data: data === undefined || data === null ? "" : JSON.stringify(data, null, 2),
     http: createHttpDraft(where),
@@ -151,13 +152,13 @@ function parseJsonOrText(text: string): unknown {
   }
 }
 
-function triggerToInput({ trigger, type, dataSourceId, data, http }: TriggerDraft): TriggerInput {
+function triggerToInput({ trigger, eventType, dataSourceId, data, http }: TriggerDraft): TriggerInput {
   if (trigger === "log") {
-    return { trigger, where: { type, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
+    return { trigger, where: { type: eventType, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
   }
   if (trigger === "http") return { trigger, where: httpDraftToInput(http) };
   if (trigger !== "analytics") return { trigger };
-  return { trigger, where: { type, ...(data.trim() !== "" && { data: parseJsonOrText(data) }) } };
+  return { trigger, where: { type: eventType, ...(data.trim() !== "" && { data: parseJsonOrText(data) }) } };
 }
 
 const parseNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
@@ -193,7 +194,7 @@ export function draftToInput(draft: Draft): CreateActionInput {
   } = draft;
   return {
     ...sharedFields,
-    // `source` is sent too, because sending only the code would delete the source files.
+    // Sends the source files, if there are any, in place of the code: a save with only the code would delete them.
     ...(source ? { source } : { code }),
     access: access.who === "user" ? { user: parseJsonOrText(access.user) } : access.who,
     ...limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }),

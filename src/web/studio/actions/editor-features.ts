@@ -1,7 +1,7 @@
 /**
- * Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features, which is a third more code. Features that
- * need a provider for JavaScript (colors, code lenses, inlay hints, inline completions, definitions, references, formatting) would do
- * nothing.
+ * Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features, which is a third more code. Left out
+ * are features for which Studio provides no data in JavaScript: colors, code lenses, inlay hints, inline completions, definitions,
+ * references and formatting.
  */
 import "monaco-editor/esm/vs/editor/browser/coreCommands.js";
 import "monaco-editor/esm/vs/editor/browser/widget/codeEditor/codeEditorWidget.js";

@@ -1,6 +1,6 @@
 /**
- * Promise that resolves when the code editor has loaded. Studio requests files that only the editor needs after that, so that they do not
- * delay the editor.
+ * Promise that resolves when the code editor has loaded. Studio waits for it before it requests further files for the editor, so that
+ * these files do not delay the editor.
  */
 const readySignal = Promise.withResolvers<void>();
 

@@ -1,4 +1,4 @@
-/** Finds the form field that caused the rejection of a save, by the status or the message of the error. */
+/** Finds the form field whose value caused the service to reject a save, by the status or the message of the error. */
 import type { ApiError } from "../shared/api.js";
 import type { Draft } from "./draft.js";
 
@@ -26,7 +26,7 @@ const FIELD_BY_STATUS_PREFIX: [prefix: string, field: DraftField][] = [
   ["ACCESS_", "access"],
 ];
 
-/** Fields without an error status of their own. The error message begins with the name of the field. */
+/** Form fields that the service names at the beginning of an error message, because they have no error status of their own. */
 const FIELDS_IN_MESSAGES: readonly DraftField[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
 export function toFieldError({ status, message }: ApiError): FieldError {

@@ -8,8 +8,8 @@ export interface FieldsProps {
   api: Api;
   appId: number;
   draft: Draft;
-  /** Dependencies of the saved action, with the version and the script that the service resolved. */
+  /** Dependencies of the saved action, each with the version and the script that the service chose. */
   assets: Action["assets"];
   fault: FieldError | null;
-  change: (change: Partial<Draft>) => void;
+  changeDraft: (change: Partial<Draft>) => void;
 }

@@ -25,7 +25,7 @@ const SETTINGS_HINTS: Record<string, string> = {
 function useScrollToError(fault: FieldError | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;
-    // An error of the code is shown below the code.
+    // Excludes errors of the code, which are shown below the code.
     const field = document.querySelector(
       fault.field === "code" ? ".code-fault" : `.fields [data-field="${fault.field}"]`,
     );
@@ -35,7 +35,7 @@ function useScrollToError(fault: FieldError | null): void {
 }
 
 export function ActionFields(props: FieldsProps) {
-  const { draft, fault, change } = props;
+  const { draft, fault, changeDraft } = props;
   useScrollToError(fault);
   const { environment } = draft;
   return (
@@ -48,7 +48,7 @@ export function ActionFields(props: FieldsProps) {
             spellCheck={false}
             autoComplete="off"
             placeholder="letters, numbers, - and _"
-            onChange={(event) => change({ name: event.target.value })}
+            onChange={(event) => changeDraft({ name: event.target.value })}
           />
         )}
       </Field>
@@ -60,7 +60,7 @@ export function ActionFields(props: FieldsProps) {
             role="switch"
             checked={draft.active}
             aria-checked={draft.active}
-            onChange={(event) => change({ active: event.target.checked })}
+            onChange={(event) => changeDraft({ active: event.target.checked })}
           />
         )}
       </Field>
@@ -70,7 +70,7 @@ export function ActionFields(props: FieldsProps) {
             {...tied}
             rows={2}
             value={draft.description}
-            onChange={(event) => change({ description: event.target.value })}
+            onChange={(event) => changeDraft({ description: event.target.value })}
           />
         )}
       </Field>
@@ -84,7 +84,7 @@ export function ActionFields(props: FieldsProps) {
           <select
             {...tied}
             value={environment}
-            onChange={(event) => change({ environment: event.target.value as Environment })}
+            onChange={(event) => changeDraft({ environment: event.target.value as Environment })}
           >
             {ENVIRONMENT_OPTIONS.map(([value, label]) => (
               <option key={value} value={value}>

@@ -1,6 +1,6 @@
 /** Formats code with Prettier, which is loaded at the first use. */
 
-/** @throws SyntaxError if the code is not valid JavaScript */
+/** Returns the formatted code. @throws SyntaxError if the code is not valid JavaScript */
 export async function formatCode(code: string): Promise<string> {
   const [{ format }, babel, estree] = await Promise.all([
     import("prettier/standalone"),

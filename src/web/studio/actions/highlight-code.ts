@@ -1,5 +1,5 @@
 /**
- * Splits JavaScript code into keywords, strings, comments and other parts that an editor colors. Used by the plain text area that is shown
+ * Splits JavaScript code into keywords, strings, comments and other parts that an editor colors. The plain text area uses this
  * until Monaco is loaded.
  */
 
@@ -39,7 +39,8 @@ function findPositionAfter(code: string, end: string, from: number): number {
 }
 
 /**
- * Returns the position behind the string or regular expression that begins at `start`. A line break ends it, except in a template literal.
+ * Returns the position behind the string or regular expression that begins at `start`. Unless it is a template literal, it ends at a line
+ * break at the latest.
  */
 function findQuotedEnd(code: string, start: number): number {
   const quote = code[start]!;
@@ -68,7 +69,7 @@ function getWordKind(word: string): CodePartKind {
 
 /**
  * Returns the colored part that begins at the position `at`, or null if the character there has no color.
- * @param before last character before this position that is not a space; "" at the beginning
+ * @param before last character before `at` that is not a space; "" at the beginning of the code
  */
 function readPartAt(code: string, at: number, before: string): CodePart | null {
   const character = code[at]!;

@@ -1,6 +1,6 @@
 /**
- * Draft of an HTTP trigger as the texts of its form, and the conversion to the service's input. Invalid texts are sent unchanged, so that
- * only the service validates them.
+ * Draft of an HTTP trigger with the texts of its form, and the conversion of a draft to the service's input. Sends invalid texts unchanged,
+ * because only the service validates them.
  */
 import type { HttpAuth } from "../../../data/action-types.js";
 import type { TriggerWhereInput } from "../documents.js";
@@ -25,7 +25,7 @@ export interface HttpDraft {
   idempotencyHeader: string;
 }
 
-/** Settings of a trigger (`where`) as the service returns them. In a template, some fields are missing. */
+/** Filter fields of a trigger (`where`) as the service returns them. In an action template, some fields are missing. */
 export type TriggerWhere = Partial<NonNullable<Action["triggers"][number]["where"]>> | null;
 
 export function createHttpDraft(where?: TriggerWhere): HttpDraft {

@@ -1,4 +1,4 @@
-/** Form fields of an HTTP trigger: its responses, and the credential that it requires. */
+/** Form fields of an HTTP trigger: its method and path, the credential that a request needs, and how the trigger responds. */
 import type { HttpAuth, HttpMethod, SignatureScheme } from "../../../data/action-types.js";
 import type { HttpDraft } from "./http-draft.js";
 
@@ -25,7 +25,7 @@ const SIGNATURE_SCHEMES: [scheme: SignatureScheme, label: string][] = [
 
 interface HttpFieldsProps {
   http: HttpDraft;
-  change: (part: Partial<HttpDraft>) => void;
+  changeHttp: (part: Partial<HttpDraft>) => void;
 }
 
 interface TextFieldProps {
@@ -55,14 +55,14 @@ interface ChoiceFieldProps<Value extends string> {
   label: string;
   value: string;
   options: readonly (readonly [value: Value, label: string])[];
-  choose: (value: Value) => void;
+  onChoose: (value: Value) => void;
 }
 
-function ChoiceField<Value extends string>({ label, value, options, choose }: ChoiceFieldProps<Value>) {
+function ChoiceField<Value extends string>({ label, value, options, onChoose }: ChoiceFieldProps<Value>) {
   return (
     <label className="http-field">
       {label}
-      <select aria-label={label} value={value} onChange={(event) => choose(event.target.value as Value)}>
+      <select aria-label={label} value={value} onChange={(event) => onChoose(event.target.value as Value)}>
         {options.map(([option, text]) => (
           <option key={option} value={option}>
             {text}
@@ -73,46 +73,46 @@ function ChoiceField<Value extends string>({ label, value, options, choose }: Ch
   );
 }
 
-function HmacFields({ http, change }: HttpFieldsProps) {
+function HmacFields({ http, changeHttp }: HttpFieldsProps) {
   return (
     <>
       <TextField
         label="Header with the signature"
         placeholder="X-Signature"
         value={http.header}
-        onChange={(header) => change({ header })}
+        onChange={(header) => changeHttp({ header })}
       />
       <div className="row">
         <ChoiceField
           label="Digest"
           value={http.algorithm}
           options={["", "sha256", "sha1", "sha512"].map((algorithm) => [algorithm, algorithm || "SHA-256"] as const)}
-          choose={(algorithm) => change({ algorithm })}
+          onChoose={(algorithm) => changeHttp({ algorithm })}
         />
         <ChoiceField
           label="Text form of the signature"
           value={http.encoding}
           options={["", "hex", "base64"].map((encoding) => [encoding, encoding || "hexadecimal"] as const)}
-          choose={(encoding) => change({ encoding })}
+          onChoose={(encoding) => changeHttp({ encoding })}
         />
       </div>
       <TextField
         label="Text before the signature"
         placeholder="sha256="
         value={http.prefix}
-        onChange={(prefix) => change({ prefix })}
+        onChange={(prefix) => changeHttp({ prefix })}
       />
       <TextField
         label="Header with the signed time"
         placeholder="none"
         value={http.timestampHeader}
-        onChange={(timestampHeader) => change({ timestampHeader })}
+        onChange={(timestampHeader) => changeHttp({ timestampHeader })}
       />
     </>
   );
 }
 
-function CredentialFields({ http, change }: HttpFieldsProps) {
+function CredentialFields({ http, changeHttp }: HttpFieldsProps) {
   const { authType, scheme, setting, toleranceSeconds } = http;
   const isSignature = authType === "signature";
   return (
@@ -121,14 +121,14 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
         label="Credential of the caller"
         value={authType}
         options={AUTH_TYPES}
-        choose={(type) => change({ authType: type })}
+        onChoose={(type) => changeHttp({ authType: type })}
       />
       {isSignature && (
         <ChoiceField
           label="Scheme of the signature"
           value={scheme}
           options={SIGNATURE_SCHEMES}
-          choose={(next) => change({ scheme: next, toleranceSeconds: "" })}
+          onChoose={(next) => changeHttp({ scheme: next, toleranceSeconds: "" })}
         />
       )}
       {(isSignature || authType === "basic") && (
@@ -136,23 +136,23 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
           label="Setting with the secret"
           placeholder={authType === "basic" ? "__login, as user:password" : "__stripe"}
           value={setting}
-          onChange={(text) => change({ setting: text })}
+          onChange={(text) => changeHttp({ setting: text })}
         />
       )}
-      {isSignature && scheme === "hmac" && <HmacFields http={http} change={change} />}
+      {isSignature && scheme === "hmac" && <HmacFields http={http} changeHttp={changeHttp} />}
       {isSignature && (
         <TextField
           label="Maximum age of the signature, in seconds"
           placeholder="300"
           value={toleranceSeconds}
-          onChange={(text) => change({ toleranceSeconds: text })}
+          onChange={(text) => changeHttp({ toleranceSeconds: text })}
         />
       )}
     </>
   );
 }
 
-export function HttpFields({ http, change }: HttpFieldsProps) {
+export function HttpFields({ http, changeHttp }: HttpFieldsProps) {
   return (
     <>
       <div className="row">
@@ -160,11 +160,11 @@ export function HttpFields({ http, change }: HttpFieldsProps) {
           label="Method"
           value={http.method}
           options={["", ...HTTP_METHODS].map((method) => [method, method || "All methods"] as const)}
-          choose={(method) => change({ method })}
+          onChoose={(method) => changeHttp({ method })}
         />
-        <TextField label="Path" placeholder="orders/:id" value={http.path} onChange={(path) => change({ path })} />
+        <TextField label="Path" placeholder="orders/:id" value={http.path} onChange={(path) => changeHttp({ path })} />
       </div>
-      <CredentialFields http={http} change={change} />
+      <CredentialFields http={http} changeHttp={changeHttp} />
       <ChoiceField
         label="Response"
         value={http.respond}
@@ -172,19 +172,19 @@ export function HttpFields({ http, change }: HttpFieldsProps) {
           ["", "The result of the run"],
           ["immediately", "202 at once, before the run ends"],
         ]}
-        choose={(respond) => change({ respond })}
+        onChoose={(respond) => changeHttp({ respond })}
       />
       <TextField
         label="Origins of pages that may read the response"
         placeholder="https://shop.example"
         value={http.origins}
-        onChange={(origins) => change({ origins })}
+        onChange={(origins) => changeHttp({ origins })}
       />
       <TextField
         label="Header with the event's ID, to run each event once"
         placeholder="none"
         value={http.idempotencyHeader}
-        onChange={(idempotencyHeader) => change({ idempotencyHeader })}
+        onChange={(idempotencyHeader) => changeHttp({ idempotencyHeader })}
       />
     </>
   );

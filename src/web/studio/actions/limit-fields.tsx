@@ -14,11 +14,11 @@ interface NumberInputProps {
   label: string;
   value: string;
   placeholder: string;
-  change: (value: string) => void;
+  onChange: (value: string) => void;
   fieldAttributes?: FieldAttributes;
 }
 
-function NumberInput({ label, value, placeholder, change, fieldAttributes }: NumberInputProps) {
+function NumberInput({ label, value, placeholder, onChange, fieldAttributes }: NumberInputProps) {
   return (
     <input
       {...fieldAttributes}
@@ -28,14 +28,15 @@ function NumberInput({ label, value, placeholder, change, fieldAttributes }: Num
       step={1}
       placeholder={placeholder}
       value={value}
-      onChange={(event) => change(event.target.value)}
+      onChange={(event) => onChange(event.target.value)}
     />
   );
 }
 
-function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps) {
+function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: FieldsProps) {
   const { policy, limit, key } = concurrency;
-  const changeConcurrency = (part: Partial<typeof concurrency>) => change({ concurrency: { ...concurrency, ...part } });
+  const changeConcurrency = (part: Partial<typeof concurrency>) =>
+    changeDraft({ concurrency: { ...concurrency, ...part } });
   const isSet = policy !== "";
   return (
     <Field
@@ -63,7 +64,7 @@ function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps
                 label="At most"
                 value={limit}
                 placeholder="1"
-                change={(value) => changeConcurrency({ limit: value })}
+                onChange={(value) => changeConcurrency({ limit: value })}
               />
               <input
                 aria-label="Property of the payload"
@@ -81,9 +82,9 @@ function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps
   );
 }
 
-function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
+function DebounceField({ draft: { debounce }, fault, changeDraft }: FieldsProps) {
   const { delayMs, maxWaitMs, manual } = debounce;
-  const changeDebounce = (part: Partial<typeof debounce>) => change({ debounce: { ...debounce, ...part } });
+  const changeDebounce = (part: Partial<typeof debounce>) => changeDraft({ debounce: { ...debounce, ...part } });
   const isSet = delayMs !== "";
   return (
     <Field
@@ -98,7 +99,7 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
             label="Debounce, ms"
             value={delayMs}
             placeholder="none"
-            change={(value) => changeDebounce({ delayMs: value })}
+            onChange={(value) => changeDebounce({ delayMs: value })}
             fieldAttributes={tied}
           />
           {isSet && (
@@ -107,7 +108,7 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
                 label="Longest wait, ms"
                 value={maxWaitMs}
                 placeholder="longest wait"
-                change={(value) => changeDebounce({ maxWaitMs: value })}
+                onChange={(value) => changeDebounce({ maxWaitMs: value })}
               />
               <label>
                 <input
@@ -126,11 +127,11 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
 }
 
 /**
- * Form fields for the limits of an action. Hidden for an action that runs only in browsers and has no limit. If it has one, the person must
- * be able to remove it, because the service rejects it.
+ * Form fields for the limits of an action. Hidden for an action that runs only in browsers, unless it has a limit: the person must be able
+ * to remove that limit, because the service rejects it for such an action.
  */
 export function LimitFields(props: FieldsProps) {
-  const { draft, fault, change } = props;
+  const { draft, fault, changeDraft } = props;
   const { environment, concurrency, debounce, timeoutMs } = draft;
   const isUnset = concurrency.policy === "" && debounce.delayMs === "" && timeoutMs === "";
   if (environment === "client" && isUnset) return null;
@@ -145,7 +146,7 @@ export function LimitFields(props: FieldsProps) {
             label="Time limit, ms"
             value={timeoutMs}
             placeholder="the service's"
-            change={(value) => change({ timeoutMs: value })}
+            onChange={(value) => changeDraft({ timeoutMs: value })}
             fieldAttributes={tied}
           />
         )}

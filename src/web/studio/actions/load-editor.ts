@@ -1,5 +1,5 @@
 /** Loads Monaco when a page first needs it, because its code and style sheet are four times as large as the rest of Studio. */
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { withLoadError } from "../shell/load-error.js";
 import { preloadPart } from "../shell/parts.js";
 import type * as editors from "./code-editor.js";
@@ -9,7 +9,10 @@ import { markEditorReady } from "./editor-ready.js";
 declare const MONACO_STYLE: string;
 
 function loadMonacoStyle(): Promise<void> {
-  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: serviceAddress(MONACO_STYLE) });
+  const link = Object.assign(document.createElement("link"), {
+    rel: "stylesheet",
+    href: resolveServiceUrl(MONACO_STYLE),
+  });
   document.head.prepend(link);
   return new Promise((resolve, reject) => {
     link.onload = () => resolve();

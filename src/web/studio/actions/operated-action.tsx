@@ -6,7 +6,7 @@ import { useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { ActionSummary } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { parsePayload } from "./payload-text.js";
 import { RunOutcome } from "./run-panel.js";
 import { useRun } from "./use-run.js";
@@ -48,7 +48,7 @@ export function ActionForOperators({ api, appId, confirm, actions, go, action }:
         {description && <p>{description}</p>}
         <p className="hint">
           Environment: {environment}. Triggers: {triggerKinds || "none"}.{" "}
-          <a href={hrefOf({ appId, view: "runs", query: { action: String(id) } })}>Runs of this action</a>
+          <a href={createHref({ appId, view: "runs", query: { action: String(id) } })}>Runs of this action</a>
         </p>
         <div className="run-panel">
           <div className="payload">

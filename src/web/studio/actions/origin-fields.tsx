@@ -1,13 +1,13 @@
 /**
- * Form field for the origins that an action may call, with the secret bindings that apply to each origin. The service validates the
- * origins.
+ * Form field for the origins to which an action may send requests, each with its secret bindings (credentials that the service adds to
+ * such requests). Only the service validates the origins.
  */
 import X from "lucide-react/icons/x";
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
-import { hrefOf } from "../shell/place.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { createHref } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { AllowInDraftButton } from "./allow-origin.js";
@@ -16,23 +16,23 @@ import { findRequestedOrigins } from "./requested-origins.js";
 
 type SecretBindings = ReadBindingKeysQuery["connections"]["bindings"];
 
-/** Reads the app's secret bindings. Returns an empty list if no origin is listed, and for readers, who may not see bindings. */
-function useBindings(appId: number, isNeeded: boolean): SecretBindings {
+/** Reads the app's secret bindings. Returns an empty list for people who may not edit. @param isNeeded false to read nothing */
+function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
   const isEditor = mayEdit(useRole());
-  const { value } = useResource({ ...queryOf(ReadBindingKeys, { appId }), enabled: isNeeded && isEditor });
+  const { value } = useResource({ ...createQueryOptions(ReadBindingKeys, { appId }), enabled: isNeeded && isEditor });
   return value?.connections.bindings ?? [];
 }
 
 /**
- * Form field for the allowed origins. It is shown for server actions. It is also shown for other actions with origins, because the service
- * rejects these until they are removed.
+ * Form field for the allowed origins. Shown for server actions. Also shown for other actions that list origins, so that the person can
+ * remove the origins: the service rejects such an action.
  */
-export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
+export function OriginFields({ appId, draft, fault, changeDraft }: FieldsProps) {
   const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");
-  const bindings = useBindings(appId, integrationOrigins.length > 0);
+  const bindings = useSecretBindings(appId, integrationOrigins.length > 0);
   if (environment !== "server" && integrationOrigins.length === 0) return null;
-  const setOrigins = (all: string[]) => change({ integrationOrigins: all });
+  const setOrigins = (all: string[]) => changeDraft({ integrationOrigins: all });
 
   const addOrigin = (origin: string) => {
     setText("");
@@ -61,7 +61,7 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
                     key={key}
                     className="chip"
                     title={`Code sends it by auth: "${key}"`}
-                    href={hrefOf({ appId, view: "app", item: "connections" })}
+                    href={createHref({ appId, view: "app", item: "connections" })}
                   >
                     {key}
                     {sealed && ", sealed"}

@@ -1,28 +1,28 @@
-/** Form for the origins of other sites whose pages may use the app. The text contains one origin per line. */
+/** Form for the origins of other websites whose pages may use the app, with one origin per line. */
 import type { FormEvent } from "react";
 import { ReadOrigins, type ReadOriginsQuery, SetOrigins } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, type Resource, useResource } from "../shared/use-resource.js";
 
 interface OriginsProps {
   api: Api;
   appId: number;
 }
 
-interface OriginsFieldsProps extends OriginsProps, Pick<Resource<ReadOriginsQuery>, "busy" | "change"> {
+interface OriginsFieldsProps extends OriginsProps, Pick<Resource<ReadOriginsQuery>, "isBusy" | "applyChange"> {
   storedOrigins: readonly string[];
 }
 
-function OriginsFields({ api, appId, storedOrigins, busy, change }: OriginsFieldsProps) {
+function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: OriginsFieldsProps) {
   const field = useFieldDraft(storedOrigins.join("\n"));
   const { draft: text, setDraft: setText } = field;
   const save = async (event: FormEvent) => {
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
     const origins = typedOrigins.filter((line) => line !== "");
-    if ((await change(() => api.request(SetOrigins, { appId, origins }))) !== null) field.markSaved(text);
+    if ((await applyChange(() => api.request(SetOrigins, { appId, origins }))) !== null) field.markSaved(text);
   };
   return (
     <form className="origins" onSubmit={(event) => void save(event)}>
@@ -37,7 +37,7 @@ function OriginsFields({ api, appId, storedOrigins, busy, change }: OriginsField
       />
       <p className="hint">Pages of these origins can call Svc.init, which gives each visitor a session.</p>
       <ChangedElsewhere label="The list of origins" field={field} />
-      <button type="submit" disabled={busy || !field.isDirty || field.isChangedElsewhere}>
+      <button type="submit" disabled={isBusy || !field.isDirty || field.isChangedElsewhere}>
         Save the origins
       </button>
     </form>
@@ -45,11 +45,11 @@ function OriginsFields({ api, appId, storedOrigins, busy, change }: OriginsField
 }
 
 export function OriginsForm({ api, appId }: OriginsProps) {
-  const { value, fault, busy, change } = useResource(queryOf(ReadOrigins, { appId }));
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadOrigins, { appId }));
   return (
     <section className="origins" aria-labelledby="origins">
       <h3 id="origins">Pages on other sites</h3>
-      {value && <OriginsFields {...{ api, appId, busy, change }} storedOrigins={value.origins} />}
+      {value && <OriginsFields {...{ api, appId, isBusy, applyChange }} storedOrigins={value.origins} />}
       <p className="fault" role="alert">
         {fault}
       </p>

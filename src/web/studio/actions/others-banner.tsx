@@ -1,6 +1,6 @@
 /**
- * Banner for an action that another person has saved meanwhile. It shows the other version beside the version in this page, and lets the
- * person choose one.
+ * Banner that appears when another person has saved the open action. The person can compare that version with the version in this page,
+ * and chooses one of them.
  */
 import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";
@@ -10,7 +10,7 @@ import { actionToDraft, type Draft, draftToInput } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
 import type { ConflictingChange } from "./use-others.js";
 
-/** Shows the form fields that differ between the other person's draft and the draft in this page. The code is compared elsewhere. */
+/** Shows the form fields, except the code, that differ between the other person's draft and the draft in this page. */
 function DraftFieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   const [before, after] = [draftToInput(theirs), draftToInput(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));
@@ -44,8 +44,8 @@ interface VersionComparisonProps {
   personName: string;
   otherDraft: Draft;
   ownDraft: Draft;
-  close: () => void;
-  takeOtherVersion: () => void;
+  closeComparison: () => void;
+  replaceByOtherVersion: () => void;
   keepOwnVersion: () => void;
 }
 
@@ -53,12 +53,12 @@ function VersionComparison({
   personName,
   otherDraft,
   ownDraft,
-  close,
-  takeOtherVersion,
+  closeComparison,
+  replaceByOtherVersion,
   keepOwnVersion,
 }: VersionComparisonProps) {
   return (
-    <ModalDialog className="wide" aria-labelledby="both" onClose={close}>
+    <ModalDialog className="wide" aria-labelledby="both" onClose={closeComparison}>
       <h2 id="both">Both versions</h2>
       <p className="hint">
         Lines with <code>-</code> are in the version that {personName} saved. Lines with <code>+</code> are in yours,
@@ -67,10 +67,10 @@ function VersionComparison({
       <CodeCompare before={otherDraft.code} after={ownDraft.code} />
       <DraftFieldComparison theirs={otherDraft} mine={ownDraft} />
       <div className="row end">
-        <button type="button" onClick={close}>
+        <button type="button" onClick={closeComparison}>
           Decide later
         </button>
-        <button type="button" className="danger" onClick={takeOtherVersion}>
+        <button type="button" className="danger" onClick={replaceByOtherVersion}>
           Take theirs
         </button>
         <button type="button" className="primary" onClick={keepOwnVersion}>
@@ -102,13 +102,13 @@ function ChangedNotice({
   editor: ActionEditor;
 }) {
   const [comparing, setComparing] = useState(false);
-  const close = useCallback(() => setComparing(false), []);
+  const closeComparison = useCallback(() => setComparing(false), []);
   const closeAndChoose = (choice: () => void) => () => {
-    close();
+    closeComparison();
     choice();
   };
   const choices = {
-    takeOtherVersion: closeAndChoose(editor.takeOtherVersion),
+    replaceByOtherVersion: closeAndChoose(editor.replaceByOtherVersion),
     keepOwnVersion: closeAndChoose(editor.keepOwnVersion),
   };
   return (
@@ -118,14 +118,16 @@ function ChangedNotice({
         <button type="button" className="primary" onClick={() => setComparing(true)}>
           See both
         </button>
-        <button type="button" onClick={choices.takeOtherVersion}>
+        <button type="button" onClick={choices.replaceByOtherVersion}>
           Take theirs
         </button>
         <button type="button" onClick={choices.keepOwnVersion}>
           Go on with mine
         </button>
       </p>
-      {comparing && <VersionComparison {...{ personName, otherDraft, close }} {...choices} ownDraft={editor.draft!} />}
+      {comparing && (
+        <VersionComparison {...{ personName, otherDraft, closeComparison }} {...choices} ownDraft={editor.draft!} />
+      )}
     </>
   );
 }

@@ -3,7 +3,7 @@ import { type FormEvent, useRef, useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { formatTime } from "../shared/format.js";
-import type { Preset, RunRow } from "../shared/model.js";
+import type { PayloadPreset, RunRow } from "../shared/model.js";
 import { ForEditors } from "../shell/role.js";
 import { parsePayload } from "./payload-text.js";
 import { usePresets } from "./use-presets.js";
@@ -59,12 +59,12 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
-  /** Preset from which the payload was filled, with the time of its last change then. Another person may change the stored preset later. */
-  const [loaded, setLoaded] = useState<Pick<Preset, "name" | "updatedAt"> | null>(null);
+  /** Preset that last filled the payload, with the preset's time of change at that moment: another person may change the preset later. */
+  const [loaded, setLoaded] = useState<Pick<PayloadPreset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);
   shownPayload.current = payload;
-  /** Number of choices so far. If a past run's payload arrives after a newer choice, the panel ignores it. */
+  /** Number of presets and past runs chosen so far. The panel ignores the payload of a past run that arrives after a newer choice. */
   const latestChoice = useRef(0);
 
   const readPastRuns = () =>
@@ -94,7 +94,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(asApiError(error).message);
     }
   };
-  /** Time of the last change of the preset that the person has seen; null if the person saw no preset of this name. */
+  /** Returns the time of change of the preset as the person last saw it; null if the person saw no preset with this name. */
   const shownVersion = (name: string): string | null =>
     (loaded?.name === name ? loaded : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
   const save = async (name: string) => {

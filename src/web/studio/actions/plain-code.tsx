@@ -19,13 +19,13 @@ import { highlightCode } from "./highlight-code.js";
 import { indentLines, insertLineBreak, removeIndentation, type TextEdit } from "./plain-keys.js";
 import type { CodePosition } from "./use-place-in-code.js";
 
-/** State of the text area when it is removed. The Monaco editor that replaces the text area continues with this state. */
+/** State of the text area at the moment when Monaco replaces it. Monaco continues with this state. */
 export interface PlainCodeState {
   /** Start and end of the selection as offsets in the code; null if the text area did not have the focus. */
   selection: { start: number; end: number } | null;
   scrollTop: number;
   scrollLeft: number;
-  /** Text before the person changed it in this text area. Monaco starts with this text, so that Undo can return to it. */
+  /** Text before the person's changes in this text area. Monaco starts with this text, so that Undo can restore it. */
   originalText: string;
 }
 
@@ -39,7 +39,7 @@ interface PlainCodeProps {
 }
 
 /**
- * Maximum length of code that is shown with colors. Each key press renders all colored parts again, which would be slow for longer code.
+ * Maximum length of code that is shown in colors. Each key press renders all colored parts again, which would be slow for longer code.
  */
 const COLORED_MAX_CHARACTERS = 20_000;
 
@@ -85,7 +85,7 @@ const LineNumbers = memo(function LineNumbers({
 });
 
 const LINE_HEIGHT_PX = 20;
-/** Minimum number of digits for which Monaco reserves space (its option `lineNumbersMinChars`). */
+/** Minimum width of line numbers in digits, the same as Monaco's option `lineNumbersMinChars`. */
 const NUMBER_DIGITS_MIN = 3;
 
 /** Moves the cursor to a position in the code and scrolls there, like Monaco. */
@@ -103,14 +103,14 @@ const setComposing = (value: boolean) => {
 };
 
 /**
- * Resolves when the person is not in the middle of a character composed by an input method (IME). Removing the text area would lose that
- * character.
+ * Resolves when no input method (IME) is composing a character. If the text area were removed before, the unfinished character would be
+ * lost.
  */
 export async function waitForComposition(): Promise<void> {
   if (isComposing) await new Promise((resolve) => addEventListener("compositionend", resolve, { once: true }));
 }
 
-/** Stores the state of the text area when React removes it, and restores the state of the text area that was removed before. */
+/** Hook that stores the state of the text area when React removes it, and gives a new text area the state of the previous one. */
 function usePlainCodeState(
   textArea: RefObject<HTMLTextAreaElement | null>,
   lastState: RefObject<PlainCodeState | null>,
@@ -142,10 +142,10 @@ function usePlainCodeState(
 }
 
 /** Applies an edit as one step of the browser's undo history, with the same input event as typing. */
-function applyEdit(element: HTMLTextAreaElement, { start, end, text, selection }: TextEdit): void {
-  if (element.value.slice(start, end) !== text) {
-    element.setSelectionRange(start, end);
-    document.execCommand(text === "" ? "delete" : "insertText", false, text);
+function applyEdit(element: HTMLTextAreaElement, { startOffset, endOffset, insertedText, selection }: TextEdit): void {
+  if (element.value.slice(startOffset, endOffset) !== insertedText) {
+    element.setSelectionRange(startOffset, endOffset);
+    document.execCommand(insertedText === "" ? "delete" : "insertText", false, insertedText);
   }
   element.setSelectionRange(selection.start, selection.end);
 }
@@ -172,14 +172,14 @@ export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps
     if (colors.current) colors.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
     if (numbers.current) numbers.current.style.transform = `translateY(${-scrollTop}px)`;
   }, []);
-  // The person may have scrolled the text area before the colors appear, so their scroll position is set again.
+  // Scrolls the colored copy again when it appears, because the person may have scrolled the text area before.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the colors appear and disappear with this value
   useLayoutEffect(followScroll, [isColored]);
   const readOnly = !mayEdit(useRole());
   const original = useRef(code);
   const typed = useRef(code);
   useEffect(() => {
-    // Text that the person did not type in this text area was loaded or restored, so Undo returns to this text.
+    // A text that the person did not type here was loaded or restored. Undo in Monaco then goes back to this text.
     if (code !== typed.current) original.current = code;
     typed.current = code;
   }, [code]);

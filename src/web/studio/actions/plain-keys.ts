@@ -5,9 +5,9 @@
 
 /** Replacement of the text from `start` to `end`, and the selection after the replacement. */
 export interface TextEdit {
-  start: number;
-  end: number;
-  text: string;
+  startOffset: number;
+  endOffset: number;
+  insertedText: string;
   selection: { start: number; end: number };
 }
 
@@ -25,23 +25,23 @@ function editLines(code: string, start: number, end: number, changeLine: (line: 
   const lineEnd = code.indexOf("\n", last);
   const to = lineEnd < 0 ? code.length : lineEnd;
   const text = code.slice(from, to).split("\n").map(changeLine).join("\n");
-  return { start: from, end: to, text, selection: { start: from, end: from + text.length } };
+  return { startOffset: from, endOffset: to, insertedText: text, selection: { start: from, end: from + text.length } };
 }
 
 export function indentLines(code: string, start: number, end: number): TextEdit {
   if (start !== end) return editLines(code, start, end, (line) => (line === "" ? line : INDENT + line));
   const caret = start + INDENT.length;
-  return { start, end, text: INDENT, selection: { start: caret, end: caret } };
+  return { startOffset: start, endOffset: end, insertedText: INDENT, selection: { start: caret, end: caret } };
 }
 
 export function removeIndentation(code: string, start: number, end: number): TextEdit {
   const edit = editLines(code, start, end, (line) => line.replace(/^(?:\t| {1,2})/, ""));
   if (start !== end) return edit;
-  const caret = Math.max(edit.start, start - (edit.end - edit.start - edit.text.length));
+  const caret = Math.max(edit.startOffset, start - (edit.endOffset - edit.startOffset - edit.insertedText.length));
   return { ...edit, selection: { start: caret, end: caret } };
 }
 
-/** Inserts a line break and the indentation of the current line. After an opening bracket, adds one more step of indentation. */
+/** Inserts a line break and the indentation of the current line; after an opening bracket, one level of indentation more. */
 export function insertLineBreak(code: string, start: number, end: number): TextEdit {
   const [indentation] = /^[ \t]*/.exec(code.slice(findLineStart(code, start), start))!;
   const before = code[start - 1];
@@ -50,9 +50,9 @@ export function insertLineBreak(code: string, start: number, end: number): TextE
   const isClosed = isInBrackets && code[end] === CLOSING_BRACKETS[OPENING_BRACKETS.indexOf(before)];
   const caret = start + first.length;
   return {
-    start,
-    end,
-    text: isClosed ? `${first}\n${indentation}` : first,
+    startOffset: start,
+    endOffset: end,
+    insertedText: isClosed ? `${first}\n${indentation}` : first,
     selection: { start: caret, end: caret },
   };
 }

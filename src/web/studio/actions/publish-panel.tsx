@@ -5,7 +5,7 @@ import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, ActionDiff, App, LiveVersion } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { APP_ACCESS_SENTENCE, describePublishedAccess } from "./access-text.js";
 import { DiffView } from "./diff-view.js";
 import type { Actions } from "./use-actions.js";
@@ -16,22 +16,23 @@ interface PublishPanelProps {
   appId: number;
   confirm: Confirm;
   savedAction: Action;
-  dirty: boolean;
+  isDirty: boolean;
   liveVersion: LiveVersion | undefined;
   actions: Actions;
   onAppPublished: () => Promise<void>;
 }
 
 /**
- * Reads the changes that publishing would make. Returns null while they are not loaded, and if there is no live version to compare with.
+ * Reads the changes that publishing the draft would make to the live version. The value is null while they are loaded, and if there is no
+ * live version.
  */
 function usePublicationDiff({
   appId,
   savedAction: { id, updatedAt },
   liveVersion,
 }: PublishPanelProps): ActionDiff | null {
-  // Saving and publishing change the difference, so a new time of change causes a new request.
-  const query = queryOf(CompareDraftWithLive, { appId, id }, `${updatedAt} ${liveVersion?.updatedAt}`);
+  // Reads the difference again after each save and each publication, which change these two times.
+  const query = createQueryOptions(CompareDraftWithLive, { appId, id }, `${updatedAt} ${liveVersion?.updatedAt}`);
   return useResource({ ...query, enabled: liveVersion !== undefined }).value?.diff ?? null;
 }
 
@@ -75,7 +76,7 @@ function PublicationStatus({
 }
 
 export function PublishPanel(props: PublishPanelProps) {
-  const { api, app, appId, confirm, savedAction, dirty, liveVersion, actions, onAppPublished } = props;
+  const { api, app, appId, confirm, savedAction, isDirty, liveVersion, actions, onAppPublished } = props;
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const diff = usePublicationDiff(props);
@@ -100,7 +101,7 @@ export function PublishPanel(props: PublishPanelProps) {
       confirmLabel: "Unpublish",
       isDangerous: true,
     });
-    if (isConfirmed) await runAndReload(api.request(UnpublishAction, ids), actions.reload);
+    if (isConfirmed) await runAndReload(api.request(UnpublishAction, ids), actions.reloadActions);
   };
 
   return (
@@ -121,8 +122,8 @@ export function PublishPanel(props: PublishPanelProps) {
         <button
           type="button"
           className="primary"
-          disabled={busy || dirty || !app.isPublished}
-          onClick={() => void runAndReload(api.request(PublishAction, ids), actions.reload)}
+          disabled={busy || isDirty || !app.isPublished}
+          onClick={() => void runAndReload(api.request(PublishAction, ids), actions.reloadActions)}
         >
           {liveVersion ? "Publish again" : "Publish"}
         </button>
@@ -131,7 +132,7 @@ export function PublishPanel(props: PublishPanelProps) {
             Unpublish
           </button>
         )}
-        {dirty && <span className="hint">Save first: what is published is the saved draft.</span>}
+        {isDirty && <span className="hint">Save first: what is published is the saved draft.</span>}
         <span className="fault" role="alert">
           {fault && (
             <>

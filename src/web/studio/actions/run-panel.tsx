@@ -2,17 +2,17 @@
 import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
-import { Stack } from "../runs/stack.js";
+import { ErrorStack } from "../runs/stack.js";
 import type { Api } from "../shared/api.js";
 import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
 import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { ActionRunner, Run } from "./use-run.js";
 
-/** Returns the reason why the service would reject a manual run of the draft, or null if it would accept the run. */
+/** Returns the reason why the service would reject a manual run of the draft; null if the service would accept the run. */
 export function findRunObstacle({ active, environment, triggers }: Draft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
@@ -22,13 +22,13 @@ export function findRunObstacle({ active, environment, triggers }: Draft): strin
 
 const RUN_STATE_LABELS = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
 
-interface RunLocation {
+interface RunContext {
   appId: number;
   /** The saved action; null for a new action that was never saved. */
   savedAction: Action | null;
 }
 
-function RunFailure({ error, appId, savedAction }: RunLocation & { error: NonNullable<Run["error"]> }) {
+function RunFailure({ error, appId, savedAction }: RunContext & { error: NonNullable<Run["error"]> }) {
   if ("status" in error) {
     return (
       <pre className="result failed">
@@ -42,13 +42,13 @@ function RunFailure({ error, appId, savedAction }: RunLocation & { error: NonNul
       <pre className="result failed">{`${error.name}: ${error.message}`}</pre>
       <details>
         <summary>Stack</summary>
-        <Stack error={error} appId={appId} action={savedAction} />
+        <ErrorStack error={error} appId={appId} action={savedAction} />
       </details>
     </>
   );
 }
 
-interface RunOutcomeProps extends RunLocation {
+interface RunOutcomeProps extends RunContext {
   run: Run;
   isOutdated: boolean;
   /** Content below the error message, such as a button that removes the cause of the error. */
@@ -63,22 +63,22 @@ export function RunOutcome({ run, isOutdated, children, ...location }: RunOutcom
         <span className={`state ${state}`}>{RUN_STATE_LABELS[state]}</span>
         {durationMs !== undefined && <span className="hint">after {formatDuration(durationMs)}</span>}
         {runId !== null && (
-          <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
+          <a href={createHref({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
         )}
         {isOutdated && <span className="chip behind">of what was here before your last change</span>}
       </p>
       {error && <RunFailure error={error} {...location} />}
       {children}
       {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
-      <ConsoleLines lines={run.lines} />
+      <ConsoleLines lines={run.consoleLines} />
     </div>
   );
 }
 
-interface RunPanelProps extends RunLocation {
+interface RunPanelProps extends RunContext {
   api: Api;
   draft: Draft;
-  dirty: boolean;
+  isDirty: boolean;
   runner: ActionRunner;
   payload: string;
   payloadFault: string | null;
@@ -90,7 +90,7 @@ interface RunPanelProps extends RunLocation {
    */
   isBlocked: boolean;
   /** True if the code or the payload has changed since the shown run. */
-  isOld: boolean;
+  isOutdated: boolean;
   /** Adds an origin to the draft's list of allowed origins. */
   allowOrigin: (origin: string) => void;
 }
@@ -101,14 +101,14 @@ export function RunPanel(props: RunPanelProps) {
     appId,
     savedAction,
     draft,
-    dirty,
+    isDirty,
     runner,
     payload,
     payloadFault,
     setPayload,
     startRun,
     isBlocked,
-    isOld,
+    isOutdated,
   } = props;
   const { allowOrigin } = props;
   const { run, cancelRun } = runner;
@@ -139,7 +139,7 @@ export function RunPanel(props: RunPanelProps) {
             </button>
           ) : (
             <button type="button" className="primary" title="Ctrl+Enter" disabled={isBlocked} onClick={startRun}>
-              {dirty ? "Save and run" : "Run"}
+              {isDirty ? "Save and run" : "Run"}
             </button>
           )}
           <span className="hint">
@@ -148,7 +148,7 @@ export function RunPanel(props: RunPanelProps) {
         </div>
       </div>
       {run ? (
-        <RunOutcome run={run} isOutdated={isOld} appId={appId} savedAction={savedAction}>
+        <RunOutcome run={run} isOutdated={isOutdated} appId={appId} savedAction={savedAction}>
           <AllowInDraftButton origin={blockedOrigin} origins={draft.integrationOrigins} allowOrigin={allowOrigin} />
         </RunOutcome>
       ) : (

@@ -20,8 +20,8 @@ interface PlanInputProps {
 
 interface NumberChoiceProps extends PlanInputProps {
   label: string;
-  /** Name of the field of the schedule plan that this number input changes. */
-  of: "every" | "minute" | "dayOfMonth";
+  /** Field of the schedule plan that this number input changes. */
+  of: "intervalMinutes" | "minute" | "dayOfMonth";
   options: readonly number[];
   textBefore?: string;
   textAfter?: string;
@@ -50,7 +50,7 @@ const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
   const toggleDay = (day: number, isOn: boolean) => {
     const next = isOn ? [...weekdays, day] : weekdays.filter((weekday) => weekday !== day);
-    // A weekly schedule needs at least one day, so the last selected day cannot be deselected.
+    // A weekly schedule needs at least one day, so the person cannot deselect the last one.
     if (next.length > 0) changePlan({ weekdays: next });
   };
   return (
@@ -74,7 +74,14 @@ function ScheduleDetails(plan: PlanInputProps) {
   const { repeat } = plan.plan;
   if (repeat === "minutes")
     return (
-      <NumberSelect {...plan} textBefore="every" label="Minutes" of="every" options={MINUTE_STEPS} textAfter="min" />
+      <NumberSelect
+        {...plan}
+        textBefore="every"
+        label="Minutes"
+        of="intervalMinutes"
+        options={MINUTE_STEPS}
+        textAfter="min"
+      />
     );
   if (repeat === "hourly")
     return (
@@ -93,12 +100,13 @@ function ScheduleDetails(plan: PlanInputProps) {
 
 interface ScheduleBuilderProps {
   frequency: string;
-  change: (frequency: string) => void;
+  changeFrequency: (frequency: string) => void;
 }
 
-export function ScheduleBuilder({ frequency, change }: ScheduleBuilderProps) {
+export function ScheduleBuilder({ frequency, changeFrequency }: ScheduleBuilderProps) {
   const plan = cronToPlan(frequency);
-  const changePlan = (part: Partial<SchedulePlan>) => change(planToCron({ ...(plan ?? DEFAULT_PLAN), ...part }));
+  const changePlan = (part: Partial<SchedulePlan>) =>
+    changeFrequency(planToCron({ ...(plan ?? DEFAULT_PLAN), ...part }));
   const isEmpty = frequency.trim() === "";
   return (
     <div className="schedule-builder">

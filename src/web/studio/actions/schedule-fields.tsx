@@ -17,7 +17,7 @@ const PREVIEW_DELAY_MS = 300;
 
 type SchedulePreview = PreviewScheduleQuery["preview"];
 
-/** Reads the next five run times of the typed schedule from the service, or the service's error message. */
+/** Hook that reads the next five run times of the typed schedule from the service; for an invalid schedule, the service's error message. */
 function useSchedulePreview(api: Api, appId: number, frequency: string, timezone: string) {
   const [preview, setPreview] = useState<SchedulePreview | null>(null);
   const [fault, setFault] = useState<FieldError | null>(null);
@@ -58,7 +58,7 @@ function NextRuns({ preview: { description, ticks, timezone } }: { preview: Sche
   );
 }
 
-export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps) {
+export function ScheduleFields({ api, appId, draft, fault, changeDraft }: FieldsProps) {
   const { frequency, timezone, triggers, jitterSeconds } = draft;
   const hasSchedule = triggers.some(({ trigger }) => trigger === "schedule");
   const { preview, fault: previewError } = useSchedulePreview(api, appId, frequency, timezone);
@@ -67,7 +67,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
   const shownFault = previewError?.field === "frequency" || previewError?.field === "timezone" ? previewError : fault;
   return (
     <div className="schedule">
-      <ScheduleBuilder frequency={frequency} change={(next) => change({ frequency: next })} />
+      <ScheduleBuilder frequency={frequency} changeFrequency={(next) => changeDraft({ frequency: next })} />
       <Field
         name="frequency"
         label="Frequency (cron expression)"
@@ -81,7 +81,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
               className="mono"
               placeholder="0 9 * * 1-5"
               value={frequency}
-              onChange={(event) => change({ frequency: event.target.value })}
+              onChange={(event) => changeDraft({ frequency: event.target.value })}
             />
             {isMissing && <p className="notice">Without a frequency it never runs on schedule.</p>}
           </>
@@ -100,7 +100,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
               list="time-zones"
               placeholder="the server's"
               value={timezone}
-              onChange={(event) => change({ timezone: event.target.value })}
+              onChange={(event) => changeDraft({ timezone: event.target.value })}
             />
             <datalist id="time-zones">
               {TIME_ZONES.map((zone) => (
@@ -125,7 +125,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
             step={1}
             placeholder="0, at the tick"
             value={jitterSeconds}
-            onChange={(event) => change({ jitterSeconds: event.target.value })}
+            onChange={(event) => changeDraft({ jitterSeconds: event.target.value })}
           />
         )}
       </Field>

@@ -1,4 +1,4 @@
-/** Converts cron expressions of common schedules to plans of the schedule builder, and back. Pure functions. */
+/** Converts cron expressions of common schedules to the values of the schedule builder's form, and back. Pure functions. */
 
 export const REPEAT_OPTIONS = [
   ["minutes", "Every few minutes"],
@@ -14,7 +14,7 @@ export type Repeat = (typeof REPEAT_OPTIONS)[number][0];
 export interface SchedulePlan {
   repeat: Repeat;
   /** Minutes between two runs. Used only if `repeat` is "minutes". */
-  every: number;
+  intervalMinutes: number;
   /** Minute of the hour at which a run starts. */
   minute: number;
   hour: number;
@@ -24,8 +24,8 @@ export interface SchedulePlan {
 }
 
 /**
- * Selectable numbers of minutes between two runs. They divide an hour, so that runs are evenly spread. The service rejects a run every
- * minute.
+ * Minutes between two runs that a person can choose. All of them divide an hour, so that runs are evenly spread. 1 is missing, because the
+ * service rejects a run every minute.
  */
 export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
@@ -33,15 +33,15 @@ export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as con
 
 export const DEFAULT_PLAN: SchedulePlan = {
   repeat: "weekdays",
-  every: 15,
+  intervalMinutes: 15,
   minute: 0,
   hour: 9,
   weekdays: [1],
   dayOfMonth: 1,
 };
 
-export function planToCron({ repeat, every, minute, hour, weekdays, dayOfMonth }: SchedulePlan): string {
-  if (repeat === "minutes") return `*/${every} * * * *`;
+export function planToCron({ repeat, intervalMinutes, minute, hour, weekdays, dayOfMonth }: SchedulePlan): string {
+  if (repeat === "minutes") return `*/${intervalMinutes} * * * *`;
   if (repeat === "hourly") return `${minute} * * * *`;
   if (repeat === "daily") return `${minute} ${hour} * * *`;
   if (repeat === "weekdays") return `${minute} ${hour} * * 1-5`;
@@ -65,7 +65,9 @@ export function cronToPlan(cron: string): SchedulePlan | null {
   const every = minutes.startsWith("*/") ? parseNumberBetween(minutes.slice(2), 2, 30) : null;
   if (every !== null) {
     const isEven = MINUTE_STEPS.some((step) => step === every);
-    return hours === "*" && isEveryDay && isEven ? { ...DEFAULT_PLAN, repeat: "minutes", every } : null;
+    return hours === "*" && isEveryDay && isEven
+      ? { ...DEFAULT_PLAN, repeat: "minutes", intervalMinutes: every }
+      : null;
   }
   const minute = parseNumberBetween(minutes, 0, 59);
   if (minute === null) return null;

@@ -40,10 +40,10 @@ async function execute({ payload }) {
 }
 `;
 
-/** Access for templates that visitors of the app should not be able to run. */
+/** Access of templates whose actions only editors should be able to run. */
 const EDITORS_ACCESS: Draft["access"] = { who: "editors", user: "" };
 
-export const TEMPLATES: Record<string, ActionTemplate> = {
+export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
   hello: { label: "Hello", description: "A payload in, a result out.", draft: { name: "hello" } },
   fetch: {
     label: "Call a web service",
@@ -80,6 +80,7 @@ export const TEMPLATES: Record<string, ActionTemplate> = {
 
 /** Returns a draft with the code of the template, or the default draft if no template has this name. */
 export function createDraftFromTemplate(template: string | undefined): Draft {
-  const knownTemplate = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
+  const knownTemplate =
+    template !== undefined && Object.hasOwn(ACTION_TEMPLATES, template) ? ACTION_TEMPLATES[template]!.draft : {};
   return { ...createDraft(), ...knownTemplate };
 }

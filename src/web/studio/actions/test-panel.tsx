@@ -1,9 +1,9 @@
 /** Panel that runs the draft with each of its payload presets, and shows how to run test files from the command line. */
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import type { Api } from "../shared/api.js";
 import { formatCount, formatDuration } from "../shared/format.js";
-import type { Action, App, Preset } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import type { Action, App, PayloadPreset } from "../shared/model.js";
+import { createHref } from "../shell/place.js";
 import type { Draft } from "./draft.js";
 import { findRunObstacle } from "./run-panel.js";
 import { createTestInput, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
@@ -16,10 +16,10 @@ interface TestPanelProps {
   app: App;
   savedAction: Action;
   draft: Draft;
-  dirty: boolean;
-  runner: PayloadTests;
+  isDirty: boolean;
+  payloadTests: PayloadTests;
   /** Saves the draft if it has changed, and runs the draft with these presets. */
-  startTests: (presets: readonly Preset[]) => void;
+  startTests: (presets: readonly PayloadPreset[]) => void;
   /**
    * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
    * action.
@@ -29,36 +29,44 @@ interface TestPanelProps {
   openRunPanel: () => void;
 }
 
-function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; isOld: boolean; appId: number }) {
+function TestOutcome({
+  test,
+  isOutdated,
+  appId,
+}: {
+  test: PayloadTest | undefined;
+  isOutdated: boolean;
+  appId: number;
+}) {
   if (!test) return <span className="hint">not run yet</span>;
   const { state, runId, durationMs, isChanged } = test;
   return (
     <span className="row">
       <span className={`state ${state}`}>{state}</span>
       {durationMs !== null && <span className="hint">after {formatDuration(durationMs)}</span>}
-      {runId !== null && <a href={hrefOf({ appId, view: "runs", item: String(runId) })}>run {runId}</a>}
+      {runId !== null && <a href={createHref({ appId, view: "runs", item: String(runId) })}>run {runId}</a>}
       {isChanged && <span className="chip behind">another outcome than before</span>}
-      {isOld && <span className="chip behind">before your last change</span>}
+      {isOutdated && <span className="chip behind">before your last change</span>}
     </span>
   );
 }
 
 interface PresetTestsProps extends Omit<TestPanelProps, "api" | "writePayload"> {
-  presets: readonly Preset[];
+  presets: readonly PayloadPreset[];
   isReady: boolean;
 }
 
-function PresetTests({ app, draft, runner, presets, startTests, isReady }: PresetTestsProps) {
+function PresetTests({ app, draft, payloadTests, presets, startTests, isReady }: PresetTestsProps) {
   return (
     <ul className="payload-tests" aria-label="Sample payloads">
       {presets.map((preset) => {
         const { name, payload } = preset;
-        const test = runner.tests.get(name);
+        const test = payloadTests.tests.get(name);
         const isOld = test !== undefined && test.testedInput !== createTestInput(draft.code, preset);
         return (
           <li key={name}>
             <b>{name}</b>
-            <TestOutcome test={test} isOld={isOld} appId={app.id} />
+            <TestOutcome test={test} isOutdated={isOld} appId={app.id} />
             <button
               type="button"
               className="small"
@@ -82,7 +90,7 @@ function PresetTests({ app, draft, runner, presets, startTests, isReady }: Prese
   );
 }
 
-function summarizeTests(tests: PayloadTests["tests"], presets: readonly Preset[]): string {
+function summarizeTests(tests: PayloadTests["tests"], presets: readonly PayloadPreset[]): string {
   const states = presets.flatMap(({ name }) => tests.get(name)?.state ?? []);
   const count = (state: PayloadTest["state"]) => states.filter((testState) => testState === state).length;
   const parts = (["completed", "failed", "running"] as const)
@@ -93,7 +101,7 @@ function summarizeTests(tests: PayloadTests["tests"], presets: readonly Preset[]
 }
 
 function TestFilesHint({ app, name }: { app: App; name: string }) {
-  const docs = serviceAddress("/docs/reference/command-line").href;
+  const docs = resolveServiceUrl("/docs/reference/command-line").href;
   return (
     <section aria-label="Tests in files">
       <h3>Tests in files</h3>
@@ -117,10 +125,10 @@ function TestFilesHint({ app, name }: { app: App; name: string }) {
 }
 
 export function TestPanel(props: TestPanelProps) {
-  const { app, savedAction, draft, dirty, runner, startTests, isBlocked, openRunPanel } = props;
+  const { app, savedAction, draft, isDirty, payloadTests, startTests, isBlocked, openRunPanel } = props;
   const { presets, fault } = usePresets(app.id, savedAction.id);
   const obstacleText = findRunObstacle(draft);
-  const isReady = !isBlocked && !runner.isBusy && obstacleText === null;
+  const isReady = !isBlocked && !payloadTests.isBusy && obstacleText === null;
   const isEmpty = presets?.length === 0;
   return (
     <div className="test-panel">
@@ -140,8 +148,8 @@ export function TestPanel(props: TestPanelProps) {
           </div>
         ) : (
           <div className="row">
-            {runner.isBusy ? (
-              <button type="button" onClick={runner.stopTests}>
+            {payloadTests.isBusy ? (
+              <button type="button" onClick={payloadTests.stopTests}>
                 Stop
               </button>
             ) : (
@@ -151,17 +159,17 @@ export function TestPanel(props: TestPanelProps) {
                 disabled={!isReady || presets === null}
                 onClick={() => startTests(presets!)}
               >
-                {dirty ? "Save and run all" : "Run all"}
+                {isDirty ? "Save and run all" : "Run all"}
               </button>
             )}
             <span className="hint" role="status">
-              {presets && summarizeTests(runner.tests, presets)}
+              {presets && summarizeTests(payloadTests.tests, presets)}
             </span>
           </div>
         )}
         {obstacleText && <p className="hint">{obstacleText}</p>}
         <p className="fault" role="alert">
-          {fault ?? runner.fault}
+          {fault ?? payloadTests.fault}
         </p>
         {presets && <PresetTests {...props} presets={presets} isReady={isReady} />}
       </section>

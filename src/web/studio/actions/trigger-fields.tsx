@@ -32,28 +32,28 @@ const renderOption = ([kind, label]: TriggerKind) => (
 );
 
 interface TriggerFilterProps {
-  row: TriggerDraft;
-  change: (change: Partial<TriggerDraft>) => void;
+  triggerDraft: TriggerDraft;
+  changeTrigger: (change: Partial<TriggerDraft>) => void;
 }
 
-function LogFilter({ row, change }: TriggerFilterProps) {
+function LogFilter({ triggerDraft, changeTrigger }: TriggerFilterProps) {
   return (
     <>
       <input
         aria-label="Log event type"
         list="log-event-types"
         placeholder="event type, as dataSource.entry.create"
-        value={row.type}
-        onChange={(event) => change({ type: event.target.value })}
+        value={triggerDraft.eventType}
+        onChange={(event) => changeTrigger({ eventType: event.target.value })}
       />
-      {row.type.startsWith("dataSource.") && (
+      {triggerDraft.eventType.startsWith("dataSource.") && (
         <input
           aria-label="Data source id"
           type="number"
           min={1}
           placeholder="data source id, any when empty"
-          value={row.dataSourceId}
-          onChange={(event) => change({ dataSourceId: event.target.value })}
+          value={triggerDraft.dataSourceId}
+          onChange={(event) => changeTrigger({ dataSourceId: event.target.value })}
         />
       )}
       <datalist id="log-event-types">
@@ -65,13 +65,13 @@ function LogFilter({ row, change }: TriggerFilterProps) {
   );
 }
 
-function AnalyticsFilter({ row, change }: TriggerFilterProps) {
+function AnalyticsFilter({ triggerDraft, changeTrigger }: TriggerFilterProps) {
   return (
     <>
       <select
         aria-label="Analytics event type"
-        value={row.type}
-        onChange={(event) => change({ type: event.target.value })}
+        value={triggerDraft.eventType}
+        onChange={(event) => changeTrigger({ eventType: event.target.value })}
       >
         {ANALYTICS_EVENT_TYPES.map((type) => (
           <option key={type}>{type}</option>
@@ -83,14 +83,14 @@ function AnalyticsFilter({ row, change }: TriggerFilterProps) {
         rows={2}
         spellCheck={false}
         placeholder={'{"_pageId": 12}, all events when empty'}
-        value={row.data}
-        onChange={(event) => change({ data: event.target.value })}
+        value={triggerDraft.data}
+        onChange={(event) => changeTrigger({ data: event.target.value })}
       />
     </>
   );
 }
 
-/** Scrolls to the row of a new trigger. Schedules are excluded, because they have a form field of their own. */
+/** Hook that scrolls to the row of a trigger that the person has added. Ignores schedules, which have no row but fields of their own. */
 function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);
   const count = useRef(triggers.length);
@@ -108,21 +108,21 @@ function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   return rows;
 }
 
-/** Time zone of the browser, which a new schedule gets as its time zone. */
+/** Time zone of the browser, the default for a new schedule. */
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, change }: FieldsProps) {
+export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, changeDraft }: FieldsProps) {
   const box = useScrollToAdded(triggers);
-  const setTriggers = (rows: TriggerDraft[]) => change({ triggers: rows });
+  const setTriggers = (rows: TriggerDraft[]) => changeDraft({ triggers: rows });
   const addTrigger = (trigger: TriggerType) => {
     const isNewSchedule = trigger === "schedule" && frequency === "" && timezone === "";
-    change({
+    changeDraft({
       triggers: [...triggers, createTriggerDraft(trigger)],
       ...(isNewSchedule && { timezone: BROWSER_TIME_ZONE }),
     });
   };
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
-    setTriggers(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
+    setTriggers(triggers.map((row) => (row.rowKey === key ? { ...row, ...part } : row)));
   const canAdd = ([kind]: TriggerKind) =>
     REPEATABLE_TRIGGERS.includes(kind) || !triggers.some(({ trigger }) => trigger === kind);
   return (
@@ -130,23 +130,28 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
       {(tied) => (
         <div ref={box} className="rows">
           {triggers.map((row) => (
-            <div key={row.key} className="trigger">
+            <div key={row.rowKey} className="trigger">
               <div className="row">
                 <span className="grow">{TRIGGER_KINDS.find(([kind]) => kind === row.trigger)?.[1] ?? row.trigger}</span>
                 <button
                   type="button"
                   className="quiet icon"
                   aria-label={`Remove the ${row.trigger} trigger`}
-                  onClick={() => setTriggers(triggers.filter(({ key }) => key !== row.key))}
+                  onClick={() => setTriggers(triggers.filter(({ rowKey }) => rowKey !== row.rowKey))}
                 >
                   <X size={14} aria-hidden />
                 </button>
               </div>
               {row.trigger === "manual" && <p className="hint">{describeAccess(access.who)}</p>}
-              {row.trigger === "log" && <LogFilter row={row} change={changeRow(row.key)} />}
-              {row.trigger === "analytics" && <AnalyticsFilter row={row} change={changeRow(row.key)} />}
+              {row.trigger === "log" && <LogFilter triggerDraft={row} changeTrigger={changeRow(row.rowKey)} />}
+              {row.trigger === "analytics" && (
+                <AnalyticsFilter triggerDraft={row} changeTrigger={changeRow(row.rowKey)} />
+              )}
               {row.trigger === "http" && (
-                <HttpFields http={row.http} change={(part) => changeRow(row.key)({ http: { ...row.http, ...part } })} />
+                <HttpFields
+                  http={row.http}
+                  changeHttp={(part) => changeRow(row.rowKey)({ http: { ...row.http, ...part } })}
+                />
               )}
             </div>
           ))}

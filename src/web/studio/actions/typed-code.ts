@@ -1,6 +1,6 @@
 /**
- * Makes TypeScript check an action's code with a type for the parameter of `execute`. A type comment is inserted into the compiler's copy
- * of the code, so this module corrects all positions by the length of that comment.
+ * Makes TypeScript check an action's code with a type for the parameter of `execute`. It inserts a type comment into the compiler's copy of
+ * the code, and subtracts the length of that comment from all positions after it.
  */
 import { CONTEXT_TYPE } from "./code-types.js";
 
@@ -37,8 +37,8 @@ interface TypeScriptWorker {
 }
 
 /**
- * Returns the position of the parameter of the function `execute`. Returns null if there is no parameter, or if the author has given it a
- * type.
+ * Returns the offset of the first parameter of the function `execute`. Returns null if the function has no parameter, or if the author has
+ * declared its type.
  */
 function findParameter(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
@@ -58,8 +58,8 @@ function findParameter(ts: Compiler, code: string): number | null {
 type MapPosition = (offset: number) => number;
 
 /**
- * Returns a result of the compiler whose positions are corrected for the author's code, which lacks the inserted comment. Positions in
- * other files stay.
+ * Returns a copy of a compiler result in which all positions fit the author's code, without the inserted comment. Does not change positions
+ * in other files.
  */
 function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
   if (Array.isArray(answer)) return answer.map((part) => mapPositions(part, file, move));
@@ -84,7 +84,7 @@ function mapPositions(answer: unknown, file: string, move: MapPosition): unknown
   return { ...mappedFields, start: move(start), length: move(start + length) - move(start) };
 }
 
-/** Methods of Monaco's worker whose positions this module corrects. Their first argument is a file name, the second may be a position. */
+/** Methods of Monaco's worker in whose arguments and results this module corrects positions. The first argument is a file name. */
 const CORRECTED_METHODS = [
   "getSyntacticDiagnostics",
   "getSemanticDiagnostics",

@@ -1,6 +1,6 @@
 /**
- * Hooks that load the app's list of actions and follow its execution log, which contains the last run of each action. They do not load the
- * code of actions.
+ * Hooks that load the app's list of actions, without their code, and subscribe to the app's execution log, which shows the last run of each
+ * action.
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -15,9 +15,9 @@ import {
 import { isFailed } from "../runs/log-entry.js";
 import type { Api } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LiveVersion, LogEntry } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
-/** Subscription to the app's execution log. All parts of the page share it. */
+/** Subscription to the app's execution log, shared by all parts of the page. */
 export interface LogSubscription {
   isConnected: boolean;
   /** Calls `listener` with each new log entry. Returns a function that removes the listener. */
@@ -31,7 +31,7 @@ export interface ActionChanges {
 }
 
 /** Action to which a run belongs. `id` is the ID of its draft; `isLive` is true if the live version ran. */
-export interface LoggedAction {
+export interface ActionOfLogEntry {
   id: number;
   name: string;
   isLive: boolean;
@@ -41,9 +41,10 @@ export interface Actions {
   /** Actions of the app; null until they are loaded for the first time. */
   list: ActionList | null;
   fault: string | null;
-  reload(): Promise<void>;
+  reloadActions(): Promise<void>;
   /**
-   * Returns the actions that the service finds by the words. Returns null if the page has loaded the whole list and can search it itself.
+   * Returns the actions that the service finds for the typed words. Returns null if the page has loaded all actions and can search them
+   * itself.
    * @throws ApiError
    */
   searchActions(search: string): Promise<ActionSummary[]> | null;
@@ -51,12 +52,12 @@ export interface Actions {
   /** True if the last run of the action's live version failed. */
   hasFailed(masterId: number): boolean;
   /** Returns the action to which a log entry belongs. @param taskId ID of a draft or of a live version, as the log entry contains it */
-  findLoggedAction(taskId: number): LoggedAction | null;
+  findLoggedAction(taskId: number): ActionOfLogEntry | null;
   logSubscription: LogSubscription;
   changes: ActionChanges;
 }
 
-/** Delay between a change of an action and the next read of the list. Many changes within this time cause only one read. */
+/** Delay from a change of an action to the next read of the list, so that many changes within this time cause only one read. */
 const RELOAD_DELAY_MS = 300;
 
 function useActionChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {
@@ -69,7 +70,7 @@ function useActionChanges(api: Api, appId: number | null, reload: () => Promise<
       due = setTimeout(() => void reload(), RELOAD_DELAY_MS);
       for (const listener of listeners.current) listener(change);
     };
-    const unfollow = api.follow(FollowActions, { appId }, { next: ({ change }) => publishChange(change) });
+    const unfollow = api.subscribe(FollowActions, { appId }, { next: ({ change }) => publishChange(change) });
     return () => {
       clearTimeout(due);
       unfollow();
@@ -82,13 +83,13 @@ function useActionChanges(api: Api, appId: number | null, reload: () => Promise<
   return useMemo(() => ({ onChange }), [onChange]);
 }
 
-function useLogSubscription(api: Api, appId: number | null, first: (entry: LogEntry) => void): LogSubscription {
+function useLogSubscription(api: Api, appId: number | null, firstListener: (entry: LogEntry) => void): LogSubscription {
   const [isConnected, setConnected] = useState(false);
-  const listeners = useRef(new Set([first]));
+  const listeners = useRef(new Set([firstListener]));
 
   useEffect(() => {
     if (appId === null) return;
-    // Studio's client sends this object again after a reconnect. `after` then makes the service resume after the last received entry.
+    // Studio's API client sends this object again after a reconnect. The service then sends only the entries after the ID in `after`.
     const variables: { appId: number; after: number | null } = { appId, after: null };
     const next = ({ entry }: { entry: LogEntry }) => {
       variables.after = entry.id;
@@ -96,7 +97,7 @@ function useLogSubscription(api: Api, appId: number | null, first: (entry: LogEn
     };
     const ends = [
       api.onConnected(setConnected),
-      api.follow(FollowLog, variables, { next, failed: () => setConnected(false) }),
+      api.subscribe(FollowLog, variables, { next, onFailure: () => setConnected(false) }),
     ];
     return () => {
       for (const unfollow of ends) unfollow();
@@ -116,7 +117,7 @@ function useLogSubscription(api: Api, appId: number | null, first: (entry: LogEn
  */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
   // Waits for the list of actions, so that this request does not delay the list.
-  const query = queryOf(ListLiveFailures, { appId: appId ?? 0 });
+  const query = createQueryOptions(ListLiveFailures, { appId: appId ?? 0 });
   const { value } = useResource({ ...query, enabled: list !== null, refetchOnWindowFocus: false });
   const client = useQueryClient();
   const onEnd = useCallback(
@@ -144,9 +145,13 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
 
 export function useActions(api: Api, appId: number | null): Actions {
   const client = useQueryClient();
-  const query = queryOf(ListActions, { appId: appId ?? 0 });
+  const query = createQueryOptions(ListActions, { appId: appId ?? 0 });
   // Subscriptions keep the list up to date, so it is not read again when the window gets the focus.
-  const { value, fault, reload } = useResource({ ...query, enabled: appId !== null, refetchOnWindowFocus: false });
+  const {
+    value,
+    fault,
+    reload: reloadActions,
+  } = useResource({ ...query, enabled: appId !== null, refetchOnWindowFocus: false });
   const list = useMemo((): ActionList | null => {
     if (!value) return null;
     const { actions, published, pagination } = value.actions;
@@ -169,7 +174,7 @@ export function useActions(api: Api, appId: number | null): Actions {
     [client, onEnd],
   );
   const logSubscription = useLogSubscription(api, appId, onEntry);
-  const changes = useActionChanges(api, appId, reload);
+  const changes = useActionChanges(api, appId, reloadActions);
 
   const isWhole = list === null || list.total <= list.actions.length;
   const searchActions = useCallback(
@@ -182,17 +187,17 @@ export function useActions(api: Api, appId: number | null): Actions {
 
   return useMemo(() => {
     const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
-    const owners = new Map<number, LoggedAction>();
+    const owners = new Map<number, ActionOfLogEntry>();
     for (const { id, name } of list?.actions ?? []) {
       owners.set(id, { id, name, isLive: false });
       const copy = copies.get(id);
       if (copy) owners.set(copy.id, { id, name, isLive: true });
     }
     return {
-      ...{ list, fault, reload, searchActions, logSubscription, changes },
+      ...{ list, fault, reloadActions, searchActions, logSubscription, changes },
       findLiveVersion: (masterId) => copies.get(masterId),
       hasFailed: (masterId) => failing.has(masterId),
       findLoggedAction: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, failing, reload, searchActions, logSubscription, changes]);
+  }, [list, fault, failing, reloadActions, searchActions, logSubscription, changes]);
 }

@@ -1,10 +1,10 @@
 /**
- * Hook that loads the facts for type-checking an action's code: keys of the app's settings, payloads of past runs, and type declarations of
- * npm packages.
+ * Hook that loads the data with which the editor checks the types of an action's code: keys of the app's settings, payloads of past runs,
+ * and type declarations of npm packages.
  */
 import { useEffect, useMemo, useState } from "react";
 import packages from "../../../rules/packages.json";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { ListSettingKeys, ReadLoggedPayloads, ReadTypeDeclarations } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { type ActionTypes, createActionTypes, type InstalledDependency, replaceUnknownByAny } from "./code-types.js";
@@ -18,7 +18,7 @@ let libraryTypes: Promise<string> | undefined;
 /** Reads the type declarations of the client library once, after the editor has loaded. Returns "" if they cannot be read. */
 function readLibraryTypes(): Promise<string> {
   libraryTypes ??= whenEditorReady
-    .then(() => fetch(serviceAddress("/client/svc.d.ts")))
+    .then(() => fetch(resolveServiceUrl("/client/svc.d.ts")))
     .then(async (answer) => (answer.ok ? replaceUnknownByAny(await answer.text()) : ""))
     .catch(() => "");
   return libraryTypes;
@@ -27,7 +27,8 @@ function readLibraryTypes(): Promise<string> {
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Cached type declarations of packages, by app ID and integrity hash. They never change, because the hash identifies the package's script.
+ * Cache of the type declarations of npm packages, by app ID and integrity hash. Its values stay valid, because the hash identifies the
+ * package's script.
  */
 const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
@@ -47,7 +48,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   return reading;
 }
 
-/** Reads the type declarations of those installed npm packages that contain some, by the integrity hash of their script. */
+/** Reads the type declarations of the installed npm packages. The map's keys are the integrity hashes of the packages' scripts. */
 function useDeclarations(api: Api, appId: number, installed: readonly InstalledDependency[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
   const wantedIntegrities = JSON.stringify(
@@ -67,15 +68,15 @@ function useDeclarations(api: Api, appId: number, installed: readonly InstalledD
   return declarations;
 }
 
-interface TypeFacts {
-  types: string;
-  settings: string[];
-  payloads: unknown[];
+interface TypeCheckData {
+  libraryDeclarations: string;
+  settingKeys: string[];
+  pastPayloads: unknown[];
 }
 
-const NO_TYPE_FACTS: TypeFacts = { types: "", settings: [], payloads: [] };
+const EMPTY_TYPE_CHECK_DATA: TypeCheckData = { libraryDeclarations: "", settingKeys: [], pastPayloads: [] };
 
-/** Type declarations for the editor: `libraryDeclarations` contains those of the client library, the other fields those of the action. */
+/** Type declarations for the editor: those of the client library in `libraryDeclarations`, and those of the action in the other fields. */
 export interface CodeTypes extends ActionTypes {
   libraryDeclarations: string;
 }
@@ -92,11 +93,11 @@ export function useCodeTypes(
   draft: Draft | null,
   installedDependencies: readonly InstalledDependency[],
 ): CodeTypes {
-  const [learned, setLearned] = useState(NO_TYPE_FACTS);
+  const [learned, setLearned] = useState(EMPTY_TYPE_CHECK_DATA);
   const versionIdsJson = JSON.stringify(versionIds);
   useEffect(() => {
     let isOver = false;
-    const readFacts = async (): Promise<TypeFacts> => {
+    const readFacts = async (): Promise<TypeCheckData> => {
       const reading = (JSON.parse(versionIdsJson) as number[]).map((id) =>
         api.request(ReadLoggedPayloads, { appId, options: { id, limit: MAX_PAYLOADS_READ } }),
       );
@@ -106,12 +107,12 @@ export function useCodeTypes(
         ...reading,
       ]);
       return {
-        types: text,
-        settings: keys.map(({ key }) => key),
-        payloads: pages.flatMap(({ page }) => page.logs.map(({ payload }) => payload)),
+        libraryDeclarations: text,
+        settingKeys: keys.map(({ key }) => key),
+        pastPayloads: pages.flatMap(({ page }) => page.logs.map(({ payload }) => payload)),
       };
     };
-    // If these facts cannot be read, the editor checks the code without them.
+    // Ignores a failure: the editor then checks the code without these types.
     void readFacts().then(
       (reads) => isOver || setLearned(reads),
       () => undefined,
@@ -124,7 +125,7 @@ export function useCodeTypes(
   const environment = draft?.environment ?? "server";
   const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
-    const { types: libraryDeclarations, ...known } = learned;
+    const { libraryDeclarations, ...known } = learned;
     const dependencies = JSON.parse(listedDependencies) as string[];
     return {
       libraryDeclarations,

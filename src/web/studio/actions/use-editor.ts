@@ -1,4 +1,4 @@
-/** Hook for one action in the editor: loads it, changes it and saves it, and provides the error of the last save. */
+/** Hook for one action in the editor: loads, changes and saves the action, and provides the error of the last save. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -15,23 +15,23 @@ export interface ActionEditor {
   draft: Draft | null;
   /** Action as the service has stored it; null for a new action. */
   savedAction: Action | null;
-  dirty: boolean;
-  busy: boolean;
+  isDirty: boolean;
+  isBusy: boolean;
   fault: FieldError | null;
-  change(change: Partial<Draft>): void;
+  changeDraft(change: Partial<Draft>): void;
   /** Saves the draft. @returns the saved action, or null if the service has rejected it */
-  save(): Promise<Action | null>;
+  saveDraft(): Promise<Action | null>;
   /**
-   * Reads the action from the service again. If the draft is no longer the same object as `shown`, the person has typed meanwhile, and the
-   * typed text stays as an unsaved change.
+   * Reads the action from the service again. @param shown draft before the read; if the draft is then another object, the person has typed
+   * meanwhile, and the draft stays as an unsaved change
    */
-  reload(shown: Draft | null): Promise<void>;
+  reloadAction(shown: Draft | null): Promise<void>;
   otherPeopleChanges: OtherPeopleChanges;
   /** Replaces the draft by the version that another person has saved. */
-  takeOtherVersion(): void;
+  replaceByOtherVersion(): void;
   /** Keeps the draft, so that the next save overwrites the version that another person has saved. */
   keepOwnVersion(): void;
-  /** Called after another person has deleted the action: the next save creates a new action from the draft. */
+  /** Makes the next save create a new action from the draft. Call this after another person has deleted the action. */
   detachFromAction(): void;
 }
 
@@ -39,7 +39,7 @@ interface EditorOptions {
   api: Api;
   appId: number;
   id: number | "new";
-  /** For a new action: name of the template, or ID of the existing action, from which the draft is made. */
+  /** For a new action: name of the template, or ID of the action to copy (`copyOf`), from which the first draft is made. */
   draftSource: { template?: string; copyOf?: string };
   changes: ActionChanges;
   onSaved: (action: Action, isNew: boolean) => void;
@@ -59,9 +59,9 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
   );
-  // First draft of a new action. A draft that differs from it has unsaved changes.
+  // First draft of a new action. The new action has unsaved changes if its draft differs from this one.
   const [begun, setBegun] = useState(draft);
-  // Draft with the last typed text. A save right after a key press needs it, because React's state can be older.
+  // Draft with the text of the last key press, for a save right after it: React's state may not contain that text yet.
   const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);
@@ -105,7 +105,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
   const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
-  // State for `useOtherPeopleChanges`. `isDirty` compares the last typed text, because the rendered state can be older.
+  // State for `useOtherPeopleChanges`. `isDirty` compares the draft with the last typed text, because React's state can be older.
   const knownState = useRef({ saved, isDirty: (): boolean => false });
   knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
   const pendingSave = useRef<Promise<unknown>>(Promise.resolve());
@@ -115,7 +115,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
     changes,
     knownState,
     pendingSave,
-    adoptAction: applySaved,
+    replaceAction: applySaved,
   });
   const { conflict, handleRejectedSave, clearNotices } = otherPeopleChanges;
 
@@ -125,7 +125,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
       const savedAction = saved
         ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.request(CreateAction, { appId, data });
-      // Text that the person typed while the save was sent stays as an unsaved change.
+      // If the person has typed while the save was sent, the newer draft stays as an unsaved change.
       if (latestDraft.current === current) applySaved(savedAction.saved);
       else setSaved(savedAction.saved);
       const sentDraft = actionToDraft(savedAction.saved);
@@ -141,7 +141,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
     if (saved && savedDraft && isSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
-    // `useOtherPeopleChanges` only waits for the end of the save; the `try` block below handles its error.
+    // `useOtherPeopleChanges` only waits until the save has ended. The `try` block below handles a failed save.
     pendingSave.current = sending.catch(() => undefined);
     try {
       const action = await sending;
@@ -183,14 +183,14 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   return {
     draft,
     savedAction: saved,
-    dirty,
-    busy,
+    isDirty: dirty,
+    isBusy: busy,
     fault,
-    change,
-    save,
-    reload,
+    changeDraft: change,
+    saveDraft: save,
+    reloadAction: reload,
     otherPeopleChanges,
-    takeOtherVersion,
+    replaceByOtherVersion: takeOtherVersion,
     keepOwnVersion,
     detachFromAction: keepAsNewAction,
   };

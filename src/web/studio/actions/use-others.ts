@@ -19,27 +19,28 @@ export interface ConflictingChange {
 export interface OtherPeopleChanges {
   /** Conflicting change of another person; null if there is none. */
   conflict: ConflictingChange | null;
-  /** Sentence that describes a change by another person which the page has applied; null if there is none. */
+  /** Sentence about another person's change that this page has applied; null if there is none. */
   changeNotice: string | null;
-  /** Called after the service rejected a save because another person had saved the action before. */
+  /** Reads the version of the other person. Call this after the service rejected a save because another person has saved the action. */
   handleRejectedSave(): Promise<void>;
   clearNotices(): void;
 }
 
-interface Options {
+interface OtherPeopleChangesOptions {
   api: Api;
   appId: number;
   changes: ActionChanges;
   /**
-   * The saved action as this page knows it. `isDirty` returns true if the draft has unsaved changes. Both are read when a change arrives.
+   * The saved action as this page last received it. `isDirty` returns true if the draft has unsaved changes. The hook reads both when a
+   * change arrives.
    */
   knownState: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
   /**
-   * Promise of the current save. The hook waits for it before it handles a change, because the page also receives the changes that it makes
-   * itself.
+   * Resolves when the current save has ended. The hook waits for this before it handles a change, because the page's own saves arrive as
+   * changes too.
    */
   pendingSave: RefObject<Promise<unknown>>;
-  adoptAction(action: Action): void;
+  replaceAction(action: Action): void;
 }
 
 const getPersonName = ({ user }: Pick<ActionChange, "user">) =>
@@ -56,8 +57,8 @@ export function useOtherPeopleChanges({
   changes,
   knownState,
   pendingSave,
-  adoptAction,
-}: Options): OtherPeopleChanges {
+  replaceAction,
+}: OtherPeopleChangesOptions): OtherPeopleChanges {
   const [conflict, setTheirs] = useState<ConflictingChange | null>(null);
   const [changeNotice, setNews] = useState<string | null>(null);
   const latestChange = useRef<ActionChange | null>(null);
@@ -76,25 +77,24 @@ export function useOtherPeopleChanges({
       const describedChange = change?.reset ? null : change;
       if (current.isDirty())
         return setTheirs({ action, personName: describedChange ? getPersonName(describedChange) : "Another person" });
-      adoptAction(action);
+      replaceAction(action);
       setNews(describedChange && describeChange(describedChange));
     },
-    [api, appId, knownState, pendingSave, adoptAction],
+    [api, appId, knownState, pendingSave, replaceAction],
   );
 
   useEffect(
     () =>
       changes.onChange((change) => {
         if (change.id === knownState.current.saved?.id) latestChange.current = change;
-        // A failed read needs no message: the hook reads again at the next change, and when the service rejects a save.
+        // Ignores a failed read: the hook reads again at the next change, and when the service rejects a save.
         checkChange(change).catch(() => undefined);
       }),
     [changes, knownState, checkChange],
   );
 
   const handleRejectedSave = useCallback(async () => {
-    // The last received change usually contains the other person's name. It is not used if it is the change that this page has saved
-    // itself.
+    // Takes the other person's name from the last received change, unless that change is this page's own save.
     const lastChange = latestChange.current;
     await checkChange(lastChange && lastChange.updatedAt !== knownState.current.saved?.updatedAt ? lastChange : null);
   }, [knownState, checkChange]);

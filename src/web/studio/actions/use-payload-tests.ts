@@ -4,7 +4,7 @@ import { CancelRun, RunAction } from "../documents.js";
 import { retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { formatJson } from "../shared/format.js";
-import type { Action, Preset } from "../shared/model.js";
+import type { Action, PayloadPreset } from "../shared/model.js";
 import { waitForRunEnd } from "./use-run.js";
 
 export interface PayloadTest {
@@ -15,9 +15,9 @@ export interface PayloadTest {
   outcomeText: string;
   /** Duration of the run in milliseconds; null until the run has ended. */
   durationMs: number | null;
-  /** True if the result or error differs from the previous test with the same preset. */
+  /** True if the result or error message differs from that of the previous test with the same preset. */
   isChanged: boolean;
-  /** Code and payload of the run. The panel compares them with the current ones and marks an outdated result. */
+  /** Code and payload of the run. If the current code or payload differs, the panel marks the result as outdated. */
   testedInput: string;
 }
 
@@ -27,7 +27,7 @@ export interface PayloadTests {
   isBusy: boolean;
   /** Error message of a request that failed; null if none failed. After a failed request, the remaining presets are not run. */
   fault: string | null;
-  startTests(action: Action, presets: readonly Preset[]): Promise<void>;
+  startTests(action: Action, presets: readonly PayloadPreset[]): Promise<void>;
   /** Cancels the current run and does not run the remaining presets. */
   stopTests(): void;
 }
@@ -35,7 +35,8 @@ export interface PayloadTests {
 /** Maximum number of characters of a result that the page stores and compares. */
 const TEXT_MAX_CHARACTERS = 20_000;
 
-export const createTestInput = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
+export const createTestInput = (code: string, { payload }: PayloadPreset): string =>
+  `${code}\n${JSON.stringify(payload)}`;
 
 type TestOutcome = Pick<PayloadTest, "state" | "outcomeText" | "durationMs">;
 
@@ -76,12 +77,12 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
   }, []);
 
   const runPreset = useCallback(
-    async ({ id, code }: Action, preset: Preset, signal: AbortSignal) => {
+    async ({ id, code }: Action, preset: PayloadPreset, signal: AbortSignal) => {
       const { name, payload } = preset;
       const before = stored.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestInput(code, preset) };
       storeTest(name, test);
-      // The person may have stopped this test and started another one with the same preset. The result of the stopped test is then ignored.
+      // Ignores the result if the person has stopped this test, because a newer test of the same preset may be running.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;
@@ -96,7 +97,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         const send = async () =>
           signal.aborted ? null : api.request(RunAction, { appId, id, payload, copy: "master" });
         const wait = (seconds: number) => waitSeconds(seconds, signal);
-        const acceptedRun = await retryAfterRateLimit(send, { errorOf: asApiError, wait });
+        const acceptedRun = await retryAfterRateLimit(send, { toRateLimitError: asApiError, waitSeconds: wait });
         if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });
@@ -106,7 +107,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         endTest(await waitForOutcome(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
-        // A request failed, not the action. So the test has no result, and the caller shows the error.
+        // A request of the page has failed, not the action. So the test has no result, and the caller shows the error.
         endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         if (!signal.aborted) throw error;
       }
@@ -115,7 +116,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
   );
 
   const startTests = useCallback(
-    async (action: Action, presets: readonly Preset[]) => {
+    async (action: Action, presets: readonly PayloadPreset[]) => {
       current.current.abort();
       current.current = new AbortController();
       const { signal } = current.current;

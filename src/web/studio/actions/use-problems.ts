@@ -29,7 +29,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
       const dependencies = JSON.parse(packages) as string[];
       api.request(FindCodeProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
-        // If the check itself fails, no errors are shown; the next save reports them.
+        // If the request fails, shows no errors; the next save reports them.
         () => isOver || setProblems([]),
       );
     }, CHECK_DELAY_MS);

@@ -9,7 +9,7 @@ export interface Run {
   state: "running" | "completed" | "failed" | "cancelled";
   /** ID of the run; null until the service has accepted the request. */
   runId: number | null;
-  lines: ConsoleLine[];
+  consoleLines: ConsoleLine[];
   result?: unknown;
   /** Either an error of the service with its status, or an error of the action's code with its name and stack. */
   error?: { status: string; message: string } | ScriptError;
@@ -19,12 +19,12 @@ export interface Run {
 
 export interface ActionRunner {
   run: Run | null;
-  /** Runs an action. @param copy version to run: "master" is the draft, which is the default; "production" is the live version */
+  /** Runs an action. @param copy version to run: "master" (the default) is the draft, "production" the live version */
   startRun(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
   cancelRun(): Promise<void>;
 }
 
-/** Interval between the requests that ask whether a run has ended. */
+/** Interval between the requests that read the state of a run until it has ended. */
 const POLL_INTERVAL_MS = 1_000;
 
 /** Maximum number of consecutive requests without a response before the page shows an error. */
@@ -71,14 +71,14 @@ export function useRun(api: Api, appId: number): ActionRunner {
       current.current = new AbortController();
       const { signal } = current.current;
       const change = (part: Partial<Run>) => signal.aborted || setRun((old) => old && { ...old, ...part });
-      setRun({ state: "running", runId: null, lines: [] });
+      setRun({ state: "running", runId: null, consoleLines: [] });
       const addLines = (lines: ConsoleLine[]) =>
-        signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) });
+        signal.aborted || setRun((old) => old && { ...old, consoleLines: old.consoleLines.concat(lines) });
       try {
         const { runId } = (await api.request(RunAction, { appId, id, payload, copy })).run;
         if (signal.aborted) return;
         change({ runId });
-        // Waits for the end of the console, which is also the end of the run.
+        // Waits until the console ends, which happens when the run ends.
         await new Promise<void>((resolve) => {
           const endRun = () => resolve();
           const stopFollowing = followConsole(api, { appId, runId }, { addLines, endConsole: endRun });
@@ -99,7 +99,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
 
   const runId = run?.runId ?? null;
   const cancelRun = useCallback(async () => {
-    // The service rejects this if the run has ended meanwhile. The page then shows the result, so the error is ignored.
+    // Ignores the rejection of a run that has ended meanwhile, because the page then shows its result.
     if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 

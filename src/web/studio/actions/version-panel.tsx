@@ -5,12 +5,12 @@ import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
-import type { Action, Version } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import type { Action, ActionVersion } from "../shared/model.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ForEditors } from "../shell/role.js";
 import { DiffView } from "./diff-view.js";
 
-const VERSION_OCCASIONS: Record<string, string> = {
+const VERSION_REASON_LABELS: Record<string, string> = {
   create: "created",
   update: "saved",
   "pre-restore": "before a restore",
@@ -21,12 +21,12 @@ interface VersionPanelProps {
   appId: number;
   confirm: Confirm;
   savedAction: Action;
-  dirty: boolean;
+  isDirty: boolean;
   onRestored: () => Promise<void>;
 }
 
 /** Hook that reads the version history. Each save adds a version, so a new `updatedAt` causes a new read. */
-function useHistory({ api, appId, savedAction: { id, updatedAt } }: VersionPanelProps) {
+function useVersionHistory({ api, appId, savedAction: { id, updatedAt } }: VersionPanelProps) {
   return useInfiniteQuery({
     queryKey: [ListVersions, appId, id, updatedAt],
     queryFn: async ({ pageParam: offset }) => (await api.request(ListVersions, { appId, id, offset })).history,
@@ -39,22 +39,26 @@ function useHistory({ api, appId, savedAction: { id, updatedAt } }: VersionPanel
 }
 
 export function VersionPanel(props: VersionPanelProps) {
-  const { api, appId, confirm, savedAction, dirty, onRestored } = props;
+  const { api, appId, confirm, savedAction, isDirty, onRestored } = props;
   const [selected, setSelected] = useState<number | null>(null);
   const [refusal, setRefusal] = useState<ApiError | null>(null);
-  const history = useHistory(props);
+  const history = useVersionHistory(props);
   const versions = history.data?.pages.flatMap((page) => page.versions);
   const fault = refusal ?? (history.error && asApiError(history.error));
-  // The difference between the chosen version and the draft. Each save changes the draft, so it is read again after each save.
+  // Difference between the chosen version and the draft. Read again after each save, which changes the draft.
   const diff = useResource({
-    ...queryOf(CompareVersion, { appId, id: savedAction.id, versionId: selected ?? 0 }, savedAction.updatedAt),
+    ...createQueryOptions(
+      CompareVersion,
+      { appId, id: savedAction.id, versionId: selected ?? 0 },
+      savedAction.updatedAt,
+    ),
     enabled: selected !== null,
   }).value?.diff;
   const version = versions?.find(({ id }) => id === selected);
 
-  const restore = async ({ id, createdAt }: Version) => {
+  const restore = async ({ id, createdAt }: ActionVersion) => {
     const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its current state is stored as a version first${
-      dirty ? "; what you have not saved is lost" : ""
+      isDirty ? "; what you have not saved is lost" : ""
     }. The live version stays as it is.`;
     if (!(await confirm({ title: "Restore this version?", text, confirmLabel: "Restore" }))) return;
     try {
@@ -84,7 +88,7 @@ export function VersionPanel(props: VersionPanelProps) {
                 onClick={() => setSelected(version.id)}
               >
                 <b title={formatExactTime(version.createdAt)}>{formatAge(version.createdAt)}</b>
-                <span className="chip">{VERSION_OCCASIONS[version.action] ?? version.action}</span>
+                <span className="chip">{VERSION_REASON_LABELS[version.action] ?? version.action}</span>
                 {version.publishedAt && (
                   <span className="chip" title={formatExactTime(version.publishedAt)}>
                     live {formatAge(version.publishedAt)}

@@ -16,16 +16,19 @@ const ICON_PIXELS = 15;
 interface WorkspaceHeadProps {
   editor: ActionEditor;
   liveVersion: LiveVersion | undefined;
-  back: () => void;
-  showsFields: boolean;
+  goBack: () => void;
+  areFieldsShown: boolean;
   toggleFields: () => void;
 }
 
-function describeSavedState({ busy, otherPeopleChanges, dirty, savedAction }: ActionEditor, isEditor: boolean): string {
+function describeSavedState(
+  { isBusy, otherPeopleChanges, isDirty, savedAction }: ActionEditor,
+  isEditor: boolean,
+): string {
   if (!isEditor) return "read only";
-  if (busy) return "saving…";
+  if (isBusy) return "saving…";
   if (otherPeopleChanges.conflict) return "changed elsewhere";
-  return dirty || !savedAction ? "not saved" : "saved";
+  return isDirty || !savedAction ? "not saved" : "saved";
 }
 
 function LiveVersionState({
@@ -46,14 +49,17 @@ function LiveVersionState({
 
 export const FIELDS_ELEMENT_ID = "action-fields";
 
-/** Opens and closes the fields where they are above the dock. In wider windows, a button of the header does. */
-export function FieldsButton({ showsFields, toggleFields }: Pick<WorkspaceHeadProps, "showsFields" | "toggleFields">) {
-  const Sign = showsFields ? ChevronDown : ChevronRight;
+/** Button that shows and hides the form fields in narrow windows. In wider windows, the header has such a button. */
+export function FieldsButton({
+  areFieldsShown,
+  toggleFields,
+}: Pick<WorkspaceHeadProps, "areFieldsShown" | "toggleFields">) {
+  const Sign = areFieldsShown ? ChevronDown : ChevronRight;
   return (
     <button
       type="button"
       className="quiet with-icon fields-button"
-      aria-expanded={showsFields}
+      aria-expanded={areFieldsShown}
       aria-controls={FIELDS_ELEMENT_ID}
       onClick={toggleFields}
     >
@@ -62,13 +68,13 @@ export function FieldsButton({ showsFields, toggleFields }: Pick<WorkspaceHeadPr
   );
 }
 
-export function WorkspaceHead({ editor, liveVersion, back, showsFields, toggleFields }: WorkspaceHeadProps) {
-  const { draft, savedAction, dirty, busy, fault, save } = editor;
+export function WorkspaceHead({ editor, liveVersion, goBack, areFieldsShown, toggleFields }: WorkspaceHeadProps) {
+  const { draft, savedAction, isDirty, isBusy, fault, saveDraft } = editor;
   const isEditor = mayEdit(useRole());
-  const isBlocked = busy || editor.otherPeopleChanges.conflict !== null;
+  const isBlocked = isBusy || editor.otherPeopleChanges.conflict !== null;
   return (
     <div className="workspace-head">
-      <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
+      <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={goBack}>
         <ChevronLeft size={ICON_PIXELS} aria-hidden />
       </button>
       <h2>{draft?.name || (savedAction ? savedAction.name : "New action")}</h2>
@@ -86,8 +92,8 @@ export function WorkspaceHead({ editor, liveVersion, back, showsFields, toggleFi
           type="button"
           className="quiet icon-button"
           aria-label="Fields of the action"
-          aria-pressed={showsFields}
-          title={showsFields ? "Hide the fields" : "Show the fields"}
+          aria-pressed={areFieldsShown}
+          title={areFieldsShown ? "Hide the fields" : "Show the fields"}
           onClick={toggleFields}
         >
           <PanelRight size={ICON_PIXELS} aria-hidden />
@@ -115,8 +121,8 @@ export function WorkspaceHead({ editor, liveVersion, back, showsFields, toggleFi
             type="button"
             className="primary"
             title="Ctrl+S"
-            disabled={isBlocked || (savedAction !== null && !dirty)}
-            onClick={() => void save()}
+            disabled={isBlocked || (savedAction !== null && !isDirty)}
+            onClick={() => void saveDraft()}
           >
             {savedAction ? "Save" : "Create"}
           </button>

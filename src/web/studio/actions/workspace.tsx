@@ -19,9 +19,9 @@ import { useShownFields } from "./use-shown-fields.js";
 import { FIELDS_ELEMENT_ID, FieldsButton, WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-/** Saves at Ctrl+S, wherever the focus is. Replaces what this shortcut does in Monaco and in the browser. */
+/** Hook that saves the action at Ctrl+S, wherever the focus is. Prevents the action of Monaco and of the browser for this shortcut. */
 function useSaveShortcut(save: () => void): void {
-  // A layout effect runs before the screen is drawn. The shortcut then always uses the state that the button shows.
+  // A layout effect runs before the browser draws the page, so the shortcut always uses the state that the button shows.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
@@ -51,7 +51,7 @@ const NO_ASSETS: Action["assets"] = [];
 
 export function Workspace(props: WorkspaceProps) {
   const { api, appId, id, place, actions, confirm, go, setDirty, onCreated } = props;
-  const { reload: reloadList } = actions;
+  const { reloadActions: reloadList } = actions;
   const onSaved = useCallback(
     (action: Action, isNew: boolean) => {
       if (isNew) onCreated(action.id);
@@ -60,9 +60,9 @@ export function Workspace(props: WorkspaceProps) {
     [onCreated, reloadList],
   );
   const editor = useEditor({ api, appId, id, draftSource: place.query, changes: actions.changes, onSaved });
-  const { draft, savedAction, dirty, fault, change, save } = editor;
+  const { draft, savedAction, isDirty, fault, changeDraft, saveDraft } = editor;
   const isEditor = mayEdit(useRole());
-  // The service checks code only for people who may edit it, so nothing is requested for others.
+  // The service checks code only for people who may edit it, so Studio sends no request for other people.
   const problems = useProblems(api, appId, isEditor ? draft : null);
   const copy = savedAction && actions.findLiveVersion(savedAction.id);
   const types = useCodeTypes(
@@ -74,23 +74,23 @@ export function Workspace(props: WorkspaceProps) {
   );
   const at = useCodePosition(props.place, go);
   const shownFields = useShownFields(id === "new", fault);
-  const { showsFields } = shownFields;
+  const { areFieldsShown } = shownFields;
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
-  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
-  useLayoutEffect(() => setDirty(dirty), [dirty, setDirty]);
+  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
+  useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   useEffect(() => {
     if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });
   }, [id]);
-  const saveNow = useCallback(() => void (isEditor && save()), [isEditor, save]);
+  const saveNow = useCallback(() => void (isEditor && saveDraft()), [isEditor, saveDraft]);
   useSaveShortcut(saveNow);
-  const onSource = useCallback((source: SourceFiles) => change({ source }), [change]);
-  const onCode = useCallback((code: string) => change({ code }), [change]);
+  const onSource = useCallback((source: SourceFiles) => changeDraft({ source }), [changeDraft]);
+  const onCode = useCallback((code: string) => changeDraft({ code }), [changeDraft]);
   const listedDependencies = draft?.dependencies;
   const addDependency = useCallback(
-    (name: string) => change({ dependencies: [...new Set([...(listedDependencies ?? []), name])] }),
-    [change, listedDependencies],
+    (name: string) => changeDraft({ dependencies: [...new Set([...(listedDependencies ?? []), name])] }),
+    [changeDraft, listedDependencies],
   );
   const savedId = savedAction?.id;
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
@@ -111,7 +111,7 @@ export function Workspace(props: WorkspaceProps) {
       return;
     try {
       await api.request(RemoveAction, { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt });
-      go({ item: null }, { force: true, from: place });
+      go({ item: null }, { skipsQuestion: true, startPlace: place });
       await reloadList();
     } catch (error) {
       setRemoveFault((error as Error).message);
@@ -127,9 +127,9 @@ export function Workspace(props: WorkspaceProps) {
   }
   const codeFault = fault?.field === "code" ? fault : null;
   return (
-    <div className={showsFields ? "workspace" : "workspace whole-width"}>
+    <div className={areFieldsShown ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
-        <WorkspaceHead {...{ editor, liveVersion: copy ?? undefined, back }} {...shownFields} />
+        <WorkspaceHead {...{ editor, liveVersion: copy ?? undefined, goBack: back }} {...shownFields} />
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
@@ -148,9 +148,9 @@ export function Workspace(props: WorkspaceProps) {
         )}
       </div>
       <FieldsButton {...shownFields} />
-      <section id={FIELDS_ELEMENT_ID} className="fields" aria-label="Fields" hidden={!showsFields}>
+      <section id={FIELDS_ELEMENT_ID} className="fields" aria-label="Fields" hidden={!areFieldsShown}>
         <ReadOnlyFields>
-          <ActionFields {...{ api, appId, draft, assets: savedAction?.assets ?? [], fault, change }} />
+          <ActionFields {...{ api, appId, draft, assets: savedAction?.assets ?? [], fault, changeDraft }} />
         </ReadOnlyFields>
         {savedAction && (
           <ForEditors>

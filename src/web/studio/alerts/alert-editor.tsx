@@ -9,7 +9,7 @@ import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
 
 /** HTML attributes that connect an input with its error message for screen readers. */
@@ -19,14 +19,14 @@ interface ErrorAttributes {
   "aria-describedby": string;
 }
 
-interface LabelledProps {
+interface LabelledFieldProps {
   label: string;
   hint?: string | undefined;
   fault?: string | null;
   children: (tied: ErrorAttributes) => ReactNode;
 }
 
-function LabelledField({ label, hint, fault = null, children }: LabelledProps) {
+function LabelledField({ label, hint, fault = null, children }: LabelledFieldProps) {
   const id = useId();
   return (
     <div className="field">
@@ -49,7 +49,7 @@ const findFieldName = (message: string | null): FieldName | null =>
   ALERT_FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ??
   null;
 
-/** True if the form shows this field. A hidden field still has its last value, which the service can reject. */
+/** True if the form shows this field. The service may also reject the value of a hidden field, because the form sends it too. */
 function isFieldShown(name: FieldName, { condition, channel }: AlertDraft): boolean {
   switch (name) {
     case "failures":
@@ -68,7 +68,7 @@ function isFieldShown(name: FieldName, { condition, channel }: AlertDraft): bool
 
 interface AlertFieldsProps {
   draft: AlertDraft;
-  change: (part: Partial<AlertDraft>) => void;
+  changeDraft: (part: Partial<AlertDraft>) => void;
   getFieldFault: (field: FieldName) => string | null;
 }
 
@@ -76,12 +76,12 @@ function ChoiceField<T extends string>(props: {
   label: string;
   value: T;
   options: readonly [T, string][];
-  choose: (value: T) => void;
+  onChoose: (value: T) => void;
 }) {
   return (
     <LabelledField label={props.label}>
       {(tied) => (
-        <select {...tied} value={props.value} onChange={(event) => props.choose(event.target.value as T)}>
+        <select {...tied} value={props.value} onChange={(event) => props.onChoose(event.target.value as T)}>
           {props.options.map(([value, words]) => (
             <option key={value} value={value}>
               {words}
@@ -97,26 +97,31 @@ interface NumberFieldProps {
   label: string;
   value: string;
   fault: string | null;
-  change: (value: string) => void;
+  onChange: (value: string) => void;
 }
 
-function NumberField({ label, value, fault, change }: NumberFieldProps) {
+function NumberField({ label, value, fault, onChange }: NumberFieldProps) {
   return (
     <LabelledField label={label} fault={fault}>
       {(tied) => (
-        <input {...tied} type="number" min={1} value={value} onChange={(event) => change(event.target.value)} />
+        <input {...tied} type="number" min={1} value={value} onChange={(event) => onChange(event.target.value)} />
       )}
     </LabelledField>
   );
 }
 
-function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsProps & { actions: ActionSummary[] }) {
+function ConditionFields({
+  draft,
+  changeDraft,
+  getFieldFault,
+  actions,
+}: AlertFieldsProps & { actions: ActionSummary[] }) {
   const { condition, actionId, failures, of, minutes } = draft;
   const named: [string, string][] = [
     ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
-  // The alert can be loaded before the list of actions. Its action is then listed by its ID.
+  // If the list of actions is not loaded yet, offers the alert's action by its ID.
   if (!named.some(([id]) => id === actionId)) named.push([actionId, `Action ${actionId}`]);
   return (
     <>
@@ -124,10 +129,15 @@ function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsP
         label="Condition"
         value={condition}
         options={ALERT_CONDITIONS}
-        choose={(next) => change({ condition: next })}
+        onChoose={(next) => changeDraft({ condition: next })}
       />
       {condition !== "queued" && (
-        <ChoiceField label="Action" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
+        <ChoiceField
+          label="Action"
+          value={actionId}
+          options={named}
+          onChoose={(next) => changeDraft({ actionId: next })}
+        />
       )}
       {isFieldShown("failures", draft) && (
         <div className="row pair">
@@ -135,13 +145,13 @@ function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsP
             label="Failures"
             value={failures}
             fault={getFieldFault("failures")}
-            change={(next) => change({ failures: next })}
+            onChange={(next) => changeDraft({ failures: next })}
           />
           <NumberField
             label="Of the last runs"
             value={of}
             fault={getFieldFault("of")}
-            change={(next) => change({ of: next })}
+            onChange={(next) => changeDraft({ of: next })}
           />
         </div>
       )}
@@ -150,14 +160,14 @@ function ConditionFields({ draft, change, getFieldFault, actions }: AlertFieldsP
           label="Minutes"
           value={minutes}
           fault={getFieldFault("minutes")}
-          change={(next) => change({ minutes: next })}
+          onChange={(next) => changeDraft({ minutes: next })}
         />
       )}
     </>
   );
 }
 
-function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
+function Recipients({ draft, changeDraft, getFieldFault }: AlertFieldsProps) {
   const { channel, to, setting } = draft;
   const isMail = channel === "email";
   const hints = {
@@ -170,7 +180,7 @@ function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
         label="Send by"
         value={channel}
         options={ALERT_CHANNELS}
-        choose={(next) => change({ channel: next })}
+        onChoose={(next) => changeDraft({ channel: next })}
       />
       <LabelledField
         label={isMail ? "Addresses" : "Setting"}
@@ -179,13 +189,13 @@ function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
       >
         {(tied) =>
           isMail ? (
-            <input {...tied} value={to} onChange={(event) => change({ to: event.target.value })} />
+            <input {...tied} value={to} onChange={(event) => changeDraft({ to: event.target.value })} />
           ) : (
             <input
               {...tied}
               className="mono"
               value={setting}
-              onChange={(event) => change({ setting: event.target.value })}
+              onChange={(event) => changeDraft({ setting: event.target.value })}
             />
           )
         }
@@ -194,7 +204,7 @@ function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
         <input
           type="checkbox"
           checked={draft.enabled}
-          onChange={(event) => change({ enabled: event.target.checked })}
+          onChange={(event) => changeDraft({ enabled: event.target.checked })}
         />
         Alert is on
       </label>
@@ -206,10 +216,10 @@ function Recipients({ draft, change, getFieldFault }: AlertFieldsProps) {
 const REFRESH_INTERVAL_MS = 10_000;
 
 function AlertStatus({ appId, alert }: { appId: number; alert: Alert }) {
-  // The service stores a message together with the state of the alert, so a new state causes a new read of the messages.
+  // Reads the messages again when the alert's state changes, because the service stores a message at each change.
   const state = alert.firing.map(({ firedAt }) => firedAt).join(" ");
   const { value, fault } = useResource({
-    ...queryOf(ReadAlertDeliveries, { appId, id: alert.id }, state),
+    ...createQueryOptions(ReadAlertDeliveries, { appId, id: alert.id }, state),
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
@@ -250,18 +260,19 @@ interface AlertEditorProps {
   isDeleted: boolean;
   actions: ActionSummary[];
   confirm: Confirm;
-  save: (input: AlertInput) => Promise<void>;
+  saveAlert: (input: AlertInput) => Promise<void>;
   sendTestMessage: () => Promise<void>;
-  remove: () => Promise<void>;
-  back: () => void;
+  removeAlert: () => Promise<void>;
+  goBack: () => void;
   setDirty: (isDirty: boolean) => void;
 }
 
 export function AlertEditor(props: AlertEditorProps) {
-  const { appId, alert, isDeleted, actions, confirm, save, sendTestMessage, remove, back, setDirty } = props;
+  const { appId, alert, isDeleted, actions, confirm, saveAlert, sendTestMessage, removeAlert, goBack, setDirty } =
+    props;
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
-  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
+  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -271,7 +282,7 @@ export function AlertEditor(props: AlertEditorProps) {
     setDraft((old) => ({ ...old, ...part }));
   };
   const named = findFieldName(fault);
-  // An error of a hidden field is shown below the form.
+  // Shows the error at its field; if that field is hidden, below the form.
   const faulty = named !== null && isFieldShown(named, draft) ? named : null;
   const getFieldFault = (name: FieldName) => (name === faulty ? fault : null);
 
@@ -288,26 +299,26 @@ export function AlertEditor(props: AlertEditorProps) {
       confirmLabel: "Delete",
       isDangerous: true,
     };
-    if (await confirm(question)) await attempt(remove);
+    if (await confirm(question)) await attempt(removeAlert);
   };
   return (
     <article className="reader" aria-label="Alert">
       <div className="row">
-        <button type="button" className="link narrow-only" onClick={back}>
+        <button type="button" className="link narrow-only" onClick={goBack}>
           ← Alerts
         </button>
         <h2 className="grow">{alert ? alert.name : "New alert"}</h2>
       </div>
       <div className="notification-editor">
         {/* Saving a new alert opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
-        <EditorFields disabled={busy && alert === null}>
+        <EditorFields isDisabled={busy && alert === null}>
           <LabelledField label="Name" fault={getFieldFault("name")}>
             {(tied) => (
               <input {...tied} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
             )}
           </LabelledField>
-          <ConditionFields {...{ draft, change, getFieldFault, actions }} />
-          <Recipients {...{ draft, change, getFieldFault }} />
+          <ConditionFields {...{ draft, changeDraft: change, getFieldFault, actions }} />
+          <Recipients {...{ draft, changeDraft: change, getFieldFault }} />
           <p className="fault" role="alert">
             {faulty === null && fault}
           </p>
@@ -320,7 +331,7 @@ export function AlertEditor(props: AlertEditorProps) {
               type="button"
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere}
-              onClick={() => void attempt(() => save(alertDraftToInput(draft)).then(() => field.markSaved(draft)))}
+              onClick={() => void attempt(() => saveAlert(alertDraftToInput(draft)).then(() => field.markSaved(draft)))}
             >
               {alert ? "Save" : "Create"}
             </button>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, describeRejection } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { parseId } from "../shell/place.js";
 import { describeCondition } from "./alert-draft.js";
@@ -14,12 +14,12 @@ const REFRESH_INTERVAL_MS = 10_000;
 
 function useAlerts(api: Api, appId: number) {
   const client = useQueryClient();
-  const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: REFRESH_INTERVAL_MS };
+  const query = { ...createQueryOptions(ListAlerts, { appId }), refetchInterval: REFRESH_INTERVAL_MS };
   const { value, fault, reload } = useResource(query);
 
   /**
-   * Replaces the error of a rejected change by a message for the person. If another person has changed the alert, also reads the list
-   * again.
+   * Throws an error with a message for the person in place of the service's error. If another person has changed the alert, first reads
+   * the list again.
    */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await describeRejection(error, reload));
@@ -42,7 +42,7 @@ function useAlerts(api: Api, appId: number) {
   return { alerts: value?.alerts ?? null, fault, save, remove, test };
 }
 
-const STATE_CHIPS = { firing: "chip failed", on: "chip live", off: "chip" };
+const STATE_CLASSES = { firing: "chip failed", on: "chip live", off: "chip" };
 
 function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean; open: () => void }) {
   const state = alert.firing.length > 0 ? "firing" : alert.enabled ? "on" : "off";
@@ -51,7 +51,7 @@ function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean;
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
         <b>{alert.name}</b>
         <span className="gist">{describeCondition(alert)}</span>
-        <span className={STATE_CHIPS[state]}>{state}</span>
+        <span className={STATE_CLASSES[state]}>{state}</span>
       </button>
     </li>
   );
@@ -67,8 +67,8 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
    * opened another page meanwhile.
    */
   const openItem = (item: number | null) =>
-    go({ item: item === null ? null : String(item) }, { force: true, from: place });
-  // The last open alert. If another person deletes it, it stays on the screen with the unsaved changes.
+    go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startPlace: place });
+  // The alert that was last open. If another person deletes this alert, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Alert | null>(null);
   const listed = alerts?.find(({ id }) => id === open);
   const openAlert = listed ?? (lastShown?.id === open ? lastShown : null);
@@ -100,13 +100,13 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
           isDeleted={openAlert !== null && !listed}
           actions={actions}
           confirm={confirm}
-          save={async (input) => openItem(await save(openAlert, input))}
+          saveAlert={async (input) => openItem(await save(openAlert, input))}
           sendTestMessage={() => test(openAlert!.id)}
-          remove={async () => {
+          removeAlert={async () => {
             if (openAlert) await remove(openAlert);
             openItem(null);
           }}
-          back={() => show(null)}
+          goBack={() => show(null)}
           setDirty={setDirty}
         />
       ) : (

@@ -5,17 +5,17 @@ import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVers
 import { getFullName } from "../people/people.js";
 import { formatAge, formatExactTime, formatJson } from "../shared/format.js";
 import type { AppVersion } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
-const VERSION_OCCASIONS: Record<string, string> = {
+const VERSION_REASON_LABELS: Record<string, string> = {
   create: "taken",
   publish: "published",
   "pre-restore": "before a restore",
 };
 
 function VersionContents({ appId, versionId }: { appId: number; versionId: number }) {
-  const { value, fault } = useResource(queryOf(ReadAppVersion, { appId, versionId }));
+  const { value, fault } = useResource(createQueryOptions(ReadAppVersion, { appId, versionId }));
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
   return (
     <div className="entry-details">
@@ -34,7 +34,7 @@ function VersionContents({ appId, versionId }: { appId: number; versionId: numbe
 export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PageProps) {
   const [shownCount, setShownCount] = useState(0);
   const [open, setOpen] = useState<number | null>(null);
-  const { value, fault, busy, change } = useResource({
+  const { value, fault, isBusy, applyChange } = useResource({
     queryKey: ["app versions", appId, shownCount],
     async queryFn() {
       const appVersions: AppVersion[] = [];
@@ -55,7 +55,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
     const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
     if (!(await confirm({ title: "Restore this version of the app?", text, confirmLabel: "Restore" }))) return;
-    await change(() => api.request(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
+    await applyChange(() => api.request(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
     await reloadApps();
   };
   return (
@@ -64,8 +64,8 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
         <button
           type="button"
           className="primary"
-          disabled={busy}
-          onClick={() => void change(() => api.request(CreateAppVersion, { appId }))}
+          disabled={isBusy}
+          onClick={() => void applyChange(() => api.request(CreateAppVersion, { appId }))}
         >
           Take a version now
         </button>
@@ -85,12 +85,12 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
             >
               {formatExactTime(version.createdAt)}
             </button>
-            <span className="chip">{VERSION_OCCASIONS[version.action] ?? version.action}</span>
+            <span className="chip">{VERSION_REASON_LABELS[version.action] ?? version.action}</span>
             {version.name !== null && version.name !== app.name && <span className="version-name">{version.name}</span>}
             <span className="hint">
               {[version.user && getFullName(version.user), formatAge(version.createdAt)].filter(Boolean).join(", ")}
             </span>
-            <button type="button" disabled={busy} onClick={() => void restore(version)}>
+            <button type="button" disabled={isBusy} onClick={() => void restore(version)}>
               Restore
             </button>
             {open === version.id && <VersionContents appId={appId} versionId={version.id} />}

@@ -4,7 +4,7 @@ import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
 import { NewApp } from "./new-app.js";
 
@@ -30,7 +30,7 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
       <h2 id="organizations">Organizations</h2>
       {isAdmin && (
         <p>
-          <a href={hrefOf({ appId, view: "service" })}>Administrators of the service, and people</a>
+          <a href={createHref({ appId, view: "service" })}>Administrators of the service, and people</a>
         </p>
       )}
       {isAdmin && (
@@ -61,10 +61,10 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
             <span className="chip">{role}</span>
             {mayManage(role) && (
               <>
-                <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
+                <a href={createHref({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
                   People
                 </a>
-                <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${label}`}>
+                <a href={createHref({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${label}`}>
                   Audit log
                 </a>
               </>
@@ -77,7 +77,7 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
 }
 
 export function AppsPage(props: PageProps) {
-  /** True while the service creates an app. Studio then opens the page of the new app. */
+  /** True while the service creates an app, after which Studio leaves this page for the page of the new app. */
   const [isLeaving, setLeaving] = useState(false);
   const { api, apps, appId, place, go, reloadApps, isAdmin, organizations } = props;
   return (
@@ -86,7 +86,7 @@ export function AppsPage(props: PageProps) {
         <section aria-labelledby="apps">
           <h2 id="apps">Apps</h2>
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-            <NewApp {...{ api, place, go, reloadApps }} onBusy={setLeaving} />
+            <NewApp {...{ api, place, go, reloadApps }} onBusyChange={setLeaving} />
           ) : (
             <p className="hint">Owners and admins of an organization make apps and invite people.</p>
           )}
@@ -94,7 +94,7 @@ export function AppsPage(props: PageProps) {
             {apps.map(({ id, name, isPublished }) => (
               <li key={id}>
                 <span className="chip">{id}</span>
-                <a className="grow" href={hrefOf({ appId: id, view: "actions" })}>
+                <a className="grow" href={createHref({ appId: id, view: "actions" })}>
                   {name}
                 </a>
                 {id === appId && <span className="hint">open now</span>}

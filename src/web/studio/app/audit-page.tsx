@@ -11,14 +11,14 @@ import type { PageProps } from "../shell/page-props.js";
 const PAGE_SIZE = 100;
 
 /**
- * Hook that loads the audit log page by page. New entries shift the later ones, so two pages may contain the same entry; it is shown once.
+ * Hook that loads the audit log page by page. New entries shift older ones, so two pages may contain the same entry, which is shown once.
  */
 function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const client = useQueryClient();
   const queryKey = [ReadAudit, appId];
   const { data, error, fetchNextPage, hasNextPage } = useInfiniteQuery({
     queryKey,
-    // A read at each window focus would read all loaded pages again.
+    // Otherwise the query cache would read all loaded pages again each time the window gets the focus.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE_SIZE, offset })).audit,
     initialPageParam: 0,
@@ -59,7 +59,7 @@ export function AuditPage({ api, appId, actions }: PageProps) {
             <b>{nameOf(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
             <span className="grow details">
               {actionId !== null && <b>{actions.findLoggedAction(actionId)?.name ?? `action ${actionId}`} </b>}
-              <AuditDetails data={data} nameOf={nameOf} />
+              <AuditDetails data={data} getPersonName={nameOf} />
             </span>
           </li>
         ))}

@@ -7,7 +7,7 @@ import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
@@ -32,22 +32,32 @@ interface ConnectionFields {
   url: string;
   branch: string;
   folder: string;
-  /** Pattern of the Git tags that publish actions; empty if a tag publishes nothing. */
+  /** Pattern of the Git tags whose push publishes actions; empty if no tag publishes actions. */
   tagPattern: string;
   prune: boolean;
   username: string;
   /** New access token for the repository; empty to keep the stored token. */
   token: string;
   /** True if the save should remove the stored access token. */
-  hasNoToken: boolean;
+  shouldRemoveToken: boolean;
 }
 
 const connectionToFields = (git: GitConnection | null): ConnectionFields => {
   const { provider, url, branch, folder, tagPattern, prune, username } = git ?? NEW_CONNECTION;
-  return { provider, url, branch, folder, tagPattern: tagPattern ?? "", prune, username, token: "", hasNoToken: false };
+  return {
+    provider,
+    url,
+    branch,
+    folder,
+    tagPattern: tagPattern ?? "",
+    prune,
+    username,
+    token: "",
+    shouldRemoveToken: false,
+  };
 };
 
-const TEXT_FIELDS: readonly [
+const CONNECTION_TEXT_FIELDS: readonly [
   field: "url" | "branch" | "folder" | "tagPattern" | "username",
   label: string,
   example: string,
@@ -60,20 +70,20 @@ const TEXT_FIELDS: readonly [
 ];
 
 interface ConnectionFormProps {
-  git: GitConnection | null;
-  busy: boolean;
+  connection: GitConnection | null;
+  isBusy: boolean;
   setDirty: (isDirty: boolean) => void;
-  connect: (fields: ConnectionFields) => Promise<boolean>;
+  saveConnection: (fields: ConnectionFields) => Promise<boolean>;
 }
 
-function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
-  const field = useFieldDraft(connectionToFields(git), { version: String(git?.updatedAt) });
+function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: ConnectionFormProps) {
+  const field = useFieldDraft(connectionToFields(connection), { version: String(connection?.updatedAt) });
   const { draft: fields, setDraft, isDirty, isChangedElsewhere } = field;
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   const change = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await connect(fields)) field.markSaved(fields);
+    if (await saveConnection(fields)) field.markSaved(fields);
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
@@ -88,7 +98,7 @@ function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
           ))}
         </select>
       </label>
-      {TEXT_FIELDS.map(([field, label, example]) => (
+      {CONNECTION_TEXT_FIELDS.map(([field, label, example]) => (
         <label key={field}>
           {label}
           <input
@@ -104,18 +114,20 @@ function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
         <input
           type="password"
           autoComplete="new-password"
-          placeholder={git?.hasToken ? "stored; enter another one to replace it" : "none, for a public repository"}
-          disabled={fields.hasNoToken}
+          placeholder={
+            connection?.hasToken ? "stored; enter another one to replace it" : "none, for a public repository"
+          }
+          disabled={fields.shouldRemoveToken}
           value={fields.token}
           onChange={({ target }) => change({ token: target.value })}
         />
       </label>
-      {git?.hasToken && (
+      {connection?.hasToken && (
         <label className="row">
           <input
             type="checkbox"
-            checked={fields.hasNoToken}
-            onChange={({ target }) => change({ hasNoToken: target.checked, token: "" })}
+            checked={fields.shouldRemoveToken}
+            onChange={({ target }) => change({ shouldRemoveToken: target.checked, token: "" })}
           />
           Remove the stored token
         </label>
@@ -125,8 +137,8 @@ function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
         Remove parts of the app that the repository does not have; a tag also removes live versions
       </label>
       <p className="row">
-        <button type="submit" className="primary" disabled={busy || isChangedElsewhere || fields.url.trim() === ""}>
-          {git ? "Save the connection" : "Connect the repository"}
+        <button type="submit" className="primary" disabled={isBusy || isChangedElsewhere || fields.url.trim() === ""}>
+          {connection ? "Save the connection" : "Connect the repository"}
         </button>
       </p>
     </form>
@@ -150,15 +162,15 @@ function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
   );
 }
 
-interface WebhookProps {
+interface WebhookSectionProps {
   url: string;
-  /** Secret of the webhook right after the service has created it; null later, because the service shows it only once. */
+  /** Secret of the webhook, right after the service has created it; null later, because the service returns it only once. */
   secret: string | null;
-  busy: boolean;
+  isBusy: boolean;
   renewSecret: () => void;
 }
 
-function Webhook({ url, secret, busy, renewSecret }: WebhookProps) {
+function WebhookSection({ url, secret, isBusy, renewSecret }: WebhookSectionProps) {
   return (
     <>
       <h3>Webhook</h3>
@@ -172,7 +184,7 @@ function Webhook({ url, secret, busy, renewSecret }: WebhookProps) {
         </p>
       )}
       <p className="row">
-        <button type="button" disabled={busy} onClick={renewSecret}>
+        <button type="button" disabled={isBusy} onClick={renewSecret}>
           New secret
         </button>
       </p>
@@ -181,22 +193,24 @@ function Webhook({ url, secret, busy, renewSecret }: WebhookProps) {
 }
 
 /** Hook with the data of the Git page, and with the functions that change the connection. */
-function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
-  const { value, fault, busy, change } = useResource(queryOf(ReadGit, { appId }));
+function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProps) {
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadGit, { appId }));
   const [secret, setSecret] = useState<string | null>(null);
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
   const connect = async (allFields: ConnectionFields, newSecret = false): Promise<boolean> => {
-    const { tagPattern, token, hasNoToken, ...fields } = allFields;
+    const { tagPattern, token, shouldRemoveToken, ...fields } = allFields;
     const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
     const data = {
       ...fields,
       tagPattern: pattern,
       newSecret,
-      ...((hasNoToken || token !== "") && { token: hasNoToken ? null : token }),
+      ...((shouldRemoveToken || token !== "") && { token: shouldRemoveToken ? null : token }),
     };
-    const response = await change(() => api.request(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }));
+    const response = await applyChange(() =>
+      api.request(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }),
+    );
     setReviewed(null);
     if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
     return response !== null;
@@ -205,29 +219,31 @@ function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
     const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
     if (!(await confirm({ title: "Disconnect the repository?", text, confirmLabel: "Disconnect", isDangerous: true })))
       return;
-    await change(() => api.request(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
+    await applyChange(() => api.request(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);
     setReviewed(null);
   };
   const review = async () => {
     setReviewed(null);
-    const response = await change(() => api.request(PullGit, { appId, plan: true }));
+    const response = await applyChange(() => api.request(PullGit, { appId, plan: true }));
     if (response) setReviewed(response.pulled);
   };
   const pull = async () => {
-    const response = await change(() => api.request(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }));
+    const response = await applyChange(() =>
+      api.request(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }),
+    );
     setReviewed(null);
-    if (response) await Promise.all([actions.reload(), reloadApps()]);
+    if (response) await Promise.all([actions.reloadActions(), reloadApps()]);
   };
-  return { isRead: value !== null, git, fault, busy, secret, reviewed, connect, disconnect, review, pull };
+  return { isRead: value !== null, git, fault, busy: isBusy, secret, reviewed, connect, disconnect, review, pull };
 }
 
 export function GitPage(props: PageProps) {
-  const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGit(props);
+  const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGitConnection(props);
   const [isDirty, setFormDirty] = useState(false);
   const plan = reviewed?.plan;
   const { setDirty } = props;
-  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
+  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   return (
     <>
@@ -238,11 +254,13 @@ export function GitPage(props: PageProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
-      {isRead && <ConnectionForm {...{ git, busy, connect }} setDirty={setFormDirty} />}
+      {isRead && (
+        <ConnectionForm {...{ connection: git, isBusy: busy, saveConnection: connect }} setDirty={setFormDirty} />
+      )}
       {git && (
         <>
-          <Webhook
-            {...{ url: git.webhookUrl, secret, busy: busy || isDirty }}
+          <WebhookSection
+            {...{ url: git.webhookUrl, secret, isBusy: busy || isDirty }}
             renewSecret={() => void connect(connectionToFields(git), true)}
           />
           <h3>Pull</h3>

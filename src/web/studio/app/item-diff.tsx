@@ -8,7 +8,7 @@ import type { PlanItem } from "./manifest-plan.js";
 
 type ManifestPart = Record<string, unknown>;
 
-const LIST_LABELS: Record<string, string> = {
+const MANIFEST_LIST_NAMES: Record<string, string> = {
   setting: "settings",
   secretBinding: "secretBindings",
   dataSource: "dataSources",
@@ -21,7 +21,7 @@ const getPartName = (part: ManifestPart, kind: string): unknown =>
 
 function findPart(manifest: ManifestPart, { kind, name }: PlanItem): unknown {
   if (kind === "app") return (manifest["app"] as ManifestPart | undefined)?.[name];
-  const parts = (manifest[LIST_LABELS[kind] ?? ""] ?? []) as ManifestPart[];
+  const parts = (manifest[MANIFEST_LIST_NAMES[kind] ?? ""] ?? []) as ManifestPart[];
   return parts.find((part) => getPartName(part, kind) === name);
 }
 

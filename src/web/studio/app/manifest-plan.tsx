@@ -1,6 +1,6 @@
 /**
- * Plan of an import or a promotion: the parts of the app that it would create, change and remove, and the values that a person must still
- * set.
+ * Shows the plan of an import or a promotion: the parts of the app that it would create, change and remove, and the settings whose values
+ * a person must still enter.
  */
 import type { ReactNode } from "react";
 import type { ManifestPlan } from "../shared/model.js";

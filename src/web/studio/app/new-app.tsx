@@ -11,16 +11,16 @@ export interface NewAppProps {
   go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];
   /** Called with true before the app is created, and with false afterwards, also if the creation failed. */
-  onBusy?: (isBusy: boolean) => void;
+  onBusyChange?: (isBusy: boolean) => void;
 }
 
-export function NewApp({ api, place, go, reloadApps, onBusy }: NewAppProps) {
+export function NewApp({ api, place, go, reloadApps, onBusyChange }: NewAppProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const changeBusy = (isBusy: boolean) => {
     setBusy(isBusy);
-    onBusy?.(isBusy);
+    onBusyChange?.(isBusy);
   };
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -28,7 +28,7 @@ export function NewApp({ api, place, go, reloadApps, onBusy }: NewAppProps) {
     try {
       const { created } = await api.request(CreateApp, { data: { name } });
       await reloadApps();
-      go({ appId: created.id, view: "actions" }, { from: place });
+      go({ appId: created.id, view: "actions" }, { startPlace: place });
     } catch (error) {
       setFault(asApiError(error).message);
     }

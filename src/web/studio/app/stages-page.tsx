@@ -1,4 +1,4 @@
-/** Page of the app's stages: lists the apps of its group, promotes another stage to this app after a review, and rolls promotions back. */
+/** Page of the app's stages: lists the app's stages, promotes one of them to this app after a review, and rolls promotions back. */
 import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, PromoteStage, RemoveStage, RollbackPromotion } from "../documents.js";
 import { usePersonNames } from "../people/people.js";
@@ -6,14 +6,14 @@ import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
 import { useNewValues } from "../shared/use-new-values.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
 
-/** Selectable lifetimes of a new stage in hours. The service then deletes the stage; 0 means never. */
+/** Hours that a person can choose as lifetime of a new stage. At the end, the service deletes the stage; 0 means never. */
 const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
   [0, "Permanent"],
   [24, "Preview, deleted after a day"],
@@ -24,16 +24,16 @@ const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
 const getStageLabel = ({ name, appName }: Stage): string => name ?? appName;
 
 interface NewStageProps {
-  busy: boolean;
-  create: (name: string, expiresInHours: number | null) => Promise<boolean>;
+  isBusy: boolean;
+  createStage: (name: string, expiresInHours: number | null) => Promise<boolean>;
 }
 
-function NewStage({ busy, create }: NewStageProps) {
+function NewStage({ isBusy, createStage }: NewStageProps) {
   const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [hours, setHours] = useState(0);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await create(name.trim(), hours === 0 ? null : hours)) clearSaved(name);
+    if (await createStage(name.trim(), hours === 0 ? null : hours)) clearSaved(name);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
@@ -57,7 +57,7 @@ function NewStage({ busy, create }: NewStageProps) {
           ))}
         </select>
       </label>
-      <button type="submit" disabled={busy || name.trim() === ""}>
+      <button type="submit" disabled={isBusy || name.trim() === ""}>
         Create a stage
       </button>
     </form>
@@ -66,25 +66,33 @@ function NewStage({ busy, create }: NewStageProps) {
 
 /** Promotion that the person reviews before it is sent, with the changes that it would make. */
 interface PromotionReview {
-  from: Stage;
+  sourceStage: Stage;
   plan: ManifestPlan;
-  /** Version tag of the app's definitions when the plan was made. The service rejects the promotion if they have changed since. */
-  tag: string;
+  /** Tag of the app's state for which the plan was made. The service rejects the promotion if the app has changed since. */
+  versionTag: string;
 }
 
 interface ReviewPanelProps extends Pick<PageProps, "api" | "app" | "appId"> {
   review: PromotionReview;
-  busy: boolean;
+  isBusy: boolean;
   promote: () => void;
-  cancel: () => void;
+  cancelReview: () => void;
 }
 
-function ReviewPanel({ api, app, appId, review: { from, plan }, busy, promote, cancel }: ReviewPanelProps) {
+function ReviewPanel({
+  api,
+  app,
+  appId,
+  review: { sourceStage, plan },
+  isBusy,
+  promote,
+  cancelReview,
+}: ReviewPanelProps) {
   const [open, setOpen] = useState<string | null>(null);
   return (
     <section aria-labelledby="review">
       <h3 id="review">
-        {getStageLabel(from)} to {app.name}
+        {getStageLabel(sourceStage)} to {app.name}
       </h3>
       {isEmptyPlan(plan) && <p className="hint">This app has everything already.</p>}
       <PlanList
@@ -105,7 +113,7 @@ function ReviewPanel({ api, app, appId, review: { from, plan }, busy, promote, c
               </button>
               {isOpen && (
                 <Suspense fallback={<p className="hint">Loading…</p>}>
-                  <ItemDiff {...{ api, item }} fromAppId={from.appId} toAppId={appId} />
+                  <ItemDiff {...{ api, item }} fromAppId={sourceStage.appId} toAppId={appId} />
                 </Suspense>
               )}
             </>
@@ -113,10 +121,10 @@ function ReviewPanel({ api, app, appId, review: { from, plan }, busy, promote, c
         }}
       />
       <p className="row">
-        <button type="button" className="primary" disabled={busy || isEmptyPlan(plan)} onClick={promote}>
+        <button type="button" className="primary" disabled={isBusy || isEmptyPlan(plan)} onClick={promote}>
           Promote
         </button>
-        <button type="button" onClick={cancel}>
+        <button type="button" onClick={cancelReview}>
           Cancel
         </button>
         <span className="hint">All of it, or nothing. It publishes nothing.</span>
@@ -128,16 +136,16 @@ function ReviewPanel({ api, app, appId, review: { from, plan }, busy, promote, c
 interface StageRowProps {
   stage: Stage;
   appId: number;
-  busy: boolean;
-  review: () => void;
-  remove: () => void;
+  isBusy: boolean;
+  reviewPromotion: () => void;
+  removeStage: () => void;
 }
 
-function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
+function StageRow({ stage, appId, isBusy, reviewPromotion, removeStage }: StageRowProps) {
   const isThis = stage.appId === appId;
   return (
     <li>
-      <a className="grow" href={hrefOf({ appId: stage.appId, view: "app", item: "stages" })}>
+      <a className="grow" href={createHref({ appId: stage.appId, view: "app", item: "stages" })}>
         {getStageLabel(stage)}
       </a>
       {isThis && <span className="chip">this app</span>}
@@ -147,12 +155,12 @@ function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
         </span>
       )}
       {!isThis && (
-        <button type="button" disabled={busy} onClick={review}>
+        <button type="button" disabled={isBusy} onClick={reviewPromotion}>
           Review changes of {getStageLabel(stage)}
         </button>
       )}
       {!isThis && stage.expiresAt !== null && (
-        <button type="button" className="quiet danger-text" disabled={busy} onClick={remove}>
+        <button type="button" className="quiet danger-text" disabled={isBusy} onClick={removeStage}>
           Delete {getStageLabel(stage)}
         </button>
       )}
@@ -163,12 +171,12 @@ function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
 interface PromotionHistoryProps {
   promotions: readonly Promotion[];
   stages: readonly Stage[];
-  busy: boolean;
+  isBusy: boolean;
   findPersonName: (userId: number | null) => string | null;
   rollBack: (promotion: Promotion) => void;
 }
 
-function PromotionHistory({ promotions, stages, busy, findPersonName, rollBack }: PromotionHistoryProps) {
+function PromotionHistory({ promotions, stages, isBusy, findPersonName, rollBack }: PromotionHistoryProps) {
   const nameOfApp = (id: number | null) => {
     const stage = stages.find(({ appId }) => appId === id);
     return stage ? getStageLabel(stage) : `app ${id}`;
@@ -187,7 +195,7 @@ function PromotionHistory({ promotions, stages, busy, findPersonName, rollBack }
               <PlanList plan={plan} label={`Changes of promotion ${id}`} />
             </details>
             <span className="hint">{findPersonName(userId) ?? "a token"}</span>
-            <button type="button" disabled={busy} onClick={() => rollBack(promotion)}>
+            <button type="button" disabled={isBusy} onClick={() => rollBack(promotion)}>
               Roll back {id}
             </button>
           </li>
@@ -199,13 +207,13 @@ function PromotionHistory({ promotions, stages, busy, findPersonName, rollBack }
 
 /** Hook with the data of the stages page, and with the functions that change it. */
 function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
-  const { value, fault, busy, change } = useResource(queryOf(ListStages, { appId }));
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ListStages, { appId }));
   const [review, setReview] = useState<PromotionReview | null>(null);
-  /** Reason why the page did not send the last promotion; null if there is none. */
+  /** Message why the page did not send the last promotion; null if the page sent it. */
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
-    const made = await change(() => api.request(CreateStage, { appId, name, expiresInHours }));
+    const made = await applyChange(() => api.request(CreateStage, { appId, name, expiresInHours }));
     if (made) await reloadApps();
     return made !== null;
   };
@@ -213,30 +221,32 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     const text = "The app, its data and its runs are deleted.";
     if (!(await confirm({ title: `Delete ${getStageLabel(stage)}?`, text, confirmLabel: "Delete", isDangerous: true })))
       return;
-    if (await change(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
+    if (await applyChange(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
-  /** Reads the changes that a promotion would make, for the review. Returns true if they could be read. */
+  /** Reads the changes that a promotion would make, and opens their review. Returns false if they cannot be read. */
   const planPromotion = async (from: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);
-    const plan = await change(() => api.request(PlanPromotion, { appId, fromAppId: from.appId }));
-    if (plan) setReview({ from, plan: plan.planned.plan, tag: plan.planned.tag! });
+    const plan = await applyChange(() => api.request(PlanPromotion, { appId, fromAppId: from.appId }));
+    if (plan) setReview({ sourceStage: from, plan: plan.planned.plan, versionTag: plan.planned.tag! });
     return plan !== null;
   };
-  const promote = async ({ from, tag }: PromotionReview) => {
+  const promote = async ({ sourceStage, versionTag }: PromotionReview) => {
     setNotice(null);
-    const sent = await change(() =>
-      api.request(PromoteStage, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
-        if (asApiError(error).status === "MANIFEST_CHANGED") return "changed" as const;
-        throw error;
-      }),
+    const sent = await applyChange(() =>
+      api
+        .request(PromoteStage, { appId, fromAppId: sourceStage.appId, ifMatch: [versionTag] })
+        .catch((error: unknown) => {
+          if (asApiError(error).status === "MANIFEST_CHANGED") return "changed" as const;
+          throw error;
+        }),
     );
-    if (sent === "changed" && (await planPromotion(from))) {
+    if (sent === "changed" && (await planPromotion(sourceStage))) {
       setNotice("Not promoted: the changes are not those that you reviewed. The current ones are listed now.");
     }
     if (sent === null || sent === "changed") return;
     setReview(null);
-    await actions.reload();
+    await actions.reloadActions();
   };
   const rollBack = async ({ id }: Promotion) => {
     const isLast = value?.promotions[0]?.id === id;
@@ -251,7 +261,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
       }))
     )
       return;
-    if (await change(() => api.request(RollbackPromotion, { appId, id }))) await actions.reload();
+    if (await applyChange(() => api.request(RollbackPromotion, { appId, id }))) await actions.reloadActions();
   };
   const cancel = () => {
     setReview(null);
@@ -260,7 +270,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   return {
     value,
     fault: notice ?? fault,
-    busy,
+    busy: isBusy,
     review,
     cancel,
     create,
@@ -281,7 +291,7 @@ export function StagesPage(props: PageProps) {
         Stages are apps with the same definitions. Each has its own settings and data. A promotion brings the
         definitions of another stage to this app.
       </p>
-      <NewStage busy={busy} create={create} />
+      <NewStage isBusy={busy} createStage={create} />
       <p className="fault" role="alert">
         {fault}
       </p>
@@ -289,19 +299,27 @@ export function StagesPage(props: PageProps) {
         {value?.stages.map((stage) => (
           <StageRow
             key={stage.appId}
-            {...{ stage, appId, busy }}
-            review={() => void planPromotion(stage)}
-            remove={() => void remove(stage)}
+            {...{ stage, appId, isBusy: busy }}
+            reviewPromotion={() => void planPromotion(stage)}
+            removeStage={() => void remove(stage)}
           />
         ))}
       </ul>
       {review && (
-        <ReviewPanel {...{ api, app, appId, review, busy }} promote={() => void promote(review)} cancel={cancel} />
+        <ReviewPanel
+          {...{ api, app, appId, review, isBusy: busy }}
+          promote={() => void promote(review)}
+          cancelReview={cancel}
+        />
       )}
       <h3>Promotions to this app</h3>
       {value?.promotions.length === 0 && <p className="hint">None yet.</p>}
       {value && (
-        <PromotionHistory {...value} {...{ busy, findPersonName }} rollBack={(promotion) => void rollBack(promotion)} />
+        <PromotionHistory
+          {...value}
+          {...{ isBusy: busy, findPersonName }}
+          rollBack={(promotion) => void rollBack(promotion)}
+        />
       )}
     </>
   );

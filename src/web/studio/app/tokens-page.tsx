@@ -6,7 +6,7 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
 import { useNewValues } from "../shared/use-new-values.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const TOKEN_KIND_LABELS: Record<TokenKind, string> = {
@@ -25,7 +25,7 @@ const SCOPE_TEXTS: Readonly<Record<TokenScope, string>> = {
 };
 
 const DAY_MS = 86_400_000;
-/** Selectable numbers of days until a new token expires; 0 means that it never expires. */
+/** Days that a person can choose as lifetime of a new token; 0 means that the token never expires. */
 const EXPIRY_DAYS = [30, 90, 365, 0];
 
 /** The page marks tokens that expire within this number of days. */
@@ -34,8 +34,8 @@ const expiresSoon = (expiresAt: string | null): boolean =>
   expiresAt !== null && Date.parse(expiresAt) - Date.now() < EXPIRY_WARNING_DAYS * DAY_MS;
 
 interface NewTokenProps {
-  busy: boolean;
-  create: (data: CreateTokenInput) => Promise<boolean>;
+  isBusy: boolean;
+  createToken: (data: CreateTokenInput) => Promise<boolean>;
 }
 
 function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose: (scopes: TokenScope[]) => void }) {
@@ -61,7 +61,7 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
   );
 }
 
-function NewToken({ busy, create }: NewTokenProps) {
+function NewToken({ isBusy, createToken }: NewTokenProps) {
   const [kind, setKind] = useState<TokenKind>("api");
   const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);
@@ -70,7 +70,7 @@ function NewToken({ busy, create }: NewTokenProps) {
     event.preventDefault();
     const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString();
     const chosen = kind === "api" && scopes.length > 0 ? scopes : null;
-    if (await create({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) clearSaved(name);
+    if (await createToken({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) clearSaved(name);
   };
   return (
     <form className="token-form" onSubmit={(event) => void submit(event)}>
@@ -107,7 +107,7 @@ function NewToken({ busy, create }: NewTokenProps) {
         </label>
       </div>
       {kind === "api" && <ScopeChoice chosen={scopes} choose={setScopes} />}
-      <button type="submit" className="primary" disabled={busy}>
+      <button type="submit" className="primary" disabled={isBusy}>
         Create token
       </button>
     </form>
@@ -115,12 +115,12 @@ function NewToken({ busy, create }: NewTokenProps) {
 }
 
 export function TokensPage({ api, appId, confirm }: PageProps) {
-  const { value, fault, busy, change } = useResource(queryOf(ListTokens, { appId }));
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ListTokens, { appId }));
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
   const nameOf = usePersonNames(appId);
 
   const create = async (data: CreateTokenInput) => {
-    const response = await change(() => api.request(CreateToken, { appId, data }));
+    const response = await applyChange(() => api.request(CreateToken, { appId, data }));
     if (response)
       setSecret({ label: data.name ? `Token “${data.name}”` : "New token", secret: response.created.token });
     return response !== null;
@@ -133,15 +133,15 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
       confirmLabel: "Revoke",
       isDangerous: true,
     });
-    if (isConfirmed) await change(() => api.request(RevokeToken, { appId, id }));
+    if (isConfirmed) await applyChange(() => api.request(RevokeToken, { appId, id }));
   };
   return (
     <>
-      <NewToken busy={busy} create={create} />
+      <NewToken isBusy={isBusy} createToken={create} />
       <p className="fault" role="alert">
         {fault}
       </p>
-      {secret && <SecretOnce {...secret} close={() => setSecret(null)} />}
+      {secret && <SecretOnce {...secret} onClose={() => setSecret(null)} />}
       {value?.tokens.length === 0 && <p className="hint">No tokens yet.</p>}
       <ul className="records tokens">
         {value?.tokens.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (

@@ -1,9 +1,9 @@
 /**
- * Page that exports and imports the app as one manifest, the same document that `svc pull` and `svc push` use. The person reviews an import
- * first.
+ * Page that exports and imports the app as one manifest, the same document that `svc pull` and `svc push` use. Before an import, the person
+ * reviews the changes.
  */
 import { useRef, useState } from "react";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
 import { ApiError, asApiError } from "../shared/api.js";
 import type { ManifestPlan } from "../shared/model.js";
@@ -16,13 +16,13 @@ interface ManifestFault {
 }
 
 /**
- * Manifest that a person wants to import, and the changes that it would make. `tag` is the version of the app for which the service has
- * computed them.
+ * Manifest that a person wants to import, and the changes that it would make. `versionTag` is the tag of the app's state for which
+ * the service has computed these changes.
  */
-interface ChosenManifest {
-  text: string;
+interface ManifestToImport {
+  manifestText: string;
   plan: ManifestPlan;
-  tag: string;
+  versionTag: string;
   isApplied: boolean;
 }
 
@@ -35,8 +35,8 @@ async function sendManifest(
   appId: number,
   text: string,
   { tag, isPlan }: { tag?: string; isPlan: boolean },
-): Promise<ChosenManifest> {
-  const address = serviceAddress(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
+): Promise<ManifestToImport> {
+  const address = resolveServiceUrl(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
   const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };
   const response = await fetchSignedIn(address, { method: "PUT", headers, body: text });
   const body = (await response.json()) as {
@@ -45,23 +45,25 @@ async function sendManifest(
     error?: string;
     faults?: ManifestFault[];
   };
-  if (response.ok) return { text, plan: body.plan, tag: response.headers.get("etag") ?? "", isApplied: !isPlan };
+  if (response.ok)
+    return { manifestText: text, plan: body.plan, versionTag: response.headers.get("etag") ?? "", isApplied: !isPlan };
   const faults = (body.faults ?? [])
     .slice(0, MAX_FAULTS_SHOWN)
     .map(({ path, error }) => (path === "" ? error : `${path}: ${error}`));
-  const message = faults.length > 0 ? faults.join("\n") : (body.error ?? `the service answered ${response.status}`);
+  const message =
+    faults.length > 0 ? faults.join("\n") : (body.error ?? `the service responded with HTTP status ${response.status}`);
   throw new ApiError(body.status ?? "INTERNAL_ERROR", message);
 }
 
 export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) {
-  const [chosen, setChosen] = useState<ChosenManifest | null>(null);
+  const [chosen, setChosen] = useState<ManifestToImport | null>(null);
   const [fault, setFault] = useState<string | null>(null);
 
   const [isBusy, setBusy] = useState(false);
-  /** Number of files and imports that the person has started. A plan that arrives after a newer one was started is ignored. */
+  /** Number of files that the person has chosen, plus imports started. A response that arrives after a newer choice is ignored. */
   const latestChoice = useRef(0);
 
-  const runChoice = async (work: () => Promise<ChosenManifest>) => {
+  const runChoice = async (work: () => Promise<ManifestToImport>) => {
     latestChoice.current += 1;
     const choiceNumber = latestChoice.current;
     setBusy(true);
@@ -69,7 +71,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
     try {
       const done = await work();
       if (choiceNumber === latestChoice.current) setChosen(done);
-      if (done.isApplied) await Promise.all([actions.reload(), reloadApps()]);
+      if (done.isApplied) await Promise.all([actions.reloadActions(), reloadApps()]);
     } catch (error) {
       if (choiceNumber === latestChoice.current) setFault(asApiError(error).message);
     }
@@ -88,7 +90,11 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
           It has no entries and no values of private and protected settings.
         </p>
         <p>
-          <a className="button" download={`app-${appId}.json`} href={serviceAddress(`/v1/apps/${appId}/manifest`).href}>
+          <a
+            className="button"
+            download={`app-${appId}.json`}
+            href={resolveServiceUrl(`/v1/apps/${appId}/manifest`).href}
+          >
             Export the app
           </a>
         </p>
@@ -123,7 +129,11 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
               type="button"
               className="primary"
               disabled={isBusy}
-              onClick={() => void runChoice(() => sendManifest(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
+              onClick={() =>
+                void runChoice(() =>
+                  sendManifest(appId, chosen.manifestText, { tag: chosen.versionTag, isPlan: false }),
+                )
+              }
             >
               Import it
             </button>

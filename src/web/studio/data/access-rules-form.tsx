@@ -3,16 +3,16 @@
  * rules as JSON.
  */
 import {
-  ACCESS_VERBS,
+  ACCESS_OPERATIONS,
+  conditionsToRows,
+  createUserPlaceholder,
   describeRule,
   findOwnerColumn,
   RULE_TEMPLATES,
   type RuleDraft,
-  rowsToTests,
-  testsToRows,
-  userPlaceholder,
+  rowsToConditions,
 } from "./access-templates.js";
-import { CheckBoxes, ItemCard, type ListFormProps, TestRows } from "./form-parts.js";
+import { CheckBoxes, ConditionRows, ItemCard, type ListFormProps } from "./form-parts.js";
 
 type RulesFormProps = ListFormProps<RuleDraft>;
 
@@ -22,7 +22,7 @@ interface RuleFieldsProps {
   changeRule: (part: Partial<RuleDraft>) => void;
 }
 
-/** Returns the rule with the fields of `part` replaced. Removes fields that `part` sets to undefined. */
+/** Returns a copy of the rule with the fields of `part`. A field that `part` sets to undefined is removed from the copy. */
 const mergeRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
   Object.fromEntries(
     Object.entries({ ...rule, ...part }).filter(([, value]) => value !== undefined),
@@ -43,13 +43,13 @@ function AllowField({ rule: { allow }, changeRule }: RuleFieldsProps) {
         </select>
       </label>
       {typeof allow === "object" && (
-        <TestRows
+        <ConditionRows
           label="The user's entry"
           isObject
           columns={[]}
-          newRow={{ column: "", test: "equals", value: "", kind: "string" }}
-          rows={testsToRows(allow.user)}
-          change={(rows) => changeRule({ allow: { user: rowsToTests(rows) } })}
+          newRow={{ column: "", comparison: "equals", typedText: "", kind: "string" }}
+          rows={conditionsToRows(allow.user)}
+          changeRows={(rows) => changeRule({ allow: { user: rowsToConditions(rows) } })}
         />
       )}
     </>
@@ -82,8 +82,8 @@ function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleF
         <CheckBoxes
           label={kind === "include" ? "Visible columns" : "Hidden columns"}
           options={columns.map((column) => [column, column])}
-          chosen={include ?? exclude ?? []}
-          choose={(chosen) => changeRule({ [kind]: chosen })}
+          chosenOptions={include ?? exclude ?? []}
+          onChoose={(chosen) => changeRule({ [kind]: chosen })}
         />
       )}
     </>
@@ -92,20 +92,22 @@ function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleF
 
 function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFieldsProps) {
   const namedTests = require.filter((requirement) => typeof requirement === "string");
-  const tests = require.flatMap((requirement) => (typeof requirement === "string" ? [] : testsToRows(requirement)));
+  const tests = require.flatMap((requirement) =>
+    typeof requirement === "string" ? [] : conditionsToRows(requirement),
+  );
   const owner = findOwnerColumn(columns);
   const setRequirements = (names: string[], rows: typeof tests) => {
-    const all = [...rows.map((row) => rowsToTests([row])), ...names];
+    const all = [...rows.map((row) => rowsToConditions([row])), ...names];
     changeRule({ require: all.length > 0 ? all : undefined } as Partial<RuleDraft>);
   };
   return (
     <>
-      <TestRows
+      <ConditionRows
         label="Only entries in which"
         columns={columns}
-        newRow={{ column: owner, test: "equals", value: userPlaceholder(owner), kind: "string" }}
+        newRow={{ column: owner, comparison: "equals", typedText: createUserPlaceholder(owner), kind: "string" }}
         rows={tests}
-        change={(rows) => setRequirements(namedTests, rows)}
+        changeRows={(rows) => setRequirements(namedTests, rows)}
       />
       {(columns.length > 0 || namedTests.length > 0) && (
         <details>
@@ -113,8 +115,8 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
           <CheckBoxes
             label="Required columns"
             options={columns.map((column) => [column, column])}
-            chosen={namedTests}
-            choose={(names) => setRequirements(names, tests)}
+            chosenOptions={namedTests}
+            onChoose={(names) => setRequirements(names, tests)}
           />
         </details>
       )}
@@ -123,9 +125,9 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
 }
 
 function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
-  const { value, change, columns } = form;
-  const rule = value[index]!;
-  const changeRule = (part: Partial<RuleDraft>) => change(value.with(index, mergeRule(rule, part)));
+  const { items, changeItems, columns } = form;
+  const rule = items[index]!;
+  const changeRule = (part: Partial<RuleDraft>) => changeItems(items.with(index, mergeRule(rule, part)));
   const part = { rule, columns, changeRule };
   return (
     <ItemCard
@@ -137,7 +139,12 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
       index={index}
     >
       <AllowField {...part} />
-      <CheckBoxes label="Can" options={ACCESS_VERBS} chosen={rule.type} choose={(type) => changeRule({ type })} />
+      <CheckBoxes
+        label="Can"
+        options={ACCESS_OPERATIONS}
+        chosenOptions={rule.type}
+        onChoose={(type) => changeRule({ type })}
+      />
       <ColumnsField {...part} />
       <ConditionsField {...part} />
       <label className="check">
@@ -153,17 +160,17 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
 }
 
 export function AccessRulesForm(form: RulesFormProps) {
-  const { value, change, columns } = form;
+  const { items, changeItems, columns } = form;
   const add = (label: string) => {
     const template = RULE_TEMPLATES.find((template) => template.label === label);
-    if (template) change([...value, ...template.createRules(findOwnerColumn(columns))]);
+    if (template) changeItems([...items, ...template.createRules(findOwnerColumn(columns))]);
   };
   return (
     <div className="item-cards">
-      {value.length === 0 && (
+      {items.length === 0 && (
         <p className="hint">No rules: pages can neither read nor write. Editors and server actions always can.</p>
       )}
-      {value.map((_, index) => (
+      {items.map((_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the position of a rule identifies it, because the order of the rules matters
         <RuleCard key={index} {...form} index={index} />
       ))}

@@ -1,8 +1,14 @@
 /** Templates of access rules, and the description of a rule as a sentence. Pure functions. */
 import type { ColumnConditions } from "../../../rules/caller-rules.js";
-import { isScalarValue, type ScalarValue, type TypedValue, toScalar, toTypedValue } from "../shared/typed-value.js";
+import {
+  isScalarValue,
+  parseTypedValue,
+  type ScalarValue,
+  type TypedValue,
+  toTypedValue,
+} from "../shared/typed-value.js";
 
-export const ACCESS_VERBS = [
+export const ACCESS_OPERATIONS = [
   ["select", "Read"],
   ["insert", "Add"],
   ["update", "Change"],
@@ -26,30 +32,34 @@ export interface RuleTemplate {
 }
 
 /** Returns a placeholder for a value in a rule. The service replaces it by the signed-in user's value of this column. */
-export const userPlaceholder = (column: string): string =>
+export const createUserPlaceholder = (column: string): string =>
   `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
-const createOwnEntriesTest = (column: string): ColumnConditions => ({ [column]: { equals: userPlaceholder(column) } });
-const ALL_VERBS = ACCESS_VERBS.map(([verb]) => verb);
+const createOwnEntriesCondition = (column: string): ColumnConditions => ({
+  [column]: { equals: createUserPlaceholder(column) },
+});
+const ALL_OPERATIONS = ACCESS_OPERATIONS.map(([verb]) => verb);
 
 export const RULE_TEMPLATES: readonly RuleTemplate[] = [
   { label: "Everyone reads", createRules: () => [{ type: ["select"], allow: "all" }] },
   { label: "Signed-in users read", createRules: () => [{ type: ["select"], allow: "loggedIn" }] },
   {
     label: "Signed-in users read and write their own entries",
-    createRules: (column) => [{ type: [...ALL_VERBS], allow: "loggedIn", require: [createOwnEntriesTest(column)] }],
+    createRules: (column) => [
+      { type: [...ALL_OPERATIONS], allow: "loggedIn", require: [createOwnEntriesCondition(column)] },
+    ],
   },
   {
     label: "Everyone reads, signed-in users write their own entries",
     createRules: (column) => [
       { type: ["select"], allow: "all" },
-      { type: ["insert", "update", "delete"], allow: "loggedIn", require: [createOwnEntriesTest(column)] },
+      { type: ["insert", "update", "delete"], allow: "loggedIn", require: [createOwnEntriesCondition(column)] },
     ],
   },
   { label: "Visitors add entries and read none", createRules: () => [{ type: ["insert"], allow: "all" }] },
   {
     label: "Users with a role do everything",
-    createRules: () => [{ type: [...ALL_VERBS], allow: { user: { Role: { equals: "editor" } } } }],
+    createRules: () => [{ type: [...ALL_OPERATIONS], allow: { user: { Role: { equals: "editor" } } } }],
   },
 ];
 
@@ -60,46 +70,49 @@ export const findOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
 /** Condition on one column, as a row of the form. */
-export interface TestRow extends TypedValue {
+export interface ColumnConditionRow extends TypedValue {
   column: string;
-  test: "equals" | "notequals" | "contains";
+  comparison: "equals" | "notequals" | "contains";
 }
 
-export const COLUMN_TESTS: readonly [TestRow["test"], string][] = [
+export const COLUMN_COMPARISONS: readonly [ColumnConditionRow["comparison"], string][] = [
   ["equals", "is"],
   ["notequals", "is not"],
   ["contains", "contains"],
 ];
 
-export const testsToRows = (tests: ColumnConditions): TestRow[] =>
-  Object.entries(tests).flatMap(([column, test]) =>
-    Object.entries(test).map(([name, value]: [string, ScalarValue]) => ({
+export const conditionsToRows = (conditions: ColumnConditions): ColumnConditionRow[] =>
+  Object.entries(conditions).flatMap(([column, comparisons]) =>
+    Object.entries(comparisons).map(([name, value]: [string, ScalarValue]) => ({
       column,
-      test: name as TestRow["test"],
+      comparison: name as ColumnConditionRow["comparison"],
       ...toTypedValue(value),
     })),
   );
 
-export function rowsToTests(rows: readonly TestRow[]): ColumnConditions {
-  const tests: Record<string, Record<string, ScalarValue>> = {};
-  for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: toScalar(row) };
-  return tests;
+export function rowsToConditions(rows: readonly ColumnConditionRow[]): ColumnConditions {
+  const conditions: Record<string, Record<string, ScalarValue>> = {};
+  for (const row of rows)
+    conditions[row.column] = { ...conditions[row.column], [row.comparison]: parseTypedValue(row) };
+  return conditions;
 }
 
-const getTestLabel = (test: TestRow["test"]): string => COLUMN_TESTS.find(([name]) => name === test)?.[1] ?? test;
-function formatValue({ value, kind }: TestRow): string {
-  if (kind === "boolean") return value === "true" ? "yes" : "no";
-  if (kind === "number") return value;
-  const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(value);
-  return user ? `the user's ${user[1]}` : `“${value}”`;
+const getComparisonLabel = (comparison: ColumnConditionRow["comparison"]): string =>
+  COLUMN_COMPARISONS.find(([name]) => name === comparison)?.[1] ?? comparison;
+function formatValue({ typedText, kind }: ColumnConditionRow): string {
+  if (kind === "boolean") return typedText === "true" ? "yes" : "no";
+  if (kind === "number") return typedText;
+  const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(typedText);
+  return user ? `the user's ${user[1]}` : `“${typedText}”`;
 }
 
-const describeCondition = (row: TestRow): string => `${row.column} ${getTestLabel(row.test)} ${formatValue(row)}`;
+const describeCondition = (row: ColumnConditionRow): string =>
+  `${row.column} ${getComparisonLabel(row.comparison)} ${formatValue(row)}`;
 
-function describeAllow(allow: RuleDraft["allow"]): string {
+function describeAllowedUsers(allow: RuleDraft["allow"]): string {
   if (allow === "loggedIn") return "Signed-in users";
   if (typeof allow === "string") return "Everyone";
-  return `Users whose ${testsToRows(allow.user).map(describeCondition).join(" and ")}`;
+  return `Users whose ${conditionsToRows(allow.user).map(describeCondition).join(" and ")}`;
 }
 
 function describeColumns({ include, exclude }: RuleDraft): string {
@@ -108,10 +121,12 @@ function describeColumns({ include, exclude }: RuleDraft): string {
 }
 
 function describeRequirements({ require = [] }: RuleDraft): string {
-  const tests = require.flatMap((requirement) => (typeof requirement === "string" ? [] : testsToRows(requirement)));
+  const conditions = require.flatMap((requirement) =>
+    typeof requirement === "string" ? [] : conditionsToRows(requirement),
+  );
   const named = require.filter((requirement) => typeof requirement === "string");
   const parts = [
-    tests.length > 0 && `where ${tests.map(describeCondition).join(" and ")}`,
+    conditions.length > 0 && `where ${conditions.map(describeCondition).join(" and ")}`,
     named.length > 0 && `naming ${named.join(", ")}`,
   ];
   return parts.filter(Boolean).join(", ");
@@ -119,19 +134,19 @@ function describeRequirements({ require = [] }: RuleDraft): string {
 
 /** Describes the access rule in one sentence. */
 export function describeRule(rule: RuleDraft): string {
-  const verbs = ACCESS_VERBS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
-  const verbsText = verbs.length === ACCESS_VERBS.length ? "do everything" : verbs.join(", ") || "do nothing";
+  const verbs = ACCESS_OPERATIONS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
+  const verbsText = verbs.length === ACCESS_OPERATIONS.length ? "do everything" : verbs.join(", ") || "do nothing";
   const restrictionsText = [describeColumns(rule), describeRequirements(rule)].filter(Boolean).join(", ");
-  return `${describeAllow(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
+  return `${describeAllowedUsers(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
 }
 
-const isColumnTest = (test: unknown): boolean =>
-  typeof test === "object" && test !== null && !Array.isArray(test) && Object.values(test).every(isScalarValue);
+const isColumnComparison = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(isScalarValue);
 
-const isColumnTests = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && Object.values(value).every(isColumnTest);
+const isColumnConditions = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.values(value).every(isColumnComparison);
 
-const isNameList = (value: unknown): boolean =>
+const isColumnNameList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((element) => typeof element === "string"));
 
 /** True if the form can show these access rules without losing parts of them. */
@@ -141,11 +156,11 @@ export function isRuleList(value: unknown): value is RuleDraft[] {
     if (typeof rule !== "object" || rule === null || !Array.isArray(rule.type)) return false;
     const { allow, include, exclude, require } = rule;
     const isAllowValid =
-      allow === "all" || allow === "loggedIn" || (typeof allow === "object" && isColumnTests(allow?.user));
+      allow === "all" || allow === "loggedIn" || (typeof allow === "object" && isColumnConditions(allow?.user));
     const isRequireValid =
       require === undefined ||
       (Array.isArray(require) &&
-        require.every((requirement) => typeof requirement === "string" || isColumnTests(requirement)));
-    return isAllowValid && isRequireValid && isNameList(include) && isNameList(exclude);
+        require.every((requirement) => typeof requirement === "string" || isColumnConditions(requirement)));
+    return isAllowValid && isRequireValid && isColumnNameList(include) && isColumnNameList(exclude);
   });
 }

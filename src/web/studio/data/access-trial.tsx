@@ -1,49 +1,49 @@
 /**
- * Tries access rules as an app user or as an anonymous visitor. Shows which entries this user could read; stores no rules and grants no
- * access.
+ * Form that tries unsaved access rules for an app user or an anonymous visitor, and shows which entries this person could read. It stores
+ * no rules and grants no access.
  */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { getColumnPath } from "./use-entries.js";
-import { useTypedText } from "./use-typed.js";
+import { useDebouncedText } from "./use-typed.js";
 
 interface AccessTrialProps {
   api: Api;
   appId: number;
   source: DataSource;
   /** Unsaved access rules of the form, as JSON. */
-  rules: string;
+  rulesJson: string;
 }
 
-interface User {
+interface AppUser {
   id: number;
   data: Record<string, unknown>;
 }
 
 const MAX_USERS_SHOWN = 20;
 
-const getUserTitle = ({ id, data }: User): string =>
+const getUserTitle = ({ id, data }: AppUser): string =>
   `${id}: ${Object.values(data)
     .filter((value) => typeof value === "string" && value !== "")
     .slice(0, 3)
     .join(", ")
     .slice(0, 80)}`;
 
-/** Returns the entries of the users' data source that contain the typed words. Returns none if they cannot be read. */
-function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): User[] {
-  const words = useTypedText(text);
+/** Hook that returns the app users whose entries contain the typed words; none if they cannot be read. */
+function useAppUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): AppUser[] {
+  const words = useDebouncedText(text);
   const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: words } })) };
   const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
   const { value } = useResource({
-    ...queryOf(FindEntries, { appId, id: users?.id ?? 0, query }),
+    ...createQueryOptions(FindEntries, { appId, id: users?.id ?? 0, query }),
     enabled: users !== undefined,
     placeholderData: keepPreviousData,
   });
-  return users ? ((value?.found.entries ?? []) as User[]) : [];
+  return users ? ((value?.found.entries ?? []) as AppUser[]) : [];
 }
 
 type AccessTrialResult = TryAccessQuery["trial"];
@@ -100,16 +100,16 @@ function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: s
 }
 
 export function AccessTrial(props: AccessTrialProps) {
-  const { api, appId, source, rules } = props;
-  const { value, fault: readFault } = useResource(queryOf(ListDataSources, { appId }));
+  const { api, appId, source, rulesJson } = props;
+  const { value, fault: readFault } = useResource(createQueryOptions(ListDataSources, { appId }));
   const sources = value?.dataSources ?? [];
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
-  /** App user for whom the rules are tried. This user stays chosen even if a later search does not return the user's entry. */
-  const [user, setUser] = useState<User | null>(null);
+  /** App user for whom the rules are tried. Stays chosen even if a later search does not find this user. */
+  const [user, setUser] = useState<AppUser | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
-  const users = useUsers(
+  const users = useAppUsers(
     props,
     sources.find(({ id }) => String(id) === usersId),
     words.trim(),
@@ -122,12 +122,12 @@ export function AccessTrial(props: AccessTrialProps) {
     setTrial(null);
     try {
       const asUser = user && { dataSourceId: Number(usersId), entryId: user.id };
-      const accessRules: unknown = JSON.parse(rules);
+      const accessRules: unknown = JSON.parse(rulesJson);
       const { trial: result } = await api.request(TryAccess, {
         ...{ appId, id: source.id },
         trial: { user: asUser, accessRules },
       });
-      // The result belongs to earlier rules if the person has started another trial meanwhile.
+      // Ignores the result if the person has started a newer trial meanwhile.
       if (attemptNumber !== latestAttempt.current) return;
       setTrial(result);
       setFault(null);

@@ -2,17 +2,17 @@
 import { useEffect, useState } from "react";
 import { CopyButton } from "../shared/copy-button.js";
 import type { Entry } from "../shared/model.js";
-import { type CellEdit, type CellFault, formatCell } from "./use-cell-edit.js";
+import { type CellEdit, type CellFault, formatCellValue } from "./use-cell-edit.js";
 import type { Entries } from "./use-entries.js";
 
-/** Message that another person has changed the edited cell; null if nobody has. */
-function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
-  const [before, now] = [formatCell(entry.data[column]), formatCell(data[column])];
+/** Returns a message if another person has changed the cell that this person edits; otherwise null. */
+function getChangedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
+  const [before, now] = [formatCellValue(entry.data[column]), formatCellValue(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
-/** Returns the ID of the edited entry if it was deleted. An entry that is not loaded may also have moved to another page. */
+/** Returns the ID of the edited entry if another person has deleted it. @param missingId ID if the entry is not among the loaded ones */
 function useDeletedEntry(missingId: number | null, { isDeleted }: Pick<Entries, "isDeleted">): number | null {
   const [deletedId, setDeletedId] = useState<number | null>(null);
   useEffect(() => {
@@ -20,7 +20,7 @@ function useDeletedEntry(missingId: number | null, { isDeleted }: Pick<Entries, 
     let isOver = false;
     isDeleted(missingId).then(
       (deleted) => isOver || setDeletedId(deleted ? missingId : null),
-      // The save reports the deletion if this read fails.
+      // Ignores a failed read: the save then reports the deletion.
       () => undefined,
     );
     return () => {
@@ -33,7 +33,7 @@ function useDeletedEntry(missingId: number | null, { isDeleted }: Pick<Entries, 
 interface CellNoticesProps {
   edit: CellEdit | null;
   fault: CellFault | null;
-  /** Loaded state of the edited entry; undefined if it is not loaded. */
+  /** The edited entry as it was last loaded; undefined if it is not loaded. */
   editedEntry: Entry | undefined;
   entries: Pick<Entries, "isDeleted">;
 }
@@ -44,17 +44,17 @@ export function CellNotices({ edit, fault, editedEntry, entries }: CellNoticesPr
   return (
     <>
       <p className="notice" role="status">
-        {edit && editedEntry && changedElsewhereText(edit, editedEntry)}
+        {edit && editedEntry && getChangedElsewhereText(edit, editedEntry)}
         {deletedId !== null &&
           `Someone else deleted entry ${deletedId} while you edited it. Your text cannot be saved.`}
       </p>
       <p className="fault" role="alert">
         {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
       </p>
-      {fault && fault.typed !== "" && (
+      {fault && fault.typedText !== "" && (
         <p className="row unsaved-text">
-          <span className="hint">Your text:</span> <code>{fault.typed}</code>{" "}
-          <CopyButton className="small" text={() => fault.typed} />
+          <span className="hint">Your text:</span> <code>{fault.typedText}</code>{" "}
+          <CopyButton className="small" getText={() => fault.typedText} />
         </p>
       )}
     </>

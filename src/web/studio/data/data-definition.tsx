@@ -1,11 +1,11 @@
 /** Rules tab of a data source: access rules, hooks, indexes, the check box for a data source of app users, and snapshots of all entries. */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
-import { type Api, asApiError, isChanged } from "../shared/api.js";
+import { type Api, asApiError, isChangedByOthers } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatCount, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ForEditors } from "../shell/role.js";
 import { AccessTrial } from "./access-trial.js";
 import { DEFINITION_PARTS, DefinitionField, type PartName } from "./definition-field.js";
@@ -16,8 +16,8 @@ interface DefinitionProps {
   appId: number;
   source: DataSource;
   onChanged: (source: DataSource) => void;
-  /** Called with true when a field gets unsaved changes, and with false when they are saved or discarded. */
-  onDirty: (field: string, isDirty: boolean) => void;
+  /** Called with true when a field gets unsaved changes, and with false when the person has saved or discarded them. */
+  onDirtyChange: (field: string, isDirty: boolean) => void;
 }
 
 function useDataSourceChange({ api, appId, source, onChanged }: DefinitionProps) {
@@ -28,7 +28,7 @@ function useDataSourceChange({ api, appId, source, onChanged }: DefinitionProps)
         onChanged((await api.request(UpdateDataSource, { appId, id, data, ifUpdatedAt })).updated);
         return null;
       } catch (error) {
-        if (isChanged(error))
+        if (isChangedByOthers(error))
           return "Not saved: someone else changed this data source. Reload the page to see it as it is now.";
         return asApiError(error).message;
       }
@@ -60,11 +60,11 @@ function UsersCheckBox(props: DefinitionProps) {
 }
 
 export function DataDefinition(props: DefinitionProps) {
-  const { source, onDirty } = props;
+  const { source, onDirtyChange } = props;
   const change = useDataSourceChange(props);
   const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
-    accessRules: (rules) => <AccessTrial {...props} rules={rules} />,
-    // A suggested index is added to the stored indexes. The unsaved changes of the form stay as they are.
+    accessRules: (rules) => <AccessTrial {...props} rulesJson={rules} />,
+    // Adding a suggested index saves it together with the stored indexes. Unsaved changes in the form stay unsaved.
     indexes: () => (
       <RecentQueries
         {...props}
@@ -82,8 +82,8 @@ export function DataDefinition(props: DefinitionProps) {
           field={field}
           storedValue={source[field]}
           columns={source.columns}
-          save={(value) => change({ [field]: value })}
-          onDirty={onDirty}
+          saveValue={(value) => change({ [field]: value })}
+          onDirtyChange={onDirtyChange}
           renderBelow={below[field]}
         />
       ))}
@@ -100,14 +100,14 @@ export function DataVersions({
   source,
   confirm,
   onRestored,
-}: Omit<DefinitionProps, "onChanged" | "onDirty"> & { confirm: Confirm; onRestored: () => void }) {
+}: Omit<DefinitionProps, "onChanged" | "onDirtyChange"> & { confirm: Confirm; onRestored: () => void }) {
   const { id } = source;
-  const { value, fault, change } = useResource(queryOf(ListEntryVersions, { appId, id }));
+  const { value, fault, applyChange } = useResource(createQueryOptions(ListEntryVersions, { appId, id }));
   const restore = async (version: EntryVersions[number]) => {
     const text = `This restores the ${version.entries} entries of ${formatExactTime(version.createdAt)}. The current entries are stored as a version first.`;
     if (!(await confirm({ title: "Restore these entries?", text, confirmLabel: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
-    if (await change(() => api.request(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt })))
+    if (await applyChange(() => api.request(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt })))
       onRestored();
   };
   return (

@@ -4,7 +4,7 @@
  */
 import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
 import { capitalize } from "../shared/format.js";
 import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
@@ -20,49 +20,50 @@ export const getDelimiterName = (delimiter: string): string =>
   DELIMITER_NAMES.find(([character]) => character === delimiter)?.[1] ?? `"${delimiter}"`;
 
 /** File to import, with the options that the person has chosen. */
-export interface ChosenFile {
+export interface FileToImport {
   file: File;
   shouldAppend: boolean;
   /** Delimiter of a CSV file; null if the service should detect it. */
   delimiter: string | null;
   /** Types of the columns of a CSV file. */
-  types: ColumnTypes;
+  columnTypes: ColumnTypes;
 }
 
-export interface ImportedFile {
+export interface ImportResult {
   inserted: number;
   columns: string[];
   delimiter: string | null;
 }
 
 /** Sends the file to the service. @throws Error with the service's message if the service rejects the file */
-export async function importFile(appId: number, id: number, chosen: ChosenFile): Promise<ImportedFile> {
+export async function importFile(appId: number, id: number, chosen: FileToImport): Promise<ImportResult> {
   const form = new FormData();
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.shouldAppend) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
   // Columns without a chosen type are text for the service, so the type "text" is not sent.
-  const types = Object.entries(chosen.types).filter(([, type]) => type !== "text");
+  const types = Object.entries(chosen.columnTypes).filter(([, type]) => type !== "text");
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
-  const response = await fetchSignedIn(serviceAddress(path), { method: "POST", body: form });
-  const body = (await response.json()) as ImportedFile & { error?: string };
-  if (!response.ok) throw new Error(body.error ?? `the service answered ${response.status}`);
+  const response = await fetchSignedIn(resolveServiceUrl(path), { method: "POST", body: form });
+  const body = (await response.json()) as ImportResult & { error?: string };
+  if (!response.ok)
+    throw new Error(body.error ?? `the import failed: the service responded with HTTP status ${response.status}`);
   return body;
 }
 
 interface DelimiterFieldProps {
   preview: CsvPreview;
-  chosen: string | null;
-  choose: (delimiter: string | null) => void;
+  chosenDelimiter: string | null;
+  onChoose: (delimiter: string | null) => void;
 }
 
-function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
-  const detected = chosen === null ? `Detected: ${getDelimiterName(preview.delimiter)}` : "Detect";
+function DelimiterField({ preview, chosenDelimiter, onChoose }: DelimiterFieldProps) {
+  const detected = chosenDelimiter === null ? `Detected: ${getDelimiterName(preview.delimiter)}` : "Detect";
   return (
     <label className="field">
       Cells are separated by
-      <select value={chosen ?? ""} onChange={(event) => choose(event.target.value || null)}>
+      <select value={chosenDelimiter ?? ""} onChange={(event) => onChoose(event.target.value || null)}>
         <option value="">{detected}</option>
         {DELIMITER_NAMES.map(([character, name]) => (
           <option key={name} value={character}>
@@ -74,19 +75,19 @@ function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
   );
 }
 
-interface SuggestionProps {
-  types: ColumnTypes;
+interface SuggestedTypesProps {
+  chosenTypes: ColumnTypes;
   suggestedTypes: ColumnTypes;
   applyTypes: (types: ColumnTypes) => void;
 }
 
 /** Suggests a type for each column. The service converts a column only if the person accepts the suggested type. */
-function SuggestedTypes({ types, suggestedTypes, applyTypes }: SuggestionProps) {
-  const otherTypes = Object.entries(suggestedTypes).filter(([column, type]) => types[column] !== type);
+function SuggestedTypes({ chosenTypes, suggestedTypes, applyTypes }: SuggestedTypesProps) {
+  const otherTypes = Object.entries(suggestedTypes).filter(([column, type]) => chosenTypes[column] !== type);
   if (otherTypes.length === 0) return null;
   return (
     <p className="row">
-      <button type="button" onClick={() => applyTypes({ ...types, ...suggestedTypes })}>
+      <button type="button" onClick={() => applyTypes({ ...chosenTypes, ...suggestedTypes })}>
         Use suggested types
       </button>
       <span className="hint">
@@ -104,7 +105,7 @@ interface DataImportProps {
   /** Returns the types of the columns that the data source already has. */
   readTypes?: () => Promise<ColumnTypes>;
   /** Sends the file. The promise resolves to the message that the form then shows. */
-  importFile: (chosen: ChosenFile) => Promise<string>;
+  importFile: (chosen: FileToImport) => Promise<string>;
 }
 
 export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: DataImportProps) {
@@ -117,7 +118,7 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
   const [isReading, setReading] = useState(false);
-  /** Number of files that the person has chosen so far. The preview of an earlier file is ignored if it arrives late. */
+  /** Number of files that the person has chosen so far. The form ignores a preview that arrives after a newer choice. */
   const latestChoice = useRef(0);
 
   const willAppend = canAppend && append;
@@ -150,7 +151,10 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
     if (!file) return;
     setBusy(true);
     try {
-      setOutcome({ text: await importFile({ file, shouldAppend: willAppend, delimiter, types }), failed: false });
+      setOutcome({
+        text: await importFile({ file, shouldAppend: willAppend, delimiter, columnTypes: types }),
+        failed: false,
+      });
       setFile(null);
       setPreview(null);
     } catch (error) {
@@ -170,15 +174,19 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
         />
       </label>
       {file && preview && (
-        <DelimiterField {...{ preview }} chosen={delimiter} choose={(separator) => void chooseFile(file, separator)} />
+        <DelimiterField
+          {...{ preview }}
+          chosenDelimiter={delimiter}
+          onChoose={(separator) => void chooseFile(file, separator)}
+        />
       )}
       {preview && preview.columns.length > 0 && (
         <>
           <PreviewTable
-            {...{ preview, types }}
-            choose={(column: string, type: CellType) => setChanged({ ...changed, [column]: type })}
+            {...{ preview, columnTypes: types }}
+            chooseType={(column: string, type: CellType) => setChanged({ ...changed, [column]: type })}
           />
-          <SuggestedTypes {...{ types, suggestedTypes }} applyTypes={setChanged} />
+          <SuggestedTypes {...{ chosenTypes: types, suggestedTypes }} applyTypes={setChanged} />
           <p className="hint">
             Text columns store each cell unchanged. A number column stores 00123 as 123 and 1.10 as 1.1. A date column
             stores text such as 2026-11-26 and takes times without a zone as UTC. In both, and in yes/no columns, a

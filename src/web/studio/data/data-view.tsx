@@ -12,31 +12,31 @@ import { asApiError, describeRejection } from "../shared/api.js";
 import { formatCount } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mergeQuery, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
-import { type ChosenFile, DataImport, getDelimiterName, importFile } from "./data-import.js";
-import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
+import { DataImport, type FileToImport, getDelimiterName, importFile } from "./data-import.js";
+import { type DataQuery, type DataSourcePanelProps, EntriesPanel } from "./entries-panel.js";
 import { detectEntryTypes } from "./import-preview.js";
 
-/** Number of existing entries from which Studio detects the types of their columns. */
+/** Number of existing entries from whose values Studio detects the types of the columns, for an import. */
 const ENTRIES_FOR_TYPES = 50;
-const REFRESH_MS = 3_000;
+const REFRESH_INTERVAL_MS = 3_000;
 const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;
-type Tab = (typeof DATA_VIEW_TABS)[number];
-const READER_TABS: readonly Tab[] = ["Entries", "Versions"];
+type DataViewTab = (typeof DATA_VIEW_TABS)[number];
+const READER_TABS: readonly DataViewTab[] = ["Entries", "Versions"];
 
-interface SourceProps extends Omit<PanelProps, "reload"> {
+interface SourceProps extends Omit<DataSourcePanelProps, "reload"> {
   reload: () => Promise<void>;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
   setDirty: (isDirty: boolean) => void;
 }
 
-/** Heading of the open data source. On a phone, opening it hides the button that had the focus, so the heading receives the focus. */
+/** Heading of the open data source. Receives the focus when it appears, because on a phone the button that had the focus is then hidden. */
 function SourceHeading({ name }: { name: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {
@@ -63,7 +63,7 @@ function DataSourceTabs(props: SourceProps) {
     },
     [setDirty],
   );
-  const select = async (next: Tab) => {
+  const select = async (next: DataViewTab) => {
     if (next === tab) return;
     if (unsaved.current.size > 0) {
       const text = "What you changed in the rules would be lost.";
@@ -87,7 +87,7 @@ function DataSourceTabs(props: SourceProps) {
       setFault(await describeRejection(error, reload));
     }
   };
-  const take = async (chosen: ChosenFile) => {
+  const take = async (chosen: FileToImport) => {
     const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
     await reload();
     const entries = formatCount(inserted, "entry was", "entries were");
@@ -101,7 +101,7 @@ function DataSourceTabs(props: SourceProps) {
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
     Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: take }} />,
-    Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirty }} />,
+    Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirtyChange: onDirty }} />,
     Versions: () => <DataVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
   return (
@@ -122,8 +122,8 @@ function DataSourceTabs(props: SourceProps) {
       <TabPanel
         label="Parts of the data source"
         tabNames={tabs}
-        selected={tab}
-        select={(next) => void select(next)}
+        selectedName={tab}
+        selectTab={(next) => void select(next)}
         isManual
         panelClass="data-panel"
       >
@@ -152,7 +152,7 @@ function NewDataSource({
     }
     setBusy(false);
   };
-  const importToNew = async (chosen: ChosenFile) => {
+  const importToNew = async (chosen: FileToImport) => {
     const made = await make();
     try {
       await importFile(appId, made.id, chosen);
@@ -163,7 +163,7 @@ function NewDataSource({
     await onMade(made);
     return "";
   };
-  const take = (chosen: ChosenFile) => {
+  const take = (chosen: FileToImport) => {
     setBusy(true);
     return importToNew(chosen).finally(() => setBusy(false));
   };
@@ -190,7 +190,7 @@ function NewDataSource({
   );
 }
 
-const CHOOSE_TEXT = (
+const CHOOSE_DATA_SOURCE_TEXT = (
   <div className="welcome welcome-list">
     <h2>Choose a data source</h2>
     <p>Pages and actions of the app read and write the entries of its data sources.</p>
@@ -200,13 +200,13 @@ const CHOOSE_TEXT = (
 export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: PageProps) {
   const sourceId = parseId(place.item);
   const client = useQueryClient();
-  const list = queryOf(ListDataSources, { appId });
-  const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_MS });
+  const list = createQueryOptions(ListDataSources, { appId });
+  const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_INTERVAL_MS });
   const sources = value?.dataSources;
   const isEditor = mayEdit(useRole());
   const query: DataQuery = place.query;
   const changeQuery = useCallback(
-    // Replaces the entry in the browser's history. The button Back then leaves the data source, and Studio asks about unsaved rules.
+    // Replaces the entry in the browser's history, so that the button Back leaves the data source, after a question about unsaved rules.
     (change: DataQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );
@@ -228,9 +228,9 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
    */
   const openChanged = async (id: number | null) => {
     await reload();
-    go({ item: id === null ? null : String(id) }, { from: place });
+    go({ item: id === null ? null : String(id) }, { startPlace: place });
   };
-  // An app without data sources opens the form. The form stays open if another person creates a data source meanwhile.
+  // True if the app had no data sources when the page opened: the form for a new one then stays open, even if another person creates one.
   const [startedEmpty, setStartedEmpty] = useState(false);
   const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
   if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);
@@ -279,11 +279,11 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
           onChanged={(changed) => void replaceSource(changed)}
         />
       ) : isNew ? (
-        <ForEditors otherwise={CHOOSE_TEXT}>
+        <ForEditors otherwise={CHOOSE_DATA_SOURCE_TEXT}>
           <NewDataSource {...{ api, appId }} onMade={(source) => openChanged(source.id)} />
         </ForEditors>
       ) : sourceId === null ? (
-        sources && CHOOSE_TEXT
+        sources && CHOOSE_DATA_SOURCE_TEXT
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : fault === null && "Loading…"}</p>
       )}

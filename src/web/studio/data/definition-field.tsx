@@ -1,6 +1,6 @@
 /**
- * Editor for one part of a data source's definition, as a form or as JSON text. Form and text change the same value, and one button saves
- * it.
+ * Editor for one part of a data source's definition, such as its hooks, as a form or as JSON text. Form and text change the same value, and
+ * one button saves this value.
  */
 import { type ReactNode, useCallback, useEffect, useId, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -18,7 +18,7 @@ interface DefinitionPart {
   /** Renders the form for a value. Returns null if the form would lose parts of the value; the editor then shows it as JSON. */
   renderForm(
     value: unknown,
-    formProps: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
+    formProps: Omit<ListFormProps<never>, "items" | "changeItems"> & { changeItems(items: unknown[]): void },
   ): ReactNode;
 }
 
@@ -26,23 +26,23 @@ export const DEFINITION_PARTS = {
   accessRules: {
     label: "Access rules",
     hint: "What pages of the app can do. The first rule that matches a request decides; without a rule it is denied.",
-    renderForm: (value, formProps) => (isRuleList(value) ? <AccessRulesForm value={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isRuleList(value) ? <AccessRulesForm items={value} {...formProps} /> : null),
   },
   hooks: {
     label: "Hooks",
     hint: "Changes of values before they are stored, and messages that are sent afterwards.",
-    renderForm: (value, formProps) => (isHookList(value) ? <HooksForm value={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isHookList(value) ? <HooksForm items={value} {...formProps} /> : null),
   },
   indexes: {
     label: "Indexes",
     hint: "Columns that make a where or an order fast. A unique index keeps two entries from having equal values.",
-    renderForm: (value, formProps) => (isIndexList(value) ? <IndexesForm value={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isIndexList(value) ? <IndexesForm items={value} {...formProps} /> : null),
   },
 } satisfies Record<string, DefinitionPart>;
 
 export type PartName = keyof typeof DEFINITION_PARTS;
 
-function parseOrUndefined(text: string): unknown {
+function parseJsonOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -112,29 +112,36 @@ interface DefinitionFieldProps {
   storedValue: unknown;
   columns: readonly string[];
   /** Saves the value. Returns the service's error message, or null if the service has saved the value. */
-  save: (value: unknown) => Promise<string | null>;
-  onDirty: (field: string, isDirty: boolean) => void;
+  saveValue: (value: unknown) => Promise<string | null>;
+  onDirtyChange: (field: string, isDirty: boolean) => void;
   renderBelow?: ((text: string) => ReactNode) | undefined;
 }
 
-export function DefinitionField({ field, storedValue, columns, save, onDirty, renderBelow }: DefinitionFieldProps) {
+export function DefinitionField({
+  field,
+  storedValue,
+  columns,
+  saveValue,
+  onDirtyChange,
+  renderBelow,
+}: DefinitionFieldProps) {
   const part: DefinitionPart = DEFINITION_PARTS[field];
-  // Number of lists that contain an invalid row. Invalid rows are not part of the draft, so the save button is disabled while there are some.
+  // Number of row lists that contain an invalid row. A draft lacks the invalid rows, so the save button is disabled while there are some.
   const [faultyLists, setFaultyLists] = useState(0);
-  const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasOtherText: faultyLists > 0 });
+  const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasInvalidText: faultyLists > 0 });
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  // A new form has no invalid rows.
+  // React key of the form. A new key makes React render a new form, without the invalid rows that the person has typed.
   const [formKey, setFormKey] = useState(0);
   const discard = () => {
     setFault(null);
     setFormKey((key) => key + 1);
-    fieldDraft.takeStoredValue();
+    fieldDraft.replaceByStoredValue();
   };
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
-  useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
-  // Removes the error message too, because it describes the previous text.
+  useEffect(() => onDirtyChange(field, isDirty), [onDirtyChange, field, isDirty]);
+  // Also removes the error message, which describes the previous text.
   const setText = (next: string) => {
     setFault(null);
     fieldDraft.setDraft(next);
@@ -143,13 +150,13 @@ export function DefinitionField({ field, storedValue, columns, save, onDirty, re
   const formProps = {
     columns,
     getItemFault: (index: number) => (index === item ? fault : null),
-    change: (value: unknown[]) => setText(JSON.stringify(value, null, 2)),
+    changeItems: (value: unknown[]) => setText(JSON.stringify(value, null, 2)),
   };
-  const form = isJson ? null : part.renderForm(parseOrUndefined(text), formProps);
+  const form = isJson ? null : part.renderForm(parseJsonOrUndefined(text), formProps);
   const submit = async () => {
-    const value = parseOrUndefined(text);
+    const value = parseJsonOrUndefined(text);
     if (value === undefined) return setFault("The text is not valid JSON.");
-    const refusal = await save(value);
+    const refusal = await saveValue(value);
     setFault(refusal);
     if (refusal === null) fieldDraft.markSaved(text);
   };
@@ -171,7 +178,7 @@ export function DefinitionField({ field, storedValue, columns, save, onDirty, re
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}
       </p>
-      <ChangedElsewhere label={part.label} field={{ ...fieldDraft, takeStoredValue: discard }} />
+      <ChangedElsewhere label={part.label} field={{ ...fieldDraft, replaceByStoredValue: discard }} />
       <p className="row">
         <button
           type="button"

@@ -1,10 +1,10 @@
 /** Checks the rows of forms that edit an object with one field per row. Pure functions. */
 
-/** Hook operations on one column, as one row of the form for hooks. */
+/** One row of the form for hooks: a column, and the operations that the hook applies to its value. */
 export type OperationsRow = [column: string, operations: string[]];
 
 /**
- * Returns the first key that occurs twice, or null. Two rows with the same key would become one field of the object, and one would be lost.
+ * Returns the first key that occurs twice, or null. Of two rows with the same key, the stored object would contain only one.
  */
 export function findDuplicate(keys: readonly string[]): string | null {
   return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;

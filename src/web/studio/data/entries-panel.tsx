@@ -1,6 +1,6 @@
 /** Entries tab of a data source: searches, sorts, edits and exports entries. */
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { formatCount } from "../shared/format.js";
 import type { DataSource, Entry } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -8,10 +8,10 @@ import { ForEditors } from "../shell/role.js";
 import { EntryGrid } from "./entry-grid.js";
 import { NewColumn } from "./new-column.js";
 import { type EntryOrder, getColumnPath, useEntries } from "./use-entries.js";
-import { useTypedText } from "./use-typed.js";
+import { useDebouncedText } from "./use-typed.js";
 
 /** Props of each tab on the page of a data source. */
-export interface PanelProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
+export interface DataSourcePanelProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
   source: DataSource;
   reload: () => void;
   /** Open tab, search text and sort order, as in the URL. */
@@ -30,13 +30,13 @@ export interface DataQuery {
 const parseOrder = ({ sort, order }: DataQuery): EntryOrder | null =>
   sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
 
-export function EntriesPanel({ api, appId, confirm, source, reload, query, changeQuery }: PanelProps) {
+export function EntriesPanel({ api, appId, confirm, source, reload, query, changeQuery }: DataSourcePanelProps) {
   const [search, setSearch] = useState(query.search ?? "");
   const { sort, order: direction } = query;
   const order = useMemo(() => parseOrder({ sort, order: direction }), [sort, direction]);
   const setOrder = (next: EntryOrder | null) =>
     changeQuery({ sort: next?.column, order: next?.direction === "DESC" ? "desc" : undefined });
-  const searchTerm = useTypedText(search).trim();
+  const searchTerm = useDebouncedText(search).trim();
   useEffect(() => {
     if (searchTerm !== (query.search ?? "")) changeQuery({ search: searchTerm });
   }, [searchTerm, query.search, changeQuery]);
@@ -52,28 +52,28 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
   );
   const entries = useEntries({ api, appId, id: source.id, where, order });
   const [fault, setFault] = useState<string | null>(null);
-  const { insert, remove } = entries;
+  const { insertEmptyEntry, removeEntry } = entries;
   const confirmAndRemove = useCallback(
     async (entry: Entry) => {
       const text = JSON.stringify(entry.data).slice(0, 300);
       if (!(await confirm({ title: `Delete entry ${entry.id}?`, text, confirmLabel: "Delete", isDangerous: true })))
         return;
-      setFault(await remove(entry));
+      setFault(await removeEntry(entry));
     },
-    [confirm, remove],
+    [confirm, removeEntry],
   );
   /** Number of entries that the person has added in this page. When it grows, the grid scrolls to the new entry at its end. */
   const [insertedCount, setInsertedCount] = useState(0);
   const addEntry = async () => {
-    const insertFault = await insert();
+    const insertFault = await insertEmptyEntry();
     setFault(insertFault);
     if (insertFault === null) setInsertedCount((old) => old + 1);
     reload();
   };
-  // A spreadsheet program would evaluate a cell that begins with "=" as a formula, so the export marks these cells as text.
+  // `escapeFormulae` marks cells that begin with "=" as text, because a spreadsheet program would run them as formulas.
   const exportUrl = (format: string) => {
     const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
-    return serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;
+    return resolveServiceUrl(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;
   };
   return (
     <section className="entries-panel" aria-label="Entries">
@@ -98,7 +98,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
             ))}
           </span>
           <ForEditors>
-            <NewColumn columns={columns} add={(column) => setNewColumns((old) => [...old, column])} />
+            <NewColumn columns={columns} addColumn={(column) => setNewColumns((old) => [...old, column])} />
             <button type="button" onClick={() => void addEntry()}>
               Add an entry
             </button>
@@ -108,7 +108,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
       <p className="fault" role="alert">
         {fault ?? entries.fault?.message}
       </p>
-      <EntryGrid {...{ columns, entries, order, setOrder, insertedCount }} remove={confirmAndRemove} />
+      <EntryGrid {...{ columns, entries, order, setOrder, insertedCount }} removeEntry={confirmAndRemove} />
     </section>
   );
 }

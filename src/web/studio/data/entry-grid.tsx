@@ -1,6 +1,6 @@
 /**
- * Grid of the entries of a data source. It may have a hundred thousand rows, so it renders only the visible rows and the row that is
- * edited.
+ * Grid of the entries of a data source. A data source may have a hundred thousand entries, so the grid renders only the visible rows and
+ * the edited row.
  */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
@@ -22,7 +22,7 @@ interface EntryGridProps {
   entries: Entries;
   order: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
-  remove: (entry: Entry) => Promise<void>;
+  removeEntry: (entry: Entry) => Promise<void>;
   /** Number of entries that the person has added since the grid was opened. When it grows, the grid scrolls to its end. */
   insertedCount: number;
 }
@@ -31,18 +31,23 @@ const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
 const ARIA_SORT_VALUES = { ASC: "ascending", DESC: "descending" } as const;
 
 type GridHeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & {
-  layouts: readonly ColumnLayout[];
-  width: number;
-  tracks: string;
+  columnLayouts: readonly ColumnLayout[];
+  widthPixels: number;
+  gridColumns: string;
 };
 
-function GridHead({ columns, order, setOrder, layouts, width, tracks }: GridHeadProps) {
+function GridHead({ columns, order, setOrder, columnLayouts, widthPixels, gridColumns }: GridHeadProps) {
   const sort = (column: string) => {
     if (order?.column !== column) setOrder({ column, direction: "ASC" });
     else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
   };
   return (
-    <div role="row" aria-rowindex={1} className="grid-row grid-head" style={{ gridTemplateColumns: tracks, width }}>
+    <div
+      role="row"
+      aria-rowindex={1}
+      className="grid-row grid-head"
+      style={{ gridTemplateColumns: gridColumns, width: widthPixels }}
+    >
       <span role="columnheader" className="cell id">
         id
       </span>
@@ -55,7 +60,7 @@ function GridHead({ columns, order, setOrder, layouts, width, tracks }: GridHead
         >
           <button
             type="button"
-            className={layouts[at]!.isNumeric ? "cell number" : "cell"}
+            className={columnLayouts[at]!.isNumeric ? "cell number" : "cell"}
             onClick={() => sort(column)}
           >
             <b>{column}</b>
@@ -70,7 +75,7 @@ function GridHead({ columns, order, setOrder, layouts, width, tracks }: GridHead
   );
 }
 
-/** Scrolls to the end of the grid after the person has added an entry. `total` may grow only later, with the next read of the entries. */
+/** Hook that scrolls to the end of the grid after the person has added an entry. It waits until `total` has grown with the next read. */
 function useScrollToEnd(
   insertedCount: number,
   total: number,
@@ -84,16 +89,16 @@ function useScrollToEnd(
     if (total > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total };
   }, [insertedCount, total, virtualizer]);
   useEffect(() => {
-    // Entries that other people add must not scroll the grid.
+    // Without a new entry of this person, remembers `total`: entries that other people add must not scroll the grid.
     if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = total;
   }, [insertedCount, total]);
 }
 
-export function EntryGrid({ columns, entries, order, setOrder, insertedCount, remove }: EntryGridProps) {
+export function EntryGrid({ columns, entries, order, setOrder, insertedCount, removeEntry }: EntryGridProps) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
   const editedEntry = edit ? entries.findEntry(edit.entry.id) : undefined;
-  const editedIndex = edit && (editedEntry?.index ?? edit.index);
+  const editedIndex = edit && (editedEntry?.rowIndex ?? edit.rowIndex);
   const rangeExtractor = useCallback(
     (range: Range) => {
       const indexes = defaultRangeExtractor(range);
@@ -117,7 +122,7 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
   const { setVisibleRange } = entries;
   useEffect(() => setVisibleRange(from, to), [setVisibleRange, from, to]);
   const layouts = useColumnLayouts(columns, entries);
-  const trackPixels = [ID_COLUMN_PIXELS, ...layouts.map(({ pixels }) => pixels), REMOVE_COLUMN_PIXELS];
+  const trackPixels = [ID_COLUMN_PIXELS, ...layouts.map(({ widthPixels }) => widthPixels), REMOVE_COLUMN_PIXELS];
   const widthPixels = trackPixels.reduce((sum, pixels) => sum + pixels, 0);
   const gridColumns = trackPixels.map((pixels) => `${pixels}px`).join(" ");
   const renderRow = (index: number, topPixels: number) => {
@@ -125,7 +130,7 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
     return (
       <EntryRow
         key={index}
-        {...{ entry, index, columns, topPixels, widthPixels, gridColumns, acts, remove }}
+        {...{ entry, index, columns, topPixels, widthPixels, gridColumns, cellFunctions: acts, removeEntry }}
         edit={edit && editedIndex === index && edit.entry.id === entry?.id ? edit : null}
         fault={fault && fault.entryId === entry?.id ? fault : null}
       />
@@ -142,7 +147,16 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
         aria-rowcount={entries.total === null ? -1 : entries.total + 1}
       >
         <div role="rowgroup" className="grid-heads">
-          <GridHead {...{ columns, order, setOrder, layouts, width: widthPixels, tracks: gridColumns }} />
+          <GridHead
+            {...{
+              columns,
+              order,
+              setOrder,
+              columnLayouts: layouts,
+              widthPixels,
+              gridColumns,
+            }}
+          />
         </div>
         <div role="rowgroup" className="grid-rows" style={{ height: virtualizer.getTotalSize(), width: widthPixels }}>
           {rows.map(({ index, start }) => renderRow(index, start))}

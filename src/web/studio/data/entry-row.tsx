@@ -6,7 +6,7 @@ import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
-import { type CellEdit, type CellFault, type CellFunctions, formatCell } from "./use-cell-edit.js";
+import { type CellEdit, type CellFault, type CellFunctions, formatCellValue } from "./use-cell-edit.js";
 
 /** Row number of the first entry for screen readers. The header is row 1. */
 const FIRST_ENTRY_ROW = 2;
@@ -14,8 +14,8 @@ const FIRST_ENTRY_ROW = 2;
 interface CellProps {
   column: string;
   text: string;
-  /** Class of the kind of value: numbers are aligned to the right, and null is dimmed. */
-  kind: string;
+  /** CSS class for the type of the value: numbers are aligned to the right, and null is dimmed. */
+  kindClass: string;
   isEditing: boolean;
   fault: string | null;
   /** Starts to edit this cell; null for people who may only read. */
@@ -23,16 +23,16 @@ interface CellProps {
   cellFunctions: CellFunctions;
 }
 
-function EntryCell({ column, text, kind, isEditing, fault, beginEdit, cellFunctions }: CellProps) {
-  const className = ["cell", kind, fault && "fault"].filter(Boolean).join(" ");
+function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellFunctions }: CellProps) {
+  const className = ["cell", kindClass, fault && "fault"].filter(Boolean).join(" ");
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
     const input = event.currentTarget;
     const box = input.parentElement!;
     if (event.key === "Enter") cellFunctions.saveCell();
-    else cellFunctions.leaveCell();
-    // The input is replaced by a button, which receives the focus.
+    else cellFunctions.cancelEdit();
+    // Moves the focus to the button that has replaced the input.
     (box.firstElementChild as HTMLElement).focus();
   };
   if (isEditing) {
@@ -63,7 +63,7 @@ function EntryCell({ column, text, kind, isEditing, fault, beginEdit, cellFuncti
   );
 }
 
-const kindOf = (value: unknown): string => (value === null ? "null" : typeof value === "number" ? "number" : "");
+const getKindClass = (value: unknown): string => (value === null ? "null" : typeof value === "number" ? "number" : "");
 
 interface EntryRowProps {
   /** Entry of this row; undefined until it is loaded. */
@@ -77,24 +77,13 @@ interface EntryRowProps {
   /** State of the cell that the person edits; null if no cell of this row is edited. */
   edit: CellEdit | null;
   fault: CellFault | null;
-  acts: CellFunctions;
-  remove: (entry: Entry) => Promise<void>;
+  cellFunctions: CellFunctions;
+  removeEntry: (entry: Entry) => Promise<void>;
 }
 
 /** Memoized, so that React renders a row only when the row's own props change. */
 export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
-  const {
-    entry,
-    index,
-    columns,
-    topPixels,
-    widthPixels,
-    gridColumns,
-    edit,
-    fault,
-    acts: cellFunctions,
-    remove,
-  } = props;
+  const { entry, index, columns, topPixels, widthPixels, gridColumns, edit, fault, cellFunctions, removeEntry } = props;
   const isEditor = mayEdit(useRole());
   const renderCell = (column: string) => {
     const isEdited = edit?.column === column;
@@ -102,8 +91,8 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
       <span key={column} role="cell" className="cell-box">
         <EntryCell
           {...{ column, cellFunctions }}
-          kind={kindOf(entry!.data[column])}
-          text={isEdited ? edit.text : formatCell(entry!.data[column])}
+          kindClass={getKindClass(entry!.data[column])}
+          text={isEdited ? edit.text : formatCellValue(entry!.data[column])}
           isEditing={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}
           beginEdit={isEditor ? () => cellFunctions.beginEdit(entry!, index, column) : null}
@@ -130,7 +119,7 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
                 type="button"
                 className="quiet icon"
                 aria-label={`Delete entry ${entry.id}`}
-                onClick={() => void remove(entry)}
+                onClick={() => void removeEntry(entry)}
               >
                 <X size={14} aria-hidden />
               </button>

@@ -6,15 +6,15 @@ import Trash2 from "lucide-react/icons/trash-2";
 import { type ReactNode, useId } from "react";
 import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";
-import { COLUMN_TESTS, rowsToTests, type TestRow, testsToRows } from "./access-templates.js";
+import { COLUMN_COMPARISONS, type ColumnConditionRow, conditionsToRows, rowsToConditions } from "./access-templates.js";
 import { useFormRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
 
 /** Props of a form for a list of items. The same list can also be edited as JSON. */
 export interface ListFormProps<Item> {
-  value: Item[];
-  change: (value: Item[]) => void;
+  items: Item[];
+  changeItems: (value: Item[]) => void;
   columns: readonly string[];
   /** Returns the service's error message for the item at this index, or null if it has none. */
   getItemFault: (index: number) => string | null;
@@ -41,10 +41,10 @@ export function ItemCard<Item>({
   children,
   ...list
 }: CardProps<Item>) {
-  const { value, change, getItemFault } = list;
+  const { items, changeItems, getItemFault } = list;
   const name = `${itemName} ${index + 1}`;
   const fault = getItemFault(index);
-  const moveItem = (to: number) => change(value.with(index, value[to]!).with(to, value[index]!));
+  const moveItem = (to: number) => changeItems(items.with(index, items[to]!).with(to, items[index]!));
   return (
     <section className={isDisabled ? "item-card off" : "item-card"} aria-label={name}>
       <div className="item-head">
@@ -65,7 +65,7 @@ export function ItemCard<Item>({
               type="button"
               className="quiet icon"
               aria-label={`Move ${name} down`}
-              disabled={index === value.length - 1}
+              disabled={index === items.length - 1}
               onClick={() => moveItem(index + 1)}
             >
               <ArrowDown size={ICON_PIXELS} aria-hidden />
@@ -76,7 +76,7 @@ export function ItemCard<Item>({
           type="button"
           className="quiet icon"
           aria-label={`Remove ${name}`}
-          onClick={() => change(value.filter((_, at) => at !== index))}
+          onClick={() => changeItems(items.filter((_, at) => at !== index))}
         >
           <Trash2 size={ICON_PIXELS} aria-hidden />
         </button>
@@ -92,21 +92,23 @@ export function ItemCard<Item>({
 interface CheckBoxesProps {
   label: string;
   options: readonly (readonly [string, string])[];
-  chosen: readonly string[];
-  choose: (chosen: string[]) => void;
+  chosenOptions: readonly string[];
+  onChoose: (chosen: string[]) => void;
 }
 
-/** Check boxes for a set of words. A chosen word that is not in `options` gets a check box too, so that it is not lost. */
-export function CheckBoxes({ label, options, chosen, choose }: CheckBoxesProps) {
+/** Check boxes to choose some of several words. A chosen word that `options` lacks also gets a check box, so that it is not lost. */
+export function CheckBoxes({ label, options, chosenOptions, onChoose }: CheckBoxesProps) {
   const knownValues = options.map(([value]) => value);
-  const otherOptions = chosen.filter((value) => !knownValues.includes(value)).map((value) => [value, value] as const);
+  const otherOptions = chosenOptions
+    .filter((value) => !knownValues.includes(value))
+    .map((value) => [value, value] as const);
   const toggle = (value: string, isOn: boolean) =>
-    choose(
+    onChoose(
       isOn
         ? [...knownValues, ...otherOptions.map(([option]) => option)].filter(
-            (option) => option === value || chosen.includes(option),
+            (option) => option === value || chosenOptions.includes(option),
           )
-        : chosen.filter((option) => option !== value),
+        : chosenOptions.filter((option) => option !== value),
     );
   return (
     <fieldset className="checks">
@@ -115,7 +117,7 @@ export function CheckBoxes({ label, options, chosen, choose }: CheckBoxesProps) 
         <label key={value} className="check">
           <input
             type="checkbox"
-            checked={chosen.includes(value)}
+            checked={chosenOptions.includes(value)}
             onChange={(event) => toggle(value, event.target.checked)}
           />
           {words}
@@ -129,11 +131,11 @@ interface ColumnInputProps {
   label: string;
   value: string;
   columns: readonly string[];
-  change: (value: string) => void;
+  onChange: (value: string) => void;
 }
 
 /** Text field for the name of a column. It suggests existing columns and accepts other names. */
-export function ColumnInput({ label, value, columns, change }: ColumnInputProps) {
+export function ColumnInput({ label, value, columns, onChange }: ColumnInputProps) {
   const id = useId();
   return (
     <>
@@ -143,7 +145,7 @@ export function ColumnInput({ label, value, columns, change }: ColumnInputProps)
         placeholder="column"
         list={id}
         value={value}
-        onChange={(event) => change(event.target.value)}
+        onChange={(event) => onChange(event.target.value)}
       />
       <datalist id={id}>
         {columns.map((column) => (
@@ -154,82 +156,90 @@ export function ColumnInput({ label, value, columns, change }: ColumnInputProps)
   );
 }
 
-interface TestFieldsProps {
-  row: TestRow;
-  /** Number of the row in labels, counted from 1. */
+interface ConditionRowProps {
+  row: ColumnConditionRow;
+  /** Number of the row that labels contain; the first row has 1. */
   rowNumber: number;
   columns: readonly string[];
-  changeRow: (part: Partial<TestRow>) => void;
-  remove: () => void;
+  changeRow: (part: Partial<ColumnConditionRow>) => void;
+  removeRow: () => void;
 }
 
-function TestFields({ row, rowNumber, columns, changeRow, remove }: TestFieldsProps) {
-  const isText = row.test === "contains";
-  const changeTest = (test: TestRow["test"]) => changeRow({ test, ...(test === "contains" && { kind: "string" }) });
+function ConditionRow({ row, rowNumber, columns, changeRow, removeRow }: ConditionRowProps) {
+  const isText = row.comparison === "contains";
+  const changeTest = (test: ColumnConditionRow["comparison"]) =>
+    changeRow({ comparison: test, ...(test === "contains" && { kind: "string" }) });
   return (
     <div className="row">
       <ColumnInput
         label={`Column ${rowNumber}`}
         value={row.column}
         columns={columns}
-        change={(column) => changeRow({ column })}
+        onChange={(column) => changeRow({ column })}
       />
       <select
         aria-label={`Comparison ${rowNumber}`}
-        value={row.test}
-        onChange={({ target }) => changeTest(target.value as TestRow["test"])}
+        value={row.comparison}
+        onChange={({ target }) => changeTest(target.value as ColumnConditionRow["comparison"])}
       >
-        {COLUMN_TESTS.map(([value, words]) => (
+        {COLUMN_COMPARISONS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
         ))}
       </select>
-      <ValueFields value={row.value} kind={row.kind} {...{ rowNumber, isText, changeValue: changeRow }} />
-      <button type="button" className="quiet icon" aria-label={`Remove condition ${rowNumber}`} onClick={remove}>
+      <ValueFields typedText={row.typedText} kind={row.kind} {...{ rowNumber, isText, changeValue: changeRow }} />
+      <button type="button" className="quiet icon" aria-label={`Remove condition ${rowNumber}`} onClick={removeRow}>
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>
     </div>
   );
 }
 
-interface TestRowsProps {
+interface ConditionRowsProps {
   label: string;
-  rows: TestRow[];
+  rows: ColumnConditionRow[];
   columns: readonly string[];
   /** Row that the button "Add a condition" appends. */
-  newRow: TestRow;
+  newRow: ColumnConditionRow;
   /** True if the conditions are stored as one object. Two rows with the same column and comparison are then an error. */
   isObject?: boolean;
-  change: (rows: TestRow[]) => void;
+  changeRows: (rows: ColumnConditionRow[]) => void;
 }
 
-export function TestRows({ label, rows: stored, columns, newRow, isObject = false, change: writeRows }: TestRowsProps) {
+export function ConditionRows({
+  label,
+  rows: stored,
+  columns,
+  newRow,
+  isObject = false,
+  changeRows: writeRows,
+}: ConditionRowsProps) {
   const {
     rows,
     set: change,
     fault,
-  } = useFormRows<TestRow>({
+  } = useFormRows<ColumnConditionRow>({
     rows: stored,
-    keyOf: isObject ? ({ column, test }) => `${column} ${test}` : null,
-    check: findValueFault,
-    readBack: isObject
-      ? (next) => testsToRows(rowsToTests(next))
-      : (next) => next.flatMap((row) => testsToRows(rowsToTests([row]))),
+    getRowKey: isObject ? ({ column, comparison }) => `${column} ${comparison}` : null,
+    findRowsFault: findValueFault,
+    normalizeRows: isObject
+      ? (next) => conditionsToRows(rowsToConditions(next))
+      : (next) => next.flatMap((row) => conditionsToRows(rowsToConditions([row]))),
     writeRows,
   });
   return (
     <fieldset className="tests">
       <legend>{label}</legend>
       {rows.map((row, at) => (
-        <TestFields
+        <ConditionRow
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
           key={at}
           row={row}
           rowNumber={at + 1}
           columns={columns}
           changeRow={(part) => change(rows.with(at, { ...row, ...part }))}
-          remove={() => change(rows.filter((_, other) => other !== at))}
+          removeRow={() => change(rows.filter((_, other) => other !== at))}
         />
       ))}
       <button type="button" className="quiet" onClick={() => change([...rows, newRow])}>

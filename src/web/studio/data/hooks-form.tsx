@@ -1,4 +1,4 @@
-/** Form for the hooks of a data source: changed values, e-mails and text messages. definition-field.tsx can show the same hooks as JSON. */
+/** Form for a data source's hooks, which run when entries are written: they change values or send messages. */
 import { useId } from "react";
 import { isHookValue, type OperationsRow } from "./draft-rows.js";
 import { CheckBoxes, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
@@ -45,8 +45,8 @@ export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(
 function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
   const { rows, set, fault } = useFormRows<OperationsRow>({
     rows: Object.entries(hook.fields ?? {}),
-    keyOf: ([column]) => column,
-    readBack: (next) => Object.entries(Object.fromEntries(next)),
+    getRowKey: ([column]) => column,
+    normalizeRows: (next) => Object.entries(Object.fromEntries(next)),
     writeRows: (next) => changeHook({ fields: Object.fromEntries(next) }),
   });
   const unused = columns.find((column) => !rows.some(([used]) => used === column)) ?? "";
@@ -59,13 +59,13 @@ function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
             label={`Column ${at + 1}`}
             value={column}
             columns={columns}
-            change={(next) => set(rows.with(at, [next, operations]))}
+            onChange={(next) => set(rows.with(at, [next, operations]))}
           />
           <CheckBoxes
             label={`What happens to ${column || "the column"}`}
             options={HOOK_OPERATIONS}
-            chosen={operations}
-            choose={(chosen) =>
+            chosenOptions={operations}
+            onChoose={(chosen) =>
               set(chosen.length === 0 ? rows.filter((_, other) => other !== at) : rows.with(at, [column, chosen]))
             }
           />
@@ -85,19 +85,19 @@ interface HookTextProps {
   label: string;
   value: unknown;
   isLong?: boolean;
-  change: (value: string) => void;
+  onChange: (value: string) => void;
 }
 
-function HookText({ label, value, isLong, change }: HookTextProps) {
+function HookText({ label, value, isLong, onChange }: HookTextProps) {
   const id = useId();
   const text = typeof value === "string" ? value : "";
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       {isLong ? (
-        <textarea id={id} rows={4} value={text} onChange={(event) => change(event.target.value)} />
+        <textarea id={id} rows={4} value={text} onChange={(event) => onChange(event.target.value)} />
       ) : (
-        <input id={id} value={text} onChange={(event) => change(event.target.value)} />
+        <input id={id} value={text} onChange={(event) => onChange(event.target.value)} />
       )}
     </div>
   );
@@ -108,13 +108,13 @@ function EmailFields({ hook, changeHook }: HookFieldsProps) {
   const body = hook["html"] === undefined && hook["text"] !== undefined ? "text" : "html";
   return (
     <>
-      <HookText label="To" value={to["email"]} change={(email) => changeHook({ to: [{ ...to, email }] })} />
-      <HookText label="Subject" value={hook["subject"]} change={(subject) => changeHook({ subject })} />
+      <HookText label="To" value={to["email"]} onChange={(email) => changeHook({ to: [{ ...to, email }] })} />
+      <HookText label="Subject" value={hook["subject"]} onChange={(subject) => changeHook({ subject })} />
       <HookText
         label={body === "html" ? "Message (HTML)" : "Message"}
         isLong
         value={hook[body]}
-        change={(text) => changeHook({ [body]: text })}
+        onChange={(text) => changeHook({ [body]: text })}
       />
     </>
   );
@@ -123,8 +123,8 @@ function EmailFields({ hook, changeHook }: HookFieldsProps) {
 function SmsFields({ hook, changeHook }: HookFieldsProps) {
   return (
     <>
-      <HookText label="To" value={hook.to} change={(to) => changeHook({ to })} />
-      <HookText label="Message" isLong value={hook["body"]} change={(body) => changeHook({ body })} />
+      <HookText label="To" value={hook.to} onChange={(to) => changeHook({ to })} />
+      <HookText label="Message" isLong value={hook["body"]} onChange={(body) => changeHook({ body })} />
     </>
   );
 }
@@ -138,13 +138,18 @@ function describeHook({ type, fields = {}, runOn }: HookDraft): string {
 }
 
 function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
-  const { value, change, columns } = form;
-  const hook = value[index]!;
-  const changeHook = (part: Partial<HookDraft>) => change(value.with(index, { ...hook, ...part }));
+  const { items, changeItems, columns } = form;
+  const hook = items[index]!;
+  const changeHook = (part: Partial<HookDraft>) => changeItems(items.with(index, { ...hook, ...part }));
   const KindFields = HOOK_FIELDS[hook.type];
   return (
     <ItemCard itemName="Hook" summary={describeHook(hook)} {...form} index={index}>
-      <CheckBoxes label="When" options={RUN_ON_OPTIONS} chosen={hook.runOn} choose={(runOn) => changeHook({ runOn })} />
+      <CheckBoxes
+        label="When"
+        options={RUN_ON_OPTIONS}
+        chosenOptions={hook.runOn}
+        onChoose={(runOn) => changeHook({ runOn })}
+      />
       <KindFields {...{ hook, columns, changeHook }} />
       {hook.type !== "operations" && (
         <p className="hint">
@@ -171,11 +176,11 @@ function createHook(type: HookDraft["type"], columns: readonly string[]): HookDr
 }
 
 export function HooksForm(form: HooksFormProps) {
-  const { value, change, columns } = form;
+  const { items, changeItems, columns } = form;
   return (
     <div className="item-cards">
-      {value.length === 0 && <p className="hint">No hooks: values are stored as they are written.</p>}
-      {value.map((_, index) => (
+      {items.length === 0 && <p className="hint">No hooks: values are stored as they are written.</p>}
+      {items.map((_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the position of a hook identifies it
         <HookCard key={index} {...form} index={index} />
       ))}
@@ -184,7 +189,7 @@ export function HooksForm(form: HooksFormProps) {
         <select
           aria-label="Add a hook"
           value=""
-          onChange={(event) => change([...value, createHook(event.target.value as HookDraft["type"], columns)])}
+          onChange={(event) => changeItems([...items, createHook(event.target.value as HookDraft["type"], columns)])}
         >
           <option value="">Choose what it does…</option>
           {Object.entries(HOOK_KIND_LABELS).map(([kind, words]) => (

@@ -9,11 +9,11 @@ import {
 } from "../../../rules/csv-types.js";
 
 /**
- * Number of bytes at the start of the file that are read. They contain at least DETECTION_SAMPLE_CHARACTERS characters, from which the service
- * detects the delimiter.
+ * Number of bytes to read from the start of the file. They contain at least DETECTION_SAMPLE_CHARACTERS characters, as many as the service
+ * reads to detect the delimiter.
  */
 const PREVIEW_BYTES = 4 * DETECTION_SAMPLE_CHARACTERS;
-const PREVIEW_ROWS = 5;
+const PREVIEW_MAX_ROWS = 5;
 
 export const CELL_TYPE_LABELS: Readonly<Record<CellType, string>> = {
   text: "Text",
@@ -47,12 +47,12 @@ export async function readPreview(file: File, delimiter: string | null): Promise
     const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);
     return {
       columns,
-      rows: rows.slice(0, PREVIEW_ROWS),
+      rows: rows.slice(0, PREVIEW_MAX_ROWS),
       delimiter: usedDelimiter,
       detectedTypes: Object.fromEntries(detected),
     };
   } catch {
-    // The file contains an invalid row. The preview stays empty, and the service reports the row when the person sends the file.
+    // The file contains an invalid row. Shows no rows: the service reports the invalid row when the person sends the file.
     return { columns: [], rows: [], delimiter: usedDelimiter, detectedTypes: {} };
   }
 }
@@ -68,11 +68,11 @@ function PreviewCell({ cell, type }: { cell: string; type: CellType }) {
 
 interface PreviewTableProps {
   preview: CsvPreview;
-  types: ColumnTypes;
-  choose: (column: string, type: CellType) => void;
+  columnTypes: ColumnTypes;
+  chooseType: (column: string, type: CellType) => void;
 }
 
-export function PreviewTable({ preview: { columns, rows }, types, choose }: PreviewTableProps) {
+export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseType }: PreviewTableProps) {
   return (
     <div className="diff">
       <table>
@@ -84,8 +84,8 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
                 {column}
                 <select
                   aria-label={`Type of ${column}`}
-                  value={types[column]}
-                  onChange={(event) => choose(column, event.target.value as CellType)}
+                  value={columnTypes[column]}
+                  onChange={(event) => chooseType(column, event.target.value as CellType)}
                 >
                   {CELL_TYPES.map((type) => (
                     <option key={type} value={type}>
@@ -103,7 +103,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
             <tr key={at}>
               {columns.map((column, cell) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a row never change their order
-                <PreviewCell key={cell} cell={row[cell] ?? ""} type={types[column]!} />
+                <PreviewCell key={cell} cell={row[cell] ?? ""} type={columnTypes[column]!} />
               ))}
             </tr>
           ))}

@@ -11,15 +11,15 @@ interface FullIndex {
 /** Index in each notation that the service accepts: one column, a list of columns, or an object with columns and options. */
 export type IndexDraft = string | string[] | FullIndex;
 
-const isNameList = (value: unknown): boolean =>
+const isColumnNameList = (value: unknown): boolean =>
   Array.isArray(value) && value.every((element) => typeof element === "string");
 
 /** True if the form can show these indexes without losing parts of them. */
 export function isIndexList(value: unknown): value is IndexDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((element: unknown) => {
-    if (typeof element === "string" || isNameList(element)) return true;
-    return typeof element === "object" && element !== null && isNameList((element as FullIndex).columns);
+    if (typeof element === "string" || isColumnNameList(element)) return true;
+    return typeof element === "object" && element !== null && isColumnNameList((element as FullIndex).columns);
   });
 }
 
@@ -28,7 +28,7 @@ function toFullIndex(index: IndexDraft): FullIndex {
   return Array.isArray(index) ? { columns: index } : index;
 }
 
-/** Returns the shortest notation of an index. The service stores indexes in this notation too. */
+/** Returns an index in the shortest notation, which is also the notation that the service stores. */
 function toShortestIndex(index: FullIndex): IndexDraft {
   if (index.unique) return index;
   return index.columns.length === 1 ? index.columns[0]! : index.columns;
@@ -37,11 +37,11 @@ function toShortestIndex(index: FullIndex): IndexDraft {
 type IndexesFormProps = ListFormProps<IndexDraft>;
 
 function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
-  const { value, change, columns: knownColumns } = form;
-  const fullIndex = toFullIndex(value[index]!);
+  const { items, changeItems, columns: knownColumns } = form;
+  const fullIndex = toFullIndex(items[index]!);
   const { columns, unique = false } = fullIndex;
   const changeIndex = (part: Partial<FullIndex>) =>
-    change(value.with(index, toShortestIndex({ ...fullIndex, ...part })));
+    changeItems(items.with(index, toShortestIndex({ ...fullIndex, ...part })));
   const summary = `${columns.join(", ")}${unique ? " · unique" : ""}`;
   return (
     <ItemCard itemName="Index" summary={summary} {...form} index={index}>
@@ -53,7 +53,7 @@ function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
               label={`Column ${at + 1}`}
               value={column}
               columns={knownColumns}
-              change={(next) => changeIndex({ columns: columns.with(at, next) })}
+              onChange={(next) => changeIndex({ columns: columns.with(at, next) })}
             />
             {columns.length > 1 && (
               <button
@@ -80,16 +80,16 @@ function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
 }
 
 export function IndexesForm(form: IndexesFormProps) {
-  const { value, change, columns } = form;
+  const { items, changeItems, columns } = form;
   return (
     <div className="item-cards">
-      {value.length === 0 && <p className="hint">No indexes: a query reads all entries.</p>}
-      {value.map((_, index) => (
+      {items.length === 0 && <p className="hint">No indexes: a query reads all entries.</p>}
+      {items.map((_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the position of an index identifies it
         <IndexCard key={index} {...form} index={index} />
       ))}
       <p>
-        <button type="button" onClick={() => change([...value, columns[0] ?? "Email"])}>
+        <button type="button" onClick={() => changeItems([...items, columns[0] ?? "Email"])}>
           <Plus size={14} aria-hidden /> Add an index
         </button>
       </p>

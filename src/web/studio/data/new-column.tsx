@@ -3,10 +3,10 @@ import { type FormEvent, useState } from "react";
 
 interface NewColumnProps {
   columns: readonly string[];
-  add: (column: string) => void;
+  addColumn: (column: string) => void;
 }
 
-export function NewColumn({ columns, add }: NewColumnProps) {
+export function NewColumn({ columns, addColumn }: NewColumnProps) {
   const [name, setName] = useState<string | null>(null);
   if (name === null) {
     return (
@@ -18,7 +18,7 @@ export function NewColumn({ columns, add }: NewColumnProps) {
   const isNameTaken = columns.includes(name.trim());
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    add(name.trim());
+    addColumn(name.trim());
     setName(null);
   };
   return (

@@ -5,7 +5,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { ListRecentQueries, type ListRecentQueriesQuery } from "../documents.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
 type RecentQuery = ListRecentQueriesQuery["queries"][number];
 
@@ -42,9 +42,9 @@ function RecentQueryRow({ query, addIndex }: { query: RecentQuery } & Pick<Recen
 }
 
 export function RecentQueries({ appId, source: { id, updatedAt }, addIndex }: RecentQueriesProps) {
-  // Read again when the data source changes, because a new index may speed up these queries.
+  // Reads the queries again when the data source changes, because they may use a new index.
   const { value, fault, reload } = useResource({
-    ...queryOf(ListRecentQueries, { appId, id }, updatedAt),
+    ...createQueryOptions(ListRecentQueries, { appId, id }, updatedAt),
     placeholderData: keepPreviousData,
   });
   const queries = value?.queries;

@@ -1,6 +1,6 @@
 /**
- * Hook for the cell that the person edits in the grid of entries, and for the last change that the service rejected. Converts the typed
- * text to a value.
+ * Hook with the state of the cell that the person edits in the grid of entries, and the last change that the service rejected. It converts
+ * the typed text to a value.
  */
 import { useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -10,7 +10,7 @@ import type { Entries } from "./use-entries.js";
 export interface CellEdit {
   /** Entry as it was when the person began to edit. The service rejects the save if the entry has changed since. */
   entry: Entry;
-  index: number;
+  rowIndex: number;
   column: string;
   text: string;
   isSaving: boolean;
@@ -20,16 +20,16 @@ export interface CellFault {
   entryId: number;
   column: string;
   message: string;
-  /** Text that the person typed and that is not stored. */
-  typed: string;
+  /** Text that the person typed, which the service has not stored. */
+  typedText: string;
 }
 
-export const formatCell = (value: unknown): string =>
+export const formatCellValue = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
 /**
- * Converts typed text to a value. If the cell contained a string, the text is the value. Otherwise the text is parsed as JSON, or is the
- * value if it is not JSON.
+ * Converts typed text to a value. If the cell contained a string, the value is the text. Otherwise the value is the parsed JSON, or the
+ * text if it is not JSON.
  */
 function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
@@ -46,10 +46,10 @@ export interface CellFunctions {
   changeText(text: string): void;
   /** Saves the typed text and ends the editing of the cell. */
   saveCell(): void;
-  leaveCell(): void;
+  cancelEdit(): void;
 }
 
-export function useCellEdit({ update, findEntry }: Pick<Entries, "update" | "findEntry">) {
+export function useCellEdit({ updateEntry, findEntry }: Pick<Entries, "updateEntry" | "findEntry">) {
   const [edit, setEdit] = useState<CellEdit | null>(null);
   const [fault, setFault] = useState<CellFault | null>(null);
   const current = useRef(edit);
@@ -60,32 +60,32 @@ export function useCellEdit({ update, findEntry }: Pick<Entries, "update" | "fin
     flushSync(() => setEdit(next));
   }, []);
   const save = useCallback(
-    async ({ entry, index, column, text }: CellEdit) => {
+    async ({ entry, rowIndex, column, text }: CellEdit) => {
       const before = entry.data[column];
-      if (text === formatCell(before)) return change(null);
-      const saving = { entry, index, column, text, isSaving: true };
+      if (text === formatCellValue(before)) return change(null);
+      const saving = { entry, rowIndex, column, text, isSaving: true };
       change(saving);
-      // Sends the entry's latest loaded time of change. So the save succeeds even if another cell of this entry was changed meanwhile.
+      // Sends the time of change that was loaded last, so that a change of another cell of this entry meanwhile does not reject the save.
       const now = findEntry(entry.id)?.entry ?? entry;
-      const base = formatCell(now.data[column]) === formatCell(before) ? now : entry;
-      const message = await update(base, { [column]: parseCellText(text, before) });
-      setFault(message === null ? null : { entryId: entry.id, column, message, typed: text });
+      const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
+      const message = await updateEntry(base, { [column]: parseCellText(text, before) });
+      setFault(message === null ? null : { entryId: entry.id, column, message, typedText: text });
       // The person may have begun to edit another cell while the save was sent.
       if (current.current === saving) change(null);
     },
-    [change, update, findEntry],
+    [change, updateEntry, findEntry],
   );
   const acts = useMemo<CellFunctions>(
     () => ({
-      beginEdit(entry, index, column) {
+      beginEdit(entry, rowIndex, column) {
         setFault(null);
-        change({ entry, index, column, text: formatCell(entry.data[column]), isSaving: false });
+        change({ entry, rowIndex, column, text: formatCellValue(entry.data[column]), isSaving: false });
       },
       changeText: (text) => current.current && change({ ...current.current, text }),
       saveCell() {
         if (current.current && !current.current.isSaving) void save(current.current);
       },
-      leaveCell: () => change(null),
+      cancelEdit: () => change(null),
     }),
     [change, save],
   );

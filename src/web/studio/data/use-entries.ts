@@ -8,11 +8,11 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 200;
-/** Maximum number of concurrent page requests. The pages of rows that a person only scrolls past are then not requested. */
+/** Maximum number of concurrent page requests. So pages that a person only scrolls past are not requested. */
 const MAX_CONCURRENT_PAGES = 2;
 /** Maximum number of loaded pages. If there are more, the page that was loaded first is removed. */
 const MAX_LOADED_PAGES = 50;
-/** Time in which several changes by other people cause only one read. */
+/** Delay from a change by another person to the next read, so that several changes cause only one read. */
 const COLLECT_CHANGES_MS = 500;
 
 export interface EntryOrder {
@@ -21,7 +21,7 @@ export interface EntryOrder {
 }
 
 export interface LoadedEntry {
-  index: number;
+  rowIndex: number;
   entry: Entry;
 }
 
@@ -34,13 +34,13 @@ export interface Entries {
   findEntry(id: number): LoadedEntry | undefined;
   /** Returns true if the service has no entry with this ID. */
   isDeleted(id: number): Promise<boolean>;
-  /** Tells the hook which rows are visible, by their first and last index. The hook loads the missing ones. */
+  /** Sets the first and last index of the visible rows. The hook then loads the missing entries of these rows. */
   setVisibleRange(from: number, to: number): void;
   fault: ApiError | null;
   /** Inserts an empty entry. Returns the error message, or null if the service has inserted the entry. */
-  insert(): Promise<string | null>;
-  update(entry: Entry, data: Record<string, unknown>): Promise<string | null>;
-  remove(entry: Entry): Promise<string | null>;
+  insertEmptyEntry(): Promise<string | null>;
+  updateEntry(entry: Entry, data: Record<string, unknown>): Promise<string | null>;
+  removeEntry(entry: Entry): Promise<string | null>;
 }
 
 interface EntriesOptions {
@@ -54,32 +54,33 @@ interface EntriesOptions {
 /** Returns the path of a column in queries. A dot in the column's name is escaped, because dots separate the steps of a path. */
 export const getColumnPath = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
 
-/** Messages by the status of a change that another person's change has prevented. */
+/** Messages for a change that fails because another person has changed or deleted the entry, by error status. */
 const CONFLICT_TEXTS: Readonly<Record<string, string>> = {
   ENTRY_CHANGED: "Not saved: someone else changed this entry. The table now shows the current value.",
   ENTRY_NOT_FOUND: "Not saved: someone else deleted this entry.",
 };
 
-interface FoundEntries {
+interface EntriesResponse {
   entries: Entry[];
   total: number;
 }
 
-type Pages = ReturnType<typeof createPages>;
+type PageCache = ReturnType<typeof createPageCache>;
 
 /**
  * Creates a cache of the pages of one list of entries.
- * @param read requests a page by its number
- * @param onRead receives each page that was read, or the error of the read
+ * @param readPage requests a page by its number
+ * @param onPageRead receives each page that was read, or the error of the read
  */
-function createPages(
-  read: (page: number) => Promise<FoundEntries>,
-  onRead: (outcome: FoundEntries | ApiError) => void,
+function createPageCache(
+  readPage: (page: number) => Promise<EntriesResponse>,
+  onPageRead: (outcome: EntriesResponse | ApiError) => void,
 ) {
   const loadedPages = new Map<number, Entry[]>();
-  /** Pages requested since the last change of an entry. Other loaded pages may be outdated; they are shown until they are read again. */
+  /** Numbers of the pages requested since the last change of an entry. Other loaded pages may be outdated, but are shown until they are
+   * read again. */
   const requestedPages = new Set<number>();
-  /** Pages whose request failed. They are requested again when the visible rows change. */
+  /** Numbers of the pages whose request failed. The cache requests them again when the visible rows change. */
   const refused = new Set<number>();
   const pendingLoads = new Set<Promise<void>>();
   let turn = 0;
@@ -97,11 +98,11 @@ function createPages(
   async function loadPage(page: number): Promise<void> {
     const startedTurn = turn;
     requestedPages.add(page);
-    const outcome = await read(page).catch(asApiError);
+    const outcome = await readPage(page).catch(asApiError);
     if (turn !== startedTurn) return;
     if ("entries" in outcome) storePage(page, outcome.entries);
     else refused.add(page);
-    onRead(outcome);
+    onPageRead(outcome);
   }
 
   /** Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. The end of a request starts the next one. */
@@ -125,7 +126,7 @@ function createPages(
     find(id: number): LoadedEntry | undefined {
       for (const [page, entries] of loadedPages) {
         const at = entries.findIndex((entry) => entry.id === id);
-        if (at >= 0) return { index: page * PAGE_SIZE + at, entry: entries[at]! };
+        if (at >= 0) return { rowIndex: page * PAGE_SIZE + at, entry: entries[at]! };
       }
       return undefined;
     },
@@ -140,7 +141,7 @@ function createPages(
       requestedPages.clear();
       refused.clear();
       loadVisiblePages();
-      // Waits for all pending requests, because earlier requests can delay the new ones.
+      // Also waits for requests that were pending before, because new requests start only when earlier ones have ended.
       while (pendingLoads.size > 0) await Promise.all(pendingLoads);
     }),
   };
@@ -151,7 +152,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
   const shape = JSON.stringify([id, where, order]);
-  const shownPages = useRef<Pages>(null);
+  const shownPages = useRef<PageCache>(null);
 
   const pages = useMemo(() => {
     const [source, filter, by] = JSON.parse(shape) as [number, object | null, EntryOrder | null];
@@ -165,7 +166,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
       const entries = found.entries as Entry[];
       return { entries, total: found.pagination?.total ?? entries.length };
     };
-    const made = createPages(read, (outcome) => {
+    const made = createPageCache(read, (outcome) => {
       if (shownPages.current !== made) return;
       if ("entries" in outcome) setTotal(outcome.total);
       setFault("entries" in outcome ? null : outcome);
@@ -186,7 +187,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     refetchOnMount: false,
   });
   const subscribe = useCallback(
-    (next: () => void) => api.follow(FollowEntries, { appId, id: String(id) }, { next }),
+    (next: () => void) => api.subscribe(FollowEntries, { appId, id: String(id) }, { next }),
     [api, appId, id],
   );
   useReloadAfter(subscribe, reload, COLLECT_CHANGES_MS);
@@ -201,7 +202,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
         const { status, message } = asApiError(error);
         const text = CONFLICT_TEXTS[status];
         if (text === undefined) return message;
-        // Loads the entries as they are stored now. The message asks the person to enter the value again.
+        // Loads the entries as they are stored now, because the message says that the table shows the current value.
         await pages.reload();
         return text;
       }
@@ -209,13 +210,13 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     [pages],
   );
 
-  const acts = useMemo<Pick<Entries, "insert" | "update" | "remove">>(
+  const acts = useMemo<Pick<Entries, "insertEmptyEntry" | "updateEntry" | "removeEntry">>(
     () => ({
-      insert: () => write(api.request(InsertEntry, { appId, id, data: {} })),
-      update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
+      insertEmptyEntry: () => write(api.request(InsertEntry, { appId, id, data: {} })),
+      updateEntry: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
         // The fields are wrapped in "data", so that a column with the name "data" is not mistaken for the wrapper.
         write(api.request(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
-      remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
+      removeEntry: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
         write(api.request(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
     }),
     [api, appId, id, write],

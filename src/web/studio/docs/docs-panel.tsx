@@ -1,24 +1,24 @@
 /**
- * Side panel with pages of the documentation, beside the page of Studio that they explain. Its code is loaded when a person first opens it.
+ * Side panel that shows a documentation page beside the page of Studio that it explains. The panel's code is loaded at its first use.
  */
 import * as Dialog from "@radix-ui/react-dialog";
 import ExternalLink from "lucide-react/icons/external-link";
 import X from "lucide-react/icons/x";
 import { type FormEvent, type MouseEvent, useEffect, useRef, useState } from "react";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { asApiError } from "../shared/api.js";
-import { type DocsHit, type DocsPage, readDocsPage, searchDocs, toDocsPath } from "./read-docs.js";
+import { type DocsPage, type DocsSearchResult, readDocsPage, searchDocs, toDocsPath } from "./read-docs.js";
 
 const ICON_PIXELS = 16;
 
-interface ContentProps {
+interface DocsContentProps {
   page: DocsPage;
   /** Section to scroll to, as the fragment of a URL with "#"; empty for the top of the page. */
   hash: string;
-  open: (path: string) => void;
+  openPage: (path: string) => void;
 }
 
-function DocsContent({ page, hash, open }: ContentProps) {
+function DocsContent({ page, hash, openPage }: DocsContentProps) {
   const contentBox = useRef<HTMLDivElement>(null);
   useEffect(() => {
     contentBox.current?.replaceChildren(...page.nodes);
@@ -36,7 +36,7 @@ function DocsContent({ page, hash, open }: ContentProps) {
     const href = link.getAttribute("href") ?? "";
     const path = href.startsWith("#") ? href : toDocsPath(new URL(href, location.href));
     if (path === null) window.open(link.href, "_blank", "noreferrer");
-    else open(path);
+    else openPage(path);
   };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the links in this element handle the keys
@@ -45,7 +45,7 @@ function DocsContent({ page, hash, open }: ContentProps) {
   );
 }
 
-function SearchResults({ hits, open }: { hits: readonly DocsHit[]; open: (path: string) => void }) {
+function SearchResults({ hits, open }: { hits: readonly DocsSearchResult[]; open: (path: string) => void }) {
   if (hits.length === 0) return <p className="hint">No section contains these words.</p>;
   return (
     <ul className="docs-hits">
@@ -84,11 +84,11 @@ interface DocsPanelProps {
   /** Path of a documentation page, with a section as its fragment. */
   address: string;
   appId: number;
-  open: (address: string) => void;
-  close: () => void;
+  openAddress: (address: string) => void;
+  onClose: () => void;
 }
 
-/** Returns the focus to the element that opened the panel. The dialog library does this only for modal dialogs. */
+/** Hook that returns the focus, when the panel closes, to the element that opened it. The dialog library does so only for modal dialogs. */
 function useFocusReturn(): void {
   const [before] = useState(() => document.activeElement);
   useEffect(() => {
@@ -99,28 +99,28 @@ function useFocusReturn(): void {
   }, [before]);
 }
 
-export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
+export function DocsPanel({ address, appId, openAddress, onClose }: DocsPanelProps) {
   useFocusReturn();
   const [path = "", section] = address.split("#");
   const { page, fault } = useDocsPage(path, appId);
   const [query, setQuery] = useState("");
-  const [hits, setHits] = useState<DocsHit[] | null>(null);
-  /** Number of searches and page changes so far. The result of a search is ignored if a newer step has begun. */
+  const [hits, setHits] = useState<DocsSearchResult[] | null>(null);
+  /** Number of searches and page changes so far. The panel ignores the result of a search if this number has grown since. */
   const latestStep = useRef(0);
   const openPage = (next: string) => {
     latestStep.current += 1;
     setHits(null);
-    open(next.startsWith("#") ? path + next : next);
+    openAddress(next.startsWith("#") ? path + next : next);
   };
   const search = (event: FormEvent) => {
     event.preventDefault();
     latestStep.current += 1;
     const step = latestStep.current;
-    const showHits = (found: DocsHit[]) => step === latestStep.current && setHits(found);
+    const showHits = (found: DocsSearchResult[]) => step === latestStep.current && setHits(found);
     searchDocs(query).then(showHits, () => showHits([]));
   };
   return (
-    <Dialog.Root open modal={false} onOpenChange={(isOpen) => isOpen || close()}>
+    <Dialog.Root open modal={false} onOpenChange={(isOpen) => isOpen || onClose()}>
       <Dialog.Portal>
         <Dialog.Content
           className="docs-panel"
@@ -136,7 +136,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
             <Dialog.Title>{hits ? "Search" : (page?.title ?? "Docs")}</Dialog.Title>
             <a
               className="quiet icon"
-              href={serviceAddress(address).href}
+              href={resolveServiceUrl(address).href}
               target="_blank"
               rel="noreferrer"
               aria-label="Open this page in a tab"
@@ -166,7 +166,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
               </p>
             )}
             {hits && <SearchResults hits={hits} open={openPage} />}
-            {!hits && page && <DocsContent page={page} hash={section ? `#${section}` : ""} open={openPage} />}
+            {!hits && page && <DocsContent page={page} hash={section ? `#${section}` : ""} openPage={openPage} />}
             {!hits && !page && !fault && <p className="hint">Loading…</p>}
           </section>
         </Dialog.Content>

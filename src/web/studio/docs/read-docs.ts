@@ -1,6 +1,6 @@
 /** Reads pages and search results of the documentation, which the service itself serves. */
 import { addCopyButtons } from "../../docs/copy-button.js";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
 /** Content of a documentation page that the panel can insert into the document. */
@@ -10,7 +10,7 @@ export interface DocsPage {
 }
 
 async function readMainElement(path: string): Promise<HTMLElement> {
-  const response = await fetch(serviceAddress(path));
+  const response = await fetch(resolveServiceUrl(path));
   if (!response.ok) throw new ApiError("NOT_FOUND", `the documentation has no page ${path}`);
   const main = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
   if (!main) throw new ApiError("INTERNAL_ERROR", `the documentation page ${path} has no content`);
@@ -24,7 +24,7 @@ function insertAppId(main: HTMLElement, appId: number): void {
     const filledText = text
       .replaceAll(/\bSVC_APP=1\b/g, `SVC_APP=${appId}`)
       .replaceAll(/\/apps\/1\b/g, `/apps/${appId}`);
-    // An example without placeholders keeps its elements for syntax highlighting.
+    // Leaves an example without placeholders unchanged, because new text would remove its syntax highlighting.
     if (filledText !== text) code.textContent = filledText;
   }
 }
@@ -43,7 +43,7 @@ export async function readDocsPage(path: string, appId: number): Promise<DocsPag
   return { title, nodes: [...content.childNodes] };
 }
 
-export interface DocsHit {
+export interface DocsSearchResult {
   name: string;
   /** Path of a documentation page, with a section as its fragment. */
   path: string;
@@ -51,13 +51,13 @@ export interface DocsHit {
 
 /** Returns the path of a documentation page of this service. Returns null if the URL leads elsewhere. */
 export function toDocsPath(address: URL): string | null {
-  const base = serviceAddress("/docs").pathname;
+  const base = resolveServiceUrl("/docs").pathname;
   const isDocs =
     address.origin === location.origin && (address.pathname === base || address.pathname.startsWith(`${base}/`));
   return isDocs ? `/docs${address.pathname.slice(base.length)}${address.hash}` : null;
 }
 
-export async function searchDocs(query: string): Promise<DocsHit[]> {
+export async function searchDocs(query: string): Promise<DocsSearchResult[]> {
   const main = await readMainElement(`/docs/search?q=${encodeURIComponent(query)}`);
   return [...main.querySelectorAll<HTMLAnchorElement>(".results a")].flatMap((link) => {
     const path = toDocsPath(new URL(link.getAttribute("href") ?? "", location.origin));

@@ -1,13 +1,13 @@
-/** Checklist for a new app. Each step is done as soon as the service has the data for it; the person cannot tick a step by hand. */
+/** Checklist for a new app. A step is marked as done when the service's data shows it, such as a first run; the person cannot mark it. */
 import Circle from "lucide-react/icons/circle";
 import CircleCheck from "lucide-react/icons/circle-check";
 import type { ActionList, App } from "../shared/model.js";
-import { hrefOf, type Place } from "../shell/place.js";
+import { createHref, type Place } from "../shell/place.js";
 import type { HomeData } from "./read-home.js";
 
 interface ChecklistStep {
   label: string;
-  text: string;
+  explanation: string;
   isDone: boolean;
   to: Pick<Place, "view"> & Partial<Place>;
 }
@@ -22,37 +22,37 @@ function createSteps(app: App, list: ActionList, { anyRun, editorData }: HomeDat
   return [
     {
       label: "Write an action",
-      text: "A JavaScript function that runs on the server or in the browser.",
+      explanation: "A JavaScript function that runs on the server or in the browser.",
       isDone: list.total > 0,
       to: { view: "actions", item: "new" },
     },
     {
       label: "Run it",
-      text: "Open the action and press Run. The result and the console appear below the code.",
+      explanation: "Open the action and press Run. The result and the console appear below the code.",
       isDone: anyRun.runs.length > 0,
       to: { view: "actions" },
     },
     {
       label: "Publish it",
-      text: "Live pages, schedules and HTTP requests run the live version.",
+      explanation: "Live pages, schedules and HTTP requests run the live version.",
       isDone: app.isPublished && list.published.length > 0,
       to: { view: "actions" },
     },
     {
       label: "Start it without a click",
-      text: "Add a schedule, an HTTP trigger or an event to the action.",
+      explanation: "Add a schedule, an HTTP trigger or an event to the action.",
       isDone: hasAutomaticTrigger,
       to: { view: "actions" },
     },
     {
       label: "Get an alert when it fails",
-      text: "By e-mail, SMS or webhook.",
+      explanation: "By e-mail, SMS or webhook.",
       isDone: (editorData?.alerts.length ?? 0) > 0,
       to: { view: "alerts" },
     },
     {
       label: "Invite a person",
-      text: "As an editor, an operator or a reader.",
+      explanation: "As an editor, an operator or a reader.",
       isDone: (editorData?.members.length ?? 0) > 1,
       to: { view: "app", item: "people" },
     },
@@ -72,13 +72,13 @@ export function Checklist({ app, list, home }: { app: App; list: ActionList; hom
         </span>
       </div>
       <ol>
-        {steps.map(({ label, text, isDone, to }) => (
+        {steps.map(({ label, explanation, isDone, to }) => (
           <li key={label} className={isDone ? "done" : ""}>
             {isDone ? <CircleCheck size={18} aria-hidden /> : <Circle size={18} aria-hidden />}
             <div>
-              <a href={hrefOf({ appId: app.id, ...to })}>{label}</a>
+              <a href={createHref({ appId: app.id, ...to })}>{label}</a>
               <span className="unseen">{isDone ? "done" : "to do"}</span>
-              {!isDone && <p className="hint">{text}</p>}
+              {!isDone && <p className="hint">{explanation}</p>}
             </div>
           </li>
         ))}

@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import { RunLine } from "../runs/run-line.js";
 import { formatCount, formatDuration, formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { Checklist } from "./checklist.js";
 import { DAY_MS, type HomeData } from "./read-home.js";
@@ -34,8 +34,8 @@ function HomeCard({ id, title, moreLink, children }: HomeCardProps) {
   );
 }
 
-/** Returns the values of each of the last 24 hours, oldest first. An hour without runs has the value 0. */
-function valuesByHour(periods: HomeData["statistics"]["periods"]) {
+/** Returns the number of runs, of failures, and the 95th percentile of the duration for each of the last 24 hours, oldest first. */
+function getHourlyValues(periods: HomeData["statistics"]["periods"]) {
   const now = Date.now();
   const hours = Array.from({ length: DAY_MS / HOUR_MS }, () => ({ runs: 0, failed: 0, p95: 0 }));
   for (const { start, runs, failed, p95 } of periods) {
@@ -46,7 +46,7 @@ function valuesByHour(periods: HomeData["statistics"]["periods"]) {
 }
 
 function UsageCard({ statistics: { periods } }: HomeData) {
-  const hours = valuesByHour(periods);
+  const hours = getHourlyValues(periods);
   const totalOf = (key: "runs" | "failed") => periods.reduce((sum, period) => sum + period[key], 0);
   const slowest = Math.max(0, ...periods.map(({ p95 }) => p95 ?? 0));
   const figures = [
@@ -78,15 +78,15 @@ function NoticeList({ home: { editorData }, appId }: { home: HomeData; appId: nu
           <span className="grow">
             <b>{name}</b> is firing: {reasons[0]!.reason}
           </span>
-          <a href={hrefOf({ appId, view: "alerts" })}>Open alerts</a>
+          <a href={createHref({ appId, view: "alerts" })}>Open alerts</a>
         </p>
       ))}
       {hasUnsentMessages && (
         <p className="home-notice">
           <MailWarning size={16} aria-hidden />
           <span className="grow">Messages are stored, not sent: no e-mail server or SMS provider is configured.</span>
-          <a href={hrefOf({ appId, view: "outbox" })}>Open the outbox</a>
-          <a href={hrefOf({ appId, view: "outbox", item: "email" })}>Set up e-mail</a>
+          <a href={createHref({ appId, view: "outbox" })}>Open the outbox</a>
+          <a href={createHref({ appId, view: "outbox", item: "email" })}>Set up e-mail</a>
         </p>
       )}
     </>
@@ -123,7 +123,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
         {...(total > 0 && {
           moreLink: {
             label: `${formatCount(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
-            href: hrefOf({ appId, ...failures }),
+            href: createHref({ appId, ...failures }),
           },
         })}
       >
@@ -132,7 +132,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       <HomeCard
         id="home-running"
         title="Running now"
-        moreLink={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}
+        moreLink={{ label: "All runs", href: createHref({ appId, view: "runs" }) }}
       >
         {unfinished.runs.length === 0 ? (
           <p className="hint">No run is running or queued.</p>
@@ -143,7 +143,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       <HomeCard
         id="home-next"
         title="Next runs"
-        moreLink={{ label: "All schedules", href: hrefOf({ appId, view: "schedule" }) }}
+        moreLink={{ label: "All schedules", href: createHref({ appId, view: "schedule" }) }}
       >
         {next.length === 0 ? (
           <p className="hint">No published action has a schedule.</p>
@@ -155,7 +155,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
                   {formatTimeInZone(tick, timezone)} {timezone}
                 </time>
                 <a
-                  href={hrefOf({ appId, view: "actions", item: String(masterId) })}
+                  href={createHref({ appId, view: "actions", item: String(masterId) })}
                   title={`${description}, ${timezone}`}
                 >
                   {name}

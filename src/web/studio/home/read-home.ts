@@ -1,4 +1,4 @@
-/** Reads the data of the page Home. shell/start.ts starts the first read before the scripts of the page are loaded. */
+/** Reads the data of Studio's page Home. shell/start.ts starts the first read before the page's scripts are loaded. */
 import type { Api } from "../shared/api.js";
 import { ReadHome, ReadHomeOfEditors, type ReadHomeOfEditorsQuery, type ReadHomeQuery } from "./documents.js";
 
@@ -9,7 +9,7 @@ export interface HomeData extends ReadHomeQuery {
   editorData: ReadHomeOfEditorsQuery | null;
 }
 
-async function requestHome(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+async function requestHomeData(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   const [home, editorData] = await Promise.all([
@@ -21,16 +21,16 @@ async function requestHome(api: Api, appId: number, isEditor: boolean): Promise<
 
 let startedRead: { key: string; data: Promise<HomeData> } | null = null;
 
-/** Starts to read the data of Home. The next call of `readHome` for the same app returns this data. */
-export function startHome(api: Api, appId: number, isEditor: boolean): void {
-  const data = requestHome(api, appId, isEditor);
-  // The caller of `readHome` handles the error.
+/** Requests the data of Home early. The next call of `readHomeData` for the same app returns the response to this request. */
+export function startReadingHomeData(api: Api, appId: number, isEditor: boolean): void {
+  const data = requestHomeData(api, appId, isEditor);
+  // Only prevents an unhandled rejection: the caller of `readHomeData` handles the error.
   data.catch(() => undefined);
   startedRead = { key: `${appId} ${isEditor}`, data };
 }
 
-export function readHome(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+export function readHomeData(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
   const startedData = startedRead?.key === `${appId} ${isEditor}` ? startedRead.data : null;
   startedRead = null;
-  return startedData ?? requestHome(api, appId, isEditor);
+  return startedData ?? requestHomeData(api, appId, isEditor);
 }

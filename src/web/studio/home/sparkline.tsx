@@ -1,4 +1,4 @@
-/** Small line chart with one value per hour. The caller shows the total as text beside it. */
+/** Small line chart with one value per hour, for a text beside it that shows the total. */
 
 interface SparklineProps {
   /** Values of the chart, oldest first. */

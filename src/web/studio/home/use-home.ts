@@ -3,16 +3,16 @@ import type { LogSubscription } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
-import { readHome } from "./read-home.js";
+import { readHomeData } from "./read-home.js";
 
 const REFRESH_INTERVAL_MS = 15_000;
-/** Time in which several ended runs cause only one read. */
+/** Delay from the end of a run to the next read, so that several ended runs cause only one read. */
 const RELOAD_DELAY_MS = 800;
 
 export function useHome(api: Api, appId: number, isEditor: boolean, { onEntry }: LogSubscription) {
   const home = useResource({
     queryKey: ["home", appId, isEditor],
-    queryFn: () => readHome(api, appId, isEditor),
+    queryFn: () => readHomeData(api, appId, isEditor),
     refetchInterval: REFRESH_INTERVAL_MS,
   });
   useReloadAfter(onEntry, home.reload, RELOAD_DELAY_MS);

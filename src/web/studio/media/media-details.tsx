@@ -6,7 +6,7 @@ import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatBytes, formatExactTime } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
-import { useBytes } from "../shared/use-bytes.js";
+import { useFileContent } from "../shared/use-bytes.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { MediaItem, MediaState } from "./use-media.js";
 
@@ -24,7 +24,7 @@ function getPreviewKind({ contentType, size, bytes }: MediaFile): PreviewKind {
   return contentType === "text/plain" && bytes <= TEXT_PREVIEW_MAX_BYTES ? "text" : "none";
 }
 
-/** Returns the URL of the preview, or null if there is none. Pictures are requested with the width of the dialog. */
+/** Returns the URL of the file's preview, or null if it has none. For a picture, the URL requests the width of the dialog. */
 const getPreviewUrl = ({ url }: MediaFile, shape: PreviewKind) =>
   shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
 
@@ -34,9 +34,9 @@ function TextPreview({ blob }: { blob: Blob }) {
   return <pre>{text}</pre>;
 }
 
-function Preview({ api, file }: { api: Api; file: MediaFile }) {
+function FilePreview({ api, file }: { api: Api; file: MediaFile }) {
   const shape = getPreviewKind(file);
-  const { blob, url, hasFailed } = useBytes(api, getPreviewUrl(file, shape));
+  const { blob, url, hasFailed } = useFileContent(api, getPreviewUrl(file, shape));
   if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
   if (hasFailed) return <p className="fault">The file could not be read.</p>;
   if (!blob || !url) return <p className="hint">Loading…</p>;
@@ -46,14 +46,14 @@ function Preview({ api, file }: { api: Api; file: MediaFile }) {
   return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
-/** Downloads the file under its name. The name must be given, because an object URL does not contain it. */
-async function saveFile(api: Api, file: MediaFile): Promise<void> {
+/** Downloads the file under its own name. The link sets the name, because an object URL does not contain it. */
+async function downloadFile(api: Api, file: MediaFile): Promise<void> {
   const href = URL.createObjectURL(await api.readBytes(file.url));
   Object.assign(document.createElement("a"), { href, download: file.name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
 
-function FileFacts({ file }: { file: MediaFile }) {
+function FileProperties({ file }: { file: MediaFile }) {
   return (
     <dl className="facts">
       <dt>Type</dt>
@@ -99,7 +99,7 @@ function FileActions({
       </button>
       <button
         type="button"
-        onClick={() => void saveFile(api, file).catch((error: unknown) => showMessage(asApiError(error).message))}
+        onClick={() => void downloadFile(api, file).catch((error: unknown) => showMessage(asApiError(error).message))}
       >
         Download
       </button>
@@ -107,7 +107,7 @@ function FileActions({
   );
 }
 
-/** Returns the folders to which the file or folder can be moved: the parent folders, and the folders beside it. */
+/** Returns the folders to which the person can move the file or folder: its parent folders, and the other folders in the open folder. */
 function findPossibleFolders(
   listing: MediaListing,
   item: MediaItem,
@@ -125,8 +125,8 @@ function findPossibleFolders(
 }
 
 /**
- * Returns the file or folder of the dialog. It stays open if a later list, such as the result of a search, does not contain the item. Then
- * the service is asked whether the item was deleted.
+ * Hook that returns the file or folder of the dialog. If a later list, such as the result of a search, does not contain this item, the
+ * dialog stays open, unless the service answers that the item was deleted.
  */
 function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
@@ -138,13 +138,13 @@ function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaS
   const openItem: MediaFile | MediaFolder | undefined = shown.file ?? shown.folder;
   const [isDeleted, setDeleted] = useState(false);
   const [checkCount, setCheckCount] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each new list is a reason to ask, a new function is none
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new list causes a request, not a new function
   useEffect(() => {
     if (isListed) return setDeleted(false);
     let isOver = false;
     findDeleted(item).then(
       (deleted) => isOver || setDeleted(deleted),
-      // The rename reports the deletion if this read fails.
+      // Ignores a failed read: a rename then reports the deletion.
       () => undefined,
     );
     return () => {
@@ -165,26 +165,26 @@ interface MediaDetailsProps {
   media: MediaState;
   listing: MediaListing;
   item: MediaItem;
-  remove: () => Promise<void>;
-  close: () => void;
+  removeItem: () => Promise<void>;
+  onClose: () => void;
 }
 
-export function MediaDetails({ api, media, listing, item, remove, close }: MediaDetailsProps) {
+export function MediaDetails({ api, media, listing, item, removeItem, onClose }: MediaDetailsProps) {
   const { file, openItem, isListed, isDeleted, checkAgain } = useOpenItem(item, listing, media.isDeleted);
   const field = useFieldDraft(openItem?.name ?? "");
   const { draft: name, setDraft: setName } = field;
   const [message, setMessage] = useState<string | null>(null);
   const [isRenamed, setRenamed] = useState(false);
-  // A link can name an item that is not in this folder, and the new name may not match the search.
+  // Closes the dialog if a link names an item outside of this folder, or after a rename that the current search does not match.
   const isOver = !openItem || (isRenamed && !isListed);
   useEffect(() => {
-    if (isOver) close();
-  }, [isOver, close]);
+    if (isOver) onClose();
+  }, [isOver, onClose]);
   if (!openItem) return null;
   const ownFolderId = file ? file.folderId : (openItem as MediaFolder).parentId;
   const rename = async (event: FormEvent) => {
     event.preventDefault();
-    const refusal = await media.rename(item, name);
+    const refusal = await media.renameItem(item, name);
     if (refusal === null) field.markSaved(name);
     else checkAgain();
     setRenamed(refusal === null);
@@ -195,24 +195,24 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
     setName(next);
   };
   const move = async (to: number | null) => {
-    const refusal = await media.move(item, to);
-    if (refusal === null) close();
+    const refusal = await media.moveItem(item, to);
+    if (refusal === null) onClose();
     else setMessage(refusal);
   };
   return (
-    <ModalDialog className="media-details" aria-label={openItem.name} onClose={close}>
+    <ModalDialog className="media-details" aria-label={openItem.name} onClose={onClose}>
       <div className="row">
         <h2 className="grow">{openItem.name}</h2>
-        <button type="button" className="quiet icon" aria-label="Close" onClick={close}>
+        <button type="button" className="quiet icon" aria-label="Close" onClick={onClose}>
           <X size={14} aria-hidden />
         </button>
       </div>
       {file && (
         <div className="preview">
-          <Preview api={api} file={file} />
+          <FilePreview api={api} file={file} />
         </div>
       )}
-      {file && <FileFacts file={file} />}
+      {file && <FileProperties file={file} />}
       <form className="row labelled" onSubmit={(event) => void rename(event)}>
         <label>
           <span>Name</span>
@@ -247,7 +247,7 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
         <div className="grow">
           {file && <FileActions api={api} file={file} createLink={media.createLink} showMessage={setMessage} />}
         </div>
-        <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+        <button type="button" className="quiet danger-text" onClick={() => void removeItem()}>
           Delete
         </button>
       </div>

@@ -5,13 +5,13 @@ import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { Api } from "../shared/api.js";
 import { formatBytes } from "../shared/format.js";
 import type { MediaFile, MediaFolder } from "../shared/model.js";
-import { useBytes, useNearView } from "../shared/use-bytes.js";
+import { useFileContent, useIsNearView } from "../shared/use-bytes.js";
 import type { MediaItem } from "./use-media.js";
 
-/** MIME type of the dragged data, which marks files and folders that are dragged within this page. */
+/** MIME type that this page sets for its own dragged files and folders, to distinguish them from files dragged into the browser. */
 const DRAG_TYPE = "application/x-svc-media";
 
-export const startDrag = (item: MediaItem) => (event: DragEvent) => {
+export const createDragStartHandler = (item: MediaItem) => (event: DragEvent) => {
   event.dataTransfer.setData(DRAG_TYPE, JSON.stringify(item));
   event.dataTransfer.effectAllowed = "move";
 };
@@ -37,7 +37,7 @@ export function createDropHandlers(drop: (item: MediaItem) => void) {
   };
 }
 
-const handleDeleteKey = (remove: () => void) => (event: KeyboardEvent) => {
+const createDeleteKeyHandler = (remove: () => void) => (event: KeyboardEvent) => {
   if (event.key === "Delete") remove();
 };
 
@@ -48,8 +48,8 @@ function getFileKind({ name, contentType }: MediaFile): string {
 }
 
 function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
-  const [ref, isNearView] = useNearView<HTMLSpanElement>();
-  const { url } = useBytes(api, isNearView ? file.thumbnail : null);
+  const [ref, isNearView] = useIsNearView<HTMLSpanElement>();
+  const { url } = useFileContent(api, isNearView ? file.thumbnail : null);
   return (
     <span ref={ref} className="thumbnail">
       {url ? <img src={url} alt="" /> : <span className="kind">{getFileKind(file)}</span>}
@@ -58,11 +58,11 @@ function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
 }
 
 interface TileProps {
-  open: () => void;
-  remove: () => void;
+  openItem: () => void;
+  removeItem: () => void;
 }
 
-export function FileTile({ api, file, open, remove }: TileProps & { api: Api; file: MediaFile }) {
+export function FileTile({ api, file, openItem, removeItem }: TileProps & { api: Api; file: MediaFile }) {
   return (
     <li>
       <button
@@ -70,9 +70,9 @@ export function FileTile({ api, file, open, remove }: TileProps & { api: Api; fi
         className="tile"
         draggable
         title={file.name}
-        onClick={open}
-        onKeyDown={handleDeleteKey(remove)}
-        onDragStart={startDrag({ kind: "file", id: file.id })}
+        onClick={openItem}
+        onKeyDown={createDeleteKeyHandler(removeItem)}
+        onDragStart={createDragStartHandler({ kind: "file", id: file.id })}
       >
         <Thumbnail api={api} file={file} />
         <b>{file.name}</b>
@@ -87,9 +87,9 @@ export function FileTile({ api, file, open, remove }: TileProps & { api: Api; fi
 
 export function FolderTile({
   folder,
-  open,
+  openItem,
   edit,
-  remove,
+  removeItem,
   drop,
 }: TileProps & { folder: MediaFolder; edit: () => void; drop: (item: MediaItem) => void }) {
   return (
@@ -99,9 +99,9 @@ export function FolderTile({
         className="tile"
         draggable
         title={folder.name}
-        onClick={open}
-        onKeyDown={handleDeleteKey(remove)}
-        onDragStart={startDrag({ kind: "folder", id: folder.id })}
+        onClick={openItem}
+        onKeyDown={createDeleteKeyHandler(removeItem)}
+        onDragStart={createDragStartHandler({ kind: "folder", id: folder.id })}
         {...createDropHandlers(drop)}
       >
         <Folder size={18} aria-hidden />

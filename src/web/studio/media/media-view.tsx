@@ -45,7 +45,7 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const isOpen = name !== null;
-  // This field replaces the button that had the focus, so the field receives the focus.
+  // Focuses this field, because it replaces the button that had the focus.
   useEffect(() => {
     if (isOpen) field.current?.focus();
   }, [isOpen]);
@@ -189,14 +189,14 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   const { over, handlers } = useDropZone(uploadFiles);
   const close = useCallback(() => change({ file: undefined, folder: undefined }), [change]);
 
-  const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.move(item, to));
+  const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.moveItem(item, to));
   const remove = async (item: MediaItem, name: string) => {
     const text =
       item.kind === "folder"
         ? "This also deletes all files and folders in it."
         : "Links to it end, and pages that show it show nothing.";
     if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
-    setFault(await media.remove(item));
+    setFault(await media.removeItem(item));
     close();
   };
   const nameOf = ({ kind, id }: MediaItem) =>
@@ -245,9 +245,9 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
             <FolderTile
               key={folder.id}
               folder={folder}
-              open={() => go({ item: String(folder.id) })}
+              openItem={() => go({ item: String(folder.id) })}
               edit={() => setOpened(item)}
-              remove={() => void remove(item, folder.name)}
+              removeItem={() => void remove(item, folder.name)}
               drop={(dropped) => void moveItem(dropped, folder.id)}
             />
           );
@@ -261,8 +261,8 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
               key={file.id}
               api={api}
               file={file}
-              open={() => setOpened(item)}
-              remove={() => void remove(item, file.name)}
+              openItem={() => setOpened(item)}
+              removeItem={() => void remove(item, file.name)}
             />
           );
         })}
@@ -273,9 +273,9 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       {openedItem && listing && isEditor && (
         <MediaDetails
           key={`${openedItem.kind}${openedItem.id}`}
-          {...{ api, media, listing, close }}
+          {...{ api, media, listing, onClose: close }}
           item={openedItem}
-          remove={() => remove(openedItem, nameOf(openedItem))}
+          removeItem={() => remove(openedItem, nameOf(openedItem))}
         />
       )}
     </section>

@@ -15,9 +15,9 @@ import {
 } from "../documents.js";
 import { type Api, asApiError, describeRejection } from "../shared/api.js";
 import type { MediaListing } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
-/** Reference to a file or a folder of the app's media. */
+/** Identifies a file or a folder of the app's media. */
 export interface MediaItem {
   kind: "file" | "folder";
   id: number;
@@ -42,12 +42,12 @@ export interface MediaState {
   uploadFiles(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
   /**
-   * Renames a file or folder that was listed before. Like `move` and `remove`, returns the service's error message, or null if the change
-   * succeeded.
+   * Renames a file or folder. Like `moveItem` and `removeItem`, returns the service's error message, or null if the service has made the
+   * change. The item must have been in a listing before.
    */
-  rename(item: MediaItem, name: string): Promise<string | null>;
-  move(item: MediaItem, folderId: number | null): Promise<string | null>;
-  remove(item: MediaItem): Promise<string | null>;
+  renameItem(item: MediaItem, name: string): Promise<string | null>;
+  moveItem(item: MediaItem, folderId: number | null): Promise<string | null>;
+  removeItem(item: MediaItem): Promise<string | null>;
   /** Returns true if the service has no file or folder with this ID. @throws ApiError */
   isDeleted(item: MediaItem): Promise<boolean>;
   /** Creates a link with which anyone can read the file for one day. @throws ApiError */
@@ -56,7 +56,7 @@ export interface MediaState {
 
 let keys = 0;
 
-/** Returns true if the service answers the read of one item with "not found". @throws ApiError for other errors */
+/** True if the service answers this read of a file or folder with "not found". @throws ApiError for other errors */
 async function isMissing(read: Promise<unknown>): Promise<boolean> {
   try {
     await read;
@@ -67,8 +67,8 @@ async function isMissing(read: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Returns the last listed change time of each file and folder. A later search may not list an item whose dialog is open. */
-function useSeenTimes(listing: MediaListing | null): ReadonlyMap<string, string> {
+/** Hook that returns the last received change time of each file and folder, also of items that the current listing does not contain. */
+function useListedChangeTimes(listing: MediaListing | null): ReadonlyMap<string, string> {
   const [seenTimes] = useState(() => new Map<string, string>());
   for (const { id, updatedAt } of listing?.files ?? []) seenTimes.set(`file ${id}`, updatedAt);
   const folders = [...(listing?.folders ?? []), ...(listing?.folder ? [listing.folder] : [])];
@@ -79,13 +79,13 @@ function useSeenTimes(listing: MediaListing | null): ReadonlyMap<string, string>
 /** @param search part of a name to find in all folders of the app; "" lists the open folder instead */
 export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
   const { value, fault, reload } = useResource({
-    ...queryOf(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
+    ...createQueryOptions(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
     placeholderData: keepPreviousData,
-    // An older listing is not shown first, because a link may open a file that it does not contain.
+    // Does not cache listings, because an outdated one may lack the file that a link opens.
     gcTime: 0,
   });
   const listing = value?.media ?? null;
-  const seenTimes = useSeenTimes(listing);
+  const seenTimes = useListedChangeTimes(listing);
   const [uploads, setSending] = useState<PendingUpload[]>([]);
 
   const write = useCallback(
@@ -120,7 +120,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
       try {
-        await api.upload(path, form, (sentFraction) => change({ sentFraction }), breaker.signal);
+        await api.uploadFiles(path, form, (sentFraction) => change({ sentFraction }), breaker.signal);
         removeUpload();
         await reload();
       } catch (error) {
@@ -132,15 +132,15 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
 
   const send = useCallback(
     async (files: readonly File[]) => {
-      // Uploads one file at a time. Browsers open only a few connections, and the page needs some of them.
+      // Uploads one file at a time, because browsers open only a few connections, which the page also needs for other requests.
       for (const file of files) await sendOne(file);
     },
     [sendOne],
   );
 
   /**
-   * Returns the GraphQL variables that identify a file or folder, with its listed time of change. The service rejects the change if another
-   * person has changed it since.
+   * Returns the GraphQL variables that identify a file or folder, with its last received time of change. The service rejects the
+   * change if another person has changed the item since.
    */
   const variablesOf = ({ kind, id }: MediaItem) => ({ appId, id, ifUpdatedAt: seenTimes.get(`${kind} ${id}`)! });
   return {
@@ -149,19 +149,19 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     uploads,
     uploadFiles: (files) => void send(files),
     createFolder: (name) => write(api.request(CreateMediaFolder, { appId, name, parentId: folderId })),
-    rename: (item, name) =>
+    renameItem: (item, name) =>
       write(
         item.kind === "file"
           ? api.request(RenameMediaFile, { ...variablesOf(item), name })
           : api.request(RenameMediaFolder, { ...variablesOf(item), name }),
       ),
-    move: (item, to) =>
+    moveItem: (item, to) =>
       write(
         item.kind === "file"
           ? api.request(MoveMediaFile, { ...variablesOf(item), folderId: to })
           : api.request(MoveMediaFolder, { ...variablesOf(item), parentId: to }),
       ),
-    remove: (item) =>
+    removeItem: (item) =>
       write(
         item.kind === "file"
           ? api.request(DeleteMediaFile, variablesOf(item))

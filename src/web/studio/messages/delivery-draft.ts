@@ -21,7 +21,7 @@ interface DeliveryKind {
 
 const WEBHOOK_SECRET_HINT = "Signs the provider's reports of bounces and complaints.";
 
-/** Kinds of delivery by their names. An app uses one kind for e-mail and one kind for SMS. */
+/** Ways to deliver messages, such as an SMTP server, by their names. An app uses one of them for e-mail and one for SMS. */
 export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, DeliveryKind>>>> = {
   email: {
     smtp: {
@@ -76,15 +76,15 @@ export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, De
 
 export const DELIVERY_SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp", sms: "__sms" };
 
-/** Port on which an e-mail server expects TLS from the first byte. */
+/** Port on which e-mail servers expect TLS from the start of a connection (implicit TLS). */
 const TLS_PORT = "465";
 
-/** Returns the typed text without spaces around it. A password keeps its spaces. */
+/** Returns the typed text of a field without spaces around it; a password with its spaces. */
 const getFieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
   type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
 
 /**
- * Returns the error message of each field with an invalid text. Checks only the fields of the chosen kind, because the others are not
+ * Returns the error messages by the name of the field. Checks only the fields of the chosen kind of delivery, because the others are not
  * saved.
  */
 export function validateDelivery(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
@@ -101,7 +101,7 @@ export function validateDelivery(channel: Channel, kind: string, draft: Delivery
   return faults;
 }
 
-/** Returns the value of the setting that stores the delivery, without empty fields. */
+/** Returns the value to store in the app's delivery setting (`__smtp` or `__sms`), without empty fields. */
 export function createDeliverySetting(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
   const fields = DELIVERY_KINDS[channel][kind]?.fields ?? [];
   const filledTexts = fields

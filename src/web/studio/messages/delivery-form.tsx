@@ -21,17 +21,17 @@ interface DeliveryInputProps {
   field: (typeof DELIVERY_KINDS)[Channel][string]["fields"][number];
   value: string;
   fault: string | undefined;
-  change: (value: string) => void;
+  onChange: (value: string) => void;
 }
 
 function DeliveryInput({
   field: { label, hint, type, isRequired, options },
   value,
   fault,
-  change,
+  onChange,
 }: DeliveryInputProps) {
   const id = useId();
-  const onChange = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => change(event.target.value);
+  const onInput = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => onChange(event.target.value);
   return (
     <div className="field">
       <label htmlFor={id}>
@@ -39,7 +39,7 @@ function DeliveryInput({
         {isRequired && <span aria-hidden="true"> *</span>}
       </label>
       {options ? (
-        <select id={id} aria-describedby={`${id}-fault ${id}-hint`} value={value} onChange={onChange}>
+        <select id={id} aria-describedby={`${id}-fault ${id}-hint`} value={value} onChange={onInput}>
           {options.map(([option, words]) => (
             <option key={option} value={option}>
               {words}
@@ -55,7 +55,7 @@ function DeliveryInput({
           aria-invalid={fault !== undefined}
           aria-describedby={`${id}-fault ${id}-hint`}
           value={value}
-          onChange={onChange}
+          onChange={onInput}
         />
       )}
       <p id={`${id}-fault`} className="fault" role="alert">
@@ -75,7 +75,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
-  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
+  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const changeField = (name: string, value: string) => {
     setDraft((old) => ({ ...old, [name]: value }));
@@ -86,7 +86,10 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
     setFaults(foundFaults);
     setRefusal(null);
     if (Object.keys(foundFaults).length > 0) return;
-    const refused = await settings.set(DELIVERY_SETTING_KEYS[channel], createDeliverySetting(channel, kind, draft));
+    const refused = await settings.setValue(
+      DELIVERY_SETTING_KEYS[channel],
+      createDeliverySetting(channel, kind, draft),
+    );
     setRefusal(refused);
     if (refused === null) clearSaved(draft);
   };
@@ -148,7 +151,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: C
             field={field}
             value={draft[field.name] ?? ""}
             fault={faults[field.name]}
-            change={(value) => changeField(field.name, value)}
+            onChange={(value) => changeField(field.name, value)}
           />
         ))}
         <p className="fault" role="alert">

@@ -9,15 +9,15 @@ import { formatExactTime } from "../shared/format.js";
 import type { Message, MessageDecision } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { ForEditors } from "../shell/role.js";
-import { statusLabel } from "./status-label.js";
+import { getStatusLabel } from "./status-label.js";
 
 type BodyView = "HTML" | "Text" | "Headers";
 
 interface MessageReaderProps {
   message: Message;
   confirm: Confirm;
-  decide: (decision: MessageDecision) => Promise<void>;
-  back: () => void;
+  sendDecision: (decision: MessageDecision) => Promise<void>;
+  goBack: () => void;
 }
 
 const DECISION_QUESTIONS = {
@@ -29,11 +29,11 @@ const DECISION_QUESTIONS = {
   sent: { title: "Mark it as sent?", text: "It will not be sent again.", confirmLabel: "Mark as sent" },
 };
 
-function DecisionButtons({ confirm, decide }: Pick<MessageReaderProps, "confirm" | "decide">) {
+function DecisionButtons({ confirm, sendDecision }: Pick<MessageReaderProps, "confirm" | "sendDecision">) {
   const [fault, setFault] = useState<string | null>(null);
   const choose = async (decision: MessageDecision) => {
     if (!(await confirm(DECISION_QUESTIONS[decision]))) return;
-    await decide(decision).catch((error: unknown) => setFault(asApiError(error).message));
+    await sendDecision(decision).catch((error: unknown) => setFault(asApiError(error).message));
   };
   return (
     <div className="notice row">
@@ -102,7 +102,7 @@ function MessageBody({ message }: { message: Message }) {
   ];
   const [view, setView] = useState<BodyView>(views[0]!);
   return (
-    <TabPanel label="Parts" tabNames={views} selected={view} select={setView} panelClass="mail-part">
+    <TabPanel label="Parts" tabNames={views} selectedName={view} selectTab={setView} panelClass="mail-part">
       {view === "HTML" && <iframe title="The message" className="mail-frame" sandbox="" srcDoc={html ?? ""} />}
       {view === "Text" && <pre className="mail-text">{text}</pre>}
       {view === "Headers" && <pre className="mail-text">{formatHeaders(message, headers)}</pre>}
@@ -121,16 +121,16 @@ function formatHeaders({ subject, fromName, createdAt }: Message, headers: Messa
     .join("\n");
 }
 
-export function MessageReader({ message, confirm, decide, back }: MessageReaderProps) {
+export function MessageReader({ message, confirm, sendDecision, goBack }: MessageReaderProps) {
   const { subject, status, kind, createdAt, attempts, detail, dueAt } = message;
   return (
     <article className="reader" aria-label="Message">
       <div className="row">
-        <button type="button" className="link narrow-only" onClick={back}>
+        <button type="button" className="link narrow-only" onClick={goBack}>
           ← Outbox
         </button>
         <h2 className="grow">{subject ?? (kind === "sms" ? "Text message" : "(no subject)")}</h2>
-        <span className={`chip ${status}`}>{statusLabel(status)}</span>
+        <span className={`chip ${status}`}>{getStatusLabel(status)}</span>
       </div>
       <RecipientList message={message} />
       <p className="hint">
@@ -144,7 +144,7 @@ export function MessageReader({ message, confirm, decide, back }: MessageReaderP
       )}
       {status === "unknown" && (
         <ForEditors>
-          <DecisionButtons confirm={confirm} decide={decide} />
+          <DecisionButtons confirm={confirm} sendDecision={sendDecision} />
         </ForEditors>
       )}
       <MessageBody key={message.id} message={message} />

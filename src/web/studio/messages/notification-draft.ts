@@ -1,4 +1,4 @@
-/** Draft of a notification as the texts of its form, and the conversion to the service's input. */
+/** Draft of a notification with the texts of its form, and the conversion of a draft to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
 export type PublicationTime = "draft" | "published" | "scheduled";
@@ -10,12 +10,12 @@ export interface NotificationDraft {
   /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
   publicationTime: PublicationTime;
-  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". Without a date, such as "T09:00", it is not valid. */
+  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". "T09:00" until the person has chosen a date. */
   orderAt: string;
-  push: boolean;
+  sendsPush: boolean;
 }
 
-const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
+const toTextOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Returns a time in the person's time zone, such as "2026-01-31T09:00". Returns "" for null. */
 function toLocalTime(iso: string | null): string {
@@ -27,24 +27,24 @@ function toLocalTime(iso: string | null): string {
 export function notificationToDraft(notification: Notification | null): NotificationDraft {
   const data = (notification?.data ?? {}) as Record<string, unknown>;
   return {
-    title: textOrEmpty(data["title"]),
-    message: textOrEmpty(data["message"]),
-    navigate: textOrEmpty(data["navigate"]),
+    title: toTextOrEmpty(data["title"]),
+    message: toTextOrEmpty(data["message"]),
+    navigate: toTextOrEmpty(data["navigate"]),
     scope: notification?.scope ? JSON.stringify(notification.scope, null, 2) : "",
     publicationTime: notification?.status ?? "draft",
     orderAt: toLocalTime(notification?.orderAt ?? null),
-    push: notification?.pushNotification != null,
+    sendsPush: notification?.pushNotification != null,
   };
 }
 
 /** Converts the draft to the input of the service. @throws SyntaxError if `scope` is not valid JSON */
 export function draftToNotification(draft: NotificationDraft): NotificationInput {
-  const { title, message, navigate, scope, publicationTime, orderAt, push } = draft;
+  const { title, message, navigate, scope, publicationTime, orderAt, sendsPush } = draft;
   return {
     status: publicationTime,
     extendData: { title, message, navigate: navigate || null },
     scope: scope.trim() === "" ? null : JSON.parse(scope),
     orderAt: publicationTime === "scheduled" && !/^(T|$)/.test(orderAt) ? new Date(orderAt).toISOString() : null,
-    pushNotification: push ? { payload: { title, body: message } } : null,
+    pushNotification: sendsPush ? { payload: { title, body: message } } : null,
   };
 }

@@ -1,4 +1,4 @@
-/** Editor of one notification, with a preview. The person can publish the notification immediately or choose a time. */
+/** Editor of one notification, with a preview. The person can publish the notification immediately or at a chosen time. */
 import { useId, useLayoutEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -14,7 +14,7 @@ import {
   notificationToDraft,
   type PublicationTime,
 } from "./notification-draft.js";
-import { describeAudience } from "./recipients.js";
+import { describeRecipients } from "./recipients.js";
 import { RecipientsField } from "./recipients-field.js";
 
 interface NotificationEditorProps {
@@ -23,36 +23,36 @@ interface NotificationEditorProps {
   /** True if another person has deleted the notification while it was open. */
   isDeleted: boolean;
   confirm: Confirm;
-  save: (input: NotificationInput) => Promise<void>;
-  remove: () => Promise<void>;
-  back: () => void;
+  saveNotification: (input: NotificationInput) => Promise<void>;
+  removeNotification: () => Promise<void>;
+  goBack: () => void;
   setDirty: (isDirty: boolean) => void;
 }
 
 interface TextFieldProps {
   label: string;
   value: string;
-  change: (value: string) => void;
+  onChange: (value: string) => void;
   rows?: number;
   hint?: string;
 }
 
-function TextField({ label, value, change, rows, hint }: TextFieldProps) {
+function TextField({ label, value, onChange, rows, hint }: TextFieldProps) {
   const id = useId();
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       {rows ? (
-        <textarea id={id} rows={rows} value={value} onChange={(event) => change(event.target.value)} />
+        <textarea id={id} rows={rows} value={value} onChange={(event) => onChange(event.target.value)} />
       ) : (
-        <input id={id} value={value} onChange={(event) => change(event.target.value)} />
+        <input id={id} value={value} onChange={(event) => onChange(event.target.value)} />
       )}
       <p className="hint">{hint}</p>
     </div>
   );
 }
 
-/** Time of day of a moment that the person has not chosen yet. */
+/** Time of day that the form shows before the person has chosen one. */
 const DEFAULT_TIME = "09:00";
 
 const PUBLICATION_OPTIONS: [PublicationTime, string][] = [
@@ -61,7 +61,7 @@ const PUBLICATION_OPTIONS: [PublicationTime, string][] = [
   ["scheduled", "Publish at"],
 ];
 
-/** Fields for a date and a time of day. Until a date is chosen, the moment has only the time of day, and is not valid. */
+/** Fields for a date and a time of day. `moment` has the form "2026-01-31T09:00"; without a date "T09:00", which is not valid. */
 function MomentFields({ moment, change }: { moment: string; change: (moment: string) => void }) {
   const [date = "", time = DEFAULT_TIME] = moment.split("T");
   const [hour = 0, minute = 0] = time.split(":").map(Number);
@@ -112,7 +112,11 @@ function PublicationFields({
           <MomentFields moment={draft.orderAt} change={(orderAt) => change({ orderAt })} />
         )}
         <label className="check">
-          <input type="checkbox" checked={draft.push} onChange={(event) => change({ push: event.target.checked })} />
+          <input
+            type="checkbox"
+            checked={draft.sendsPush}
+            onChange={(event) => change({ sendsPush: event.target.checked })}
+          />
           Also send to devices (Web Push)
         </label>
       </div>
@@ -128,7 +132,7 @@ function NotificationPreview({ title, message, scope }: NotificationDraft) {
         <b>{title || "Title"}</b>
         <p>{message || "Message"}</p>
       </div>
-      <p className="hint">{describeAudience(scope)}</p>
+      <p className="hint">{describeRecipients(scope)}</p>
     </aside>
   );
 }
@@ -137,14 +141,14 @@ export function NotificationEditor({
   notification,
   isDeleted,
   confirm,
-  save,
-  remove,
-  back,
+  saveNotification,
+  removeNotification,
+  goBack,
   setDirty,
 }: NotificationEditorProps) {
   const field = useFieldDraft(notificationToDraft(notification));
   const { draft, setDraft, isDirty } = field;
-  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
+  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -166,13 +170,13 @@ export function NotificationEditor({
       confirmLabel: "Delete",
       isDangerous: true,
     };
-    if (await confirm(question)) await attempt(remove);
+    if (await confirm(question)) await attempt(removeNotification);
   };
   const label = draft.publicationTime === "published" && notification?.status !== "published" ? "Publish" : "Save";
   return (
     <article className="reader" aria-label="Notification">
       <div className="row">
-        <button type="button" className="link narrow-only" onClick={back}>
+        <button type="button" className="link narrow-only" onClick={goBack}>
           ← Notifications
         </button>
         <h2 className="grow">{notification ? `Notification ${notification.id}` : "New notification"}</h2>
@@ -181,16 +185,20 @@ export function NotificationEditor({
       {notification?.publishedAt && <p className="hint">published {formatExactTime(notification.publishedAt)}</p>}
       <div className="notification-editor">
         {/* Saving a new notification opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
-        <EditorFields disabled={busy && notification === null}>
-          <TextField label="Title" value={draft.title} change={(title) => change({ title })} />
-          <TextField label="Message" rows={4} value={draft.message} change={(message) => change({ message })} />
+        <EditorFields isDisabled={busy && notification === null}>
+          <TextField label="Title" value={draft.title} onChange={(title) => change({ title })} />
+          <TextField label="Message" rows={4} value={draft.message} onChange={(message) => change({ message })} />
           <TextField
             label="Opens"
             value={draft.navigate}
-            change={(navigate) => change({ navigate })}
+            onChange={(navigate) => change({ navigate })}
             hint="A page of the app, such as /orders/7."
           />
-          <RecipientsField scope={draft.scope} change={(scope) => change({ scope })} setFaulty={setRecipientsFaulty} />
+          <RecipientsField
+            scope={draft.scope}
+            onChange={(scope) => change({ scope })}
+            onFaultyChange={setRecipientsFaulty}
+          />
           <PublicationFields draft={draft} change={change} />
           <p className="fault" role="alert">
             {fault}
@@ -205,7 +213,9 @@ export function NotificationEditor({
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere || areRecipientsFaulty}
               onClick={() =>
-                void attempt(async () => save(draftToNotification(draft)).then(() => field.markSaved(draft)))
+                void attempt(async () =>
+                  saveNotification(draftToNotification(draft)).then(() => field.markSaved(draft)),
+                )
               }
             >
               {label}

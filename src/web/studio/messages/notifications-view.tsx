@@ -5,7 +5,7 @@ import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotifi
 import { type Api, ApiError, asApiError, describeRejection } from "../shared/api.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { parseId } from "../shell/place.js";
 import { NotificationEditor } from "./notification-editor.js";
@@ -16,15 +16,15 @@ const REFRESH_INTERVAL_MS = 3_000;
 function useNotifications(api: Api, appId: number) {
   const [limit, setLimit] = useState(PAGE_SIZE);
   const { value, fault, reload } = useResource({
-    ...queryOf(ListNotifications, { appId, limit }),
+    ...createQueryOptions(ListNotifications, { appId, limit }),
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
   const entries = value?.list.entries ?? null;
 
   /**
-   * Replaces the error of a rejected change by a message for the person. If another person has changed the notification, also reads the
-   * list again.
+   * Throws an error with a message for the person in place of the service's error. If another person has changed the notification, first
+   * reads the list again.
    */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await describeRejection(error, reload));
@@ -79,8 +79,8 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
    * has opened another page meanwhile.
    */
   const openItem = (item: number | null) =>
-    go({ item: item === null ? null : String(item) }, { force: true, from: place });
-  // The last open notification. If another person deletes it, it stays on the screen with the unsaved changes.
+    go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startPlace: place });
+  // The notification that was last open. If another person deletes it, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
   const openedRow = lastShown?.id === open ? lastShown : null;
   const listed = entries?.find(({ id }) => id === open);
@@ -122,12 +122,12 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
           notification={notification}
           isDeleted={notification !== null && entries !== null && !more && !listed}
           confirm={confirm}
-          save={async (input) => openItem((await save(notification, input)).id)}
-          remove={async () => {
+          saveNotification={async (input) => openItem((await save(notification, input)).id)}
+          removeNotification={async () => {
             if (notification) await remove(notification);
             openItem(null);
           }}
-          back={() => show(null)}
+          goBack={() => show(null)}
           setDirty={setDirty}
         />
       ) : (

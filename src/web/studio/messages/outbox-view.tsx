@@ -8,13 +8,13 @@ import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";
 import { capitalize, formatExactTime, formatTime } from "../shared/format.js";
 import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, parseId } from "../shell/place.js";
+import { createHref, parseId } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
-import { statusLabel } from "./status-label.js";
+import { getStatusLabel } from "./status-label.js";
 import { useOutbox } from "./use-outbox.js";
 
 const ICON_PIXELS = 14;
@@ -33,16 +33,21 @@ const MESSAGE_STATUSES: MessageStatus[] = [
 
 interface MessageLineProps {
   message: MessageSummary;
-  selected: boolean;
-  open: () => void;
+  isSelected: boolean;
+  openMessage: () => void;
 }
 
-function MessageLine({ message, selected, open }: MessageLineProps) {
+function MessageLine({ message, isSelected, openMessage }: MessageLineProps) {
   const { kind, status, subject, to, recipients, createdAt } = message;
   const first = to[0]?.name || to[0]?.address;
   return (
     <li>
-      <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
+      <button
+        type="button"
+        className="message-line"
+        aria-current={isSelected ? "true" : undefined}
+        onClick={openMessage}
+      >
         <b>
           {first}
           {recipients > 1 && ` and ${recipients - 1} more`}
@@ -51,7 +56,7 @@ function MessageLine({ message, selected, open }: MessageLineProps) {
           {formatTime(createdAt)}
         </time>
         <span className="gist">{kind === "sms" ? "Text message" : subject || "(no subject)"}</span>
-        <span className={`chip ${status}`}>{statusLabel(status)}</span>
+        <span className={`chip ${status}`}>{getStatusLabel(status)}</span>
       </button>
     </li>
   );
@@ -61,15 +66,15 @@ const isChannel = (item: string | null): item is Channel => item === "email" || 
 
 export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
   const status = MESSAGE_STATUSES.find((status) => status === place.query["status"]) ?? null;
-  const { messages, hasMore, fault, loadMore, decide } = useOutbox(api, appId, status);
+  const { messages, hasMore, fault, loadMore, sendDecision } = useOutbox(api, appId, status);
   const client = useQueryClient();
   const openId = parseId(place.item);
-  const query = queryOf(ReadMessage, { appId, id: openId ?? 0 });
+  const query = createQueryOptions(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
   const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
   const shownVersion = open?.updatedAt;
-  // Reads the open message again when its row in the list changes, such as its status.
+  // Reads the open message again when the list shows a change of it, such as another status.
   useEffect(() => {
     if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
   }, [shownVersion, changed, reload]);
@@ -78,8 +83,8 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
   const back = () => go({ item: null, query: place.query });
   const onDecide = async (decision: MessageDecision) => {
     if (!open) return;
-    const message = await decide(open.id, decision);
-    // Cancels a read that started before the person's decision. Its older result would overwrite the result of the decision.
+    const message = await sendDecision(open.id, decision);
+    // Cancels a read that started before the person's decision, because its older response would overwrite the changed message.
     await client.cancelQueries({ queryKey: query.queryKey });
     client.setQueryData(query.queryKey, { message });
   };
@@ -92,7 +97,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
             className="button with-icon"
             title="Set up e-mail"
             aria-label="Set up e-mail"
-            href={hrefOf({ appId, view: "outbox", item: "email" })}
+            href={createHref({ appId, view: "outbox", item: "email" })}
           >
             <Settings size={ICON_PIXELS} aria-hidden /> E-mail
           </a>
@@ -100,7 +105,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
             className="button with-icon"
             title="Set up SMS"
             aria-label="Set up SMS"
-            href={hrefOf({ appId, view: "outbox", item: "sms" })}
+            href={createHref({ appId, view: "outbox", item: "sms" })}
           >
             <Settings size={ICON_PIXELS} aria-hidden /> SMS
           </a>
@@ -113,7 +118,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               <option value="">All statuses</option>
               {MESSAGE_STATUSES.map((status) => (
                 <option key={status} value={status}>
-                  {capitalize(statusLabel(status))}
+                  {capitalize(getStatusLabel(status))}
                 </option>
               ))}
             </select>
@@ -127,8 +132,8 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
             <MessageLine
               key={message.id}
               message={message}
-              selected={message.id === openId}
-              open={() => go({ item: String(message.id), query: place.query })}
+              isSelected={message.id === openId}
+              openMessage={() => go({ item: String(message.id), query: place.query })}
             />
           ))}
         </ul>
@@ -146,7 +151,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
         )}
       </section>
       {channel && <DeliveryForm key={channel} {...{ api, appId, setDirty, email, channel, back }} />}
-      {open && <MessageReader message={open} confirm={confirm} decide={onDecide} back={back} />}
+      {open && <MessageReader message={open} confirm={confirm} sendDecision={onDecide} goBack={back} />}
       {!open && !channel && (
         <div className="welcome">
           <h2>Choose a message</h2>

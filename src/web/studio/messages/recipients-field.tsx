@@ -9,16 +9,16 @@ import {
   type Comparison,
   type Condition,
   isUserId,
+  normalizeConditions,
   parseRecipients,
   RECIPIENT_COMPARISONS,
   type Recipients,
   recipientsToScope,
-  roundTripConditions,
   splitWords,
 } from "./recipients.js";
 
 const ICON_PIXELS = 14;
-const NEW_CONDITION: Condition = { column: "", comparison: "$eq", value: "", kind: "string" };
+const NEW_CONDITION: Condition = { column: "", comparison: "$eq", typedText: "", kind: "string" };
 
 type RecipientsKind = Recipients["kind"] | "json";
 const RECIPIENTS_KINDS: readonly (readonly [RecipientsKind, string])[] = [
@@ -36,29 +36,29 @@ const EMPTY_RECIPIENTS: Readonly<Record<Recipients["kind"], Recipients>> = {
 interface RecipientsFieldProps {
   /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
-  change: (scope: string) => void;
-  /** Called with true while the field shows an error, and with false otherwise. Must be the same function in each render. */
-  setFaulty: (isFaulty: boolean) => void;
+  onChange: (scope: string) => void;
+  /** Called with true when the field shows an error, and with false when the error is gone. Must be the same function in each render. */
+  onFaultyChange: (isFaulty: boolean) => void;
 }
 
-function useFaultReport(isFaulty: boolean, setFaulty: (isFaulty: boolean) => void): void {
+function useFaultyReport(isFaulty: boolean, onFaultyChange: (isFaulty: boolean) => void): void {
   useEffect(() => {
-    setFaulty(isFaulty);
-    return () => setFaulty(false);
-  }, [isFaulty, setFaulty]);
+    onFaultyChange(isFaulty);
+    return () => onFaultyChange(false);
+  }, [isFaulty, onFaultyChange]);
 }
 
-interface UserIdsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
+interface UserIdsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
   ids: readonly number[];
-  change: (ids: number[]) => void;
+  onChange: (ids: number[]) => void;
 }
 
-function UserIds({ ids, change, setFaulty }: UserIdsProps) {
+function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
   const stored = ids.join(", ");
   const [edit, setEdit] = useState({ text: stored, stored });
   const text = edit.stored === stored ? edit.text : stored;
   const wrongWord = splitWords(text).find((word) => !isUserId(word));
-  useFaultReport(wrongWord !== undefined, setFaulty);
+  useFaultyReport(wrongWord !== undefined, onFaultyChange);
   const faultId = useId();
   return (
     <>
@@ -72,7 +72,7 @@ function UserIds({ ids, change, setFaulty }: UserIdsProps) {
         onChange={({ target: { value } }) => {
           const next = [...new Set(splitWords(value).filter(isUserId).map(Number))];
           setEdit({ text: value, stored: next.join(", ") });
-          change(next);
+          onChange(next);
         }}
       />
       <p id={faultId} className="fault" role="alert">
@@ -82,20 +82,20 @@ function UserIds({ ids, change, setFaulty }: UserIdsProps) {
   );
 }
 
-interface ConditionsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
+interface ConditionsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
   conditions: Condition[];
-  change: (conditions: Condition[]) => void;
+  changeConditions: (conditions: Condition[]) => void;
 }
 
 interface ConditionRowProps {
   condition: Condition;
-  /** Number of the row in labels, counted from 1. */
+  /** Number of the row that labels contain; the first row has 1. */
   rowNumber: number;
   changeCondition: (part: Partial<Condition>) => void;
-  remove: () => void;
+  removeCondition: () => void;
 }
 
-function ConditionRow({ condition, rowNumber, changeCondition, remove }: ConditionRowProps) {
+function ConditionRow({ condition, rowNumber, changeCondition, removeCondition }: ConditionRowProps) {
   return (
     <div className="row">
       <input
@@ -116,23 +116,32 @@ function ConditionRow({ condition, rowNumber, changeCondition, remove }: Conditi
           </option>
         ))}
       </select>
-      <ValueFields value={condition.value} kind={condition.kind} {...{ rowNumber, changeValue: changeCondition }} />
-      <button type="button" className="quiet icon" aria-label={`Remove condition ${rowNumber}`} onClick={remove}>
+      <ValueFields
+        typedText={condition.typedText}
+        kind={condition.kind}
+        {...{ rowNumber, changeValue: changeCondition }}
+      />
+      <button
+        type="button"
+        className="quiet icon"
+        aria-label={`Remove condition ${rowNumber}`}
+        onClick={removeCondition}
+      >
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>
     </div>
   );
 }
 
-function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
+function ConditionRows({ conditions, changeConditions, onFaultyChange }: ConditionsProps) {
   const { rows, set, fault } = useFormRows<Condition>({
     rows: conditions,
-    keyOf: ({ column, comparison }) => `${column} ${comparison}`,
-    check: findValueFault,
-    readBack: roundTripConditions,
-    writeRows: change,
+    getRowKey: ({ column, comparison }) => `${column} ${comparison}`,
+    findRowsFault: findValueFault,
+    normalizeRows: normalizeConditions,
+    writeRows: changeConditions,
   });
-  useFaultReport(fault !== null, setFaulty);
+  useFaultyReport(fault !== null, onFaultyChange);
   return (
     <div className="tests">
       {rows.map((row, at) => (
@@ -142,7 +151,7 @@ function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
           condition={row}
           rowNumber={at + 1}
           changeCondition={(part) => set(rows.with(at, { ...row, ...part }))}
-          remove={() => set(rows.filter((_, other) => other !== at))}
+          removeCondition={() => set(rows.filter((_, other) => other !== at))}
         />
       ))}
       <button type="button" className="quiet" onClick={() => set([...rows, NEW_CONDITION])}>
@@ -155,16 +164,16 @@ function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
   );
 }
 
-export function RecipientsField({ scope, change, setFaulty }: RecipientsFieldProps) {
+export function RecipientsField({ scope, onChange, onFaultyChange }: RecipientsFieldProps) {
   const id = useId();
   const recipients = parseRecipients(scope);
   const [isJson, setJson] = useState(recipients === null);
   const kind: RecipientsKind = isJson || recipients === null ? "json" : recipients.kind;
   const choose = (next: RecipientsKind) => {
     setJson(next === "json");
-    if (next !== "json" && next !== recipients?.kind) change(recipientsToScope(EMPTY_RECIPIENTS[next]));
+    if (next !== "json" && next !== recipients?.kind) onChange(recipientsToScope(EMPTY_RECIPIENTS[next]));
   };
-  const writeRecipients = (next: Recipients) => change(recipientsToScope(next));
+  const writeRecipients = (next: Recipients) => onChange(recipientsToScope(next));
   return (
     <div className="field">
       <label htmlFor={id}>Recipients</label>
@@ -182,7 +191,7 @@ export function RecipientsField({ scope, change, setFaulty }: RecipientsFieldPro
             aria-label="Scope"
             rows={3}
             value={scope}
-            onChange={({ target }) => change(target.value)}
+            onChange={({ target }) => onChange(target.value)}
           />
           <p className="hint">
             A where on the app user, such as {'{"email": {"$iLike": "@example.com"}}'}, or a list of which one must
@@ -191,13 +200,17 @@ export function RecipientsField({ scope, change, setFaulty }: RecipientsFieldPro
         </>
       )}
       {kind !== "json" && recipients?.kind === "users" && (
-        <UserIds ids={recipients.ids} change={(ids) => writeRecipients({ kind: "users", ids })} setFaulty={setFaulty} />
+        <UserIds
+          ids={recipients.ids}
+          onChange={(ids) => writeRecipients({ kind: "users", ids })}
+          onFaultyChange={onFaultyChange}
+        />
       )}
       {kind !== "json" && recipients?.kind === "conditions" && (
         <ConditionRows
           conditions={recipients.conditions}
-          change={(conditions) => writeRecipients({ kind: "conditions", conditions })}
-          setFaulty={setFaulty}
+          changeConditions={(conditions) => writeRecipients({ kind: "conditions", conditions })}
+          onFaultyChange={onFaultyChange}
         />
       )}
     </div>

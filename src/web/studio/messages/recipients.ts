@@ -1,5 +1,11 @@
 /** Converts the recipients of a notification from the stored JSON (`scope`) to the values of the form, and back. Pure functions. */
-import { isScalarValue, type ScalarValue, type TypedValue, toScalar, toTypedValue } from "../shared/typed-value.js";
+import {
+  isScalarValue,
+  parseTypedValue,
+  type ScalarValue,
+  type TypedValue,
+  toTypedValue,
+} from "../shared/typed-value.js";
 
 export const RECIPIENT_COMPARISONS = [
   ["$eq", "is"],
@@ -29,7 +35,7 @@ function parseUserId(value: unknown): number | null {
   return Number.isSafeInteger(id) ? (id as number) : null;
 }
 
-/** Returns the conditions on one column as rows of the form. Returns null if the form cannot show them. */
+/** Converts the stored conditions on one column to rows of the form. Returns null if the form cannot show these conditions. */
 function parseConditions([column, tests]: [string, unknown]): Condition[] | null {
   if (column.startsWith("$")) return null;
   const parsedTests = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
@@ -72,7 +78,7 @@ export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
 function conditionsToScope(conditions: readonly Condition[]): Record<string, Record<string, ScalarValue>> {
   const where = new Map<string, Record<string, ScalarValue>>();
   for (const condition of conditions) {
-    where.set(condition.column, { ...where.get(condition.column), [condition.comparison]: toScalar(condition) });
+    where.set(condition.column, { ...where.get(condition.column), [condition.comparison]: parseTypedValue(condition) });
   }
   return Object.fromEntries(where);
 }
@@ -87,11 +93,11 @@ export function recipientsToScope(recipients: Recipients): string {
   );
 }
 
-export const roundTripConditions = (conditions: readonly Condition[]): Condition[] =>
+export const normalizeConditions = (conditions: readonly Condition[]): Condition[] =>
   Object.entries(conditionsToScope(conditions)).flatMap((condition) => parseConditions(condition) ?? []);
 
 /** Describes the recipients in one sentence. */
-export function describeAudience(scope: string): string {
+export function describeRecipients(scope: string): string {
   const recipients = parseRecipients(scope);
   if (recipients === null) return "Users of the app who match the JSON. Anonymous visitors do not receive it.";
   if (recipients.kind === "everyone") return "All users of the app, and anonymous visitors.";
@@ -108,5 +114,5 @@ function describeUsers(recipients: Exclude<Recipients, { kind: "everyone" }>): s
     : `Users of the app whose ${conditions.map(describeCondition).join(" and ")}`;
 }
 
-const describeCondition = ({ column, comparison, value }: Condition): string =>
-  `${column} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${value}”`;
+const describeCondition = ({ column, comparison, typedText }: Condition): string =>
+  `${column} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${typedText}”`;

@@ -1,5 +1,5 @@
-/** Texts for the status of a message. */
+/** Label for the status of a message. */
 import type { MessageStatus } from "../shared/model.js";
 
-/** The service calls a message `kept` that it stores and does not send, because no server or provider is configured. */
-export const statusLabel = (status: MessageStatus): string => (status === "kept" ? "stored" : status);
+/** Returns the label of a status. The status `kept` means: stored but not sent, because the app has no server or provider for messages. */
+export const getStatusLabel = (status: MessageStatus): string => (status === "kept" ? "stored" : status);

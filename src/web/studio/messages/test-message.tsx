@@ -1,14 +1,14 @@
-/** Form that sends a test message. It shows the message's state until the server or the provider has responded. */
+/** Form that sends a test message, and shows its current status until the e-mail server or the SMS provider has responded. */
 import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { MessageStatus } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
-import { hrefOf } from "../shell/place.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { createHref } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
-import { statusLabel } from "./status-label.js";
+import { getStatusLabel } from "./status-label.js";
 
-/** Interval at which the form reads the message's state, until the message has left the queue. */
+/** Interval at which the form reads the message's status while the message is queued. */
 const REFRESH_INTERVAL_MS = 1_000;
 
 const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
@@ -32,7 +32,7 @@ function useTestMessage({ api, appId, channel }: TestMessageProps) {
   const [receipt, setReceipt] = useState<{ id: number; status: MessageStatus } | null>(null);
   const [refusal, setRefusal] = useState<string | null>(null);
   const { value, fault } = useResource({
-    ...queryOf(ReadMessage, { appId, id: receipt?.id ?? 0 }),
+    ...createQueryOptions(ReadMessage, { appId, id: receipt?.id ?? 0 }),
     enabled: receipt?.status === "queued",
     refetchInterval: ({ state: { data } }) => (data && data.message.status !== "queued" ? false : REFRESH_INTERVAL_MS),
   });
@@ -85,9 +85,9 @@ export function TestMessage(props: TestMessageProps) {
       <p className="row" role="status">
         {sent && (
           <>
-            <span className={`chip ${sent.status}`}>{statusLabel(sent.status)}</span>
+            <span className={`chip ${sent.status}`}>{getStatusLabel(sent.status)}</span>
             <span className="grow">{[STATUS_WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
-            <a href={hrefOf({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
+            <a href={createHref({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
           </>
         )}
       </p>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { DecideMessage, ListMessages } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 50;
 const REFRESH_INTERVAL_MS = 5_000;
@@ -15,13 +15,13 @@ export interface Outbox {
   hasMore: boolean;
   fault: string | null;
   loadMore(): void;
-  decide(id: number, decision: MessageDecision): Promise<Message>;
+  sendDecision(id: number, decision: MessageDecision): Promise<Message>;
 }
 
 export function useOutbox(api: Api, appId: number, status: MessageStatus | null): Outbox {
   const [limit, setLimit] = useState(PAGE_SIZE);
   const { value, fault, reload } = useResource({
-    ...queryOf(ListMessages, { appId, status, limit }),
+    ...createQueryOptions(ListMessages, { appId, status, limit }),
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
@@ -30,7 +30,7 @@ export function useOutbox(api: Api, appId: number, status: MessageStatus | null)
     hasMore: value?.outbox.pagination.hasMore ?? false,
     fault,
     loadMore: () => setLimit((old) => old + PAGE_SIZE),
-    async decide(id, decision) {
+    async sendDecision(id, decision) {
       const { message } = await api.request(DecideMessage, { appId, id, decision });
       await reload();
       return message;

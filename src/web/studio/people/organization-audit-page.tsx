@@ -1,4 +1,4 @@
-/** Page of an organization's audit log, newest first: sign-ins, roles, invitations and accounts. Only owners and admins can open it. */
+/** Page of an organization's audit log, newest entry first: sign-ins, roles, invitations, accounts. Only owners and admins can open it. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
@@ -6,7 +6,7 @@ import { AuditDetails } from "../shared/audit-details.js";
 import { describeAuditType } from "../shared/audit-text.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import { readFirstPageAgain } from "../shared/query-client.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { parseId } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
@@ -14,17 +14,17 @@ import { getFullName } from "./people.js";
 
 const PAGE_SIZE = 100;
 
-interface LogProps extends Pick<PageProps, "api"> {
+interface OrganizationLogProps extends Pick<PageProps, "api"> {
   organizationId: number;
 }
 
-/** Hook for the pages of the log. It reads them by a cursor, so that new entries do not shift the loaded ones. */
-function useAuditLog({ api, organizationId }: LogProps) {
+/** Hook for the pages of the audit log. It reads them by a cursor, so that new entries do not shift the loaded ones. */
+function useAuditLog({ api, organizationId }: OrganizationLogProps) {
   const client = useQueryClient();
   const queryKey = [ReadOrganizationAudit, organizationId];
   const log = useInfiniteQuery({
     queryKey,
-    // A read at each window focus would read all loaded pages again.
+    // Otherwise the query cache would read all loaded pages again each time the window gets the focus.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
       (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE_SIZE, cursor })).log,
@@ -34,14 +34,14 @@ function useAuditLog({ api, organizationId }: LogProps) {
   return { ...log, readAgain: () => readFirstPageAgain(client, queryKey) };
 }
 
-/** Returns a function that finds a member's name by the user ID. For an unknown ID, it returns the ID with the word "person". */
+/** Hook that returns a function which finds a member's name by the user ID. For an unknown ID, the name is "person" with the ID. */
 function useMemberNames(organizationId: number): (id: number) => string {
-  const { value } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
+  const { value } = useResource(createQueryOptions(ListOrganizationPeople, { organizationId }));
   const names = useMemo(() => new Map(value?.members.map(({ user }) => [user.id, getFullName(user)])), [value]);
   return (id) => names.get(id) ?? `person ${id}`;
 }
 
-function AccessLog(props: LogProps) {
+function AccessLog(props: OrganizationLogProps) {
   const { data, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog(props);
   const nameOf = useMemberNames(props.organizationId);
   const entries = data?.pages.flatMap(({ items }) => items);
@@ -65,7 +65,7 @@ function AccessLog(props: LogProps) {
             {typeof userId === "number" && <b>{nameOf(userId)}</b>}
             {typeof subjectId === "number" && subjectId !== userId && <span>about {nameOf(subjectId)}</span>}
             <span className="grow details">
-              <AuditDetails data={data} nameOf={nameOf} />
+              <AuditDetails data={data} getPersonName={nameOf} />
             </span>
             <span className="hint">{address ?? ""}</span>
           </li>

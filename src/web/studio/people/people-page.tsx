@@ -32,7 +32,7 @@ const ROLE_DESCRIPTIONS: Readonly<Record<Role, string>> = {
 };
 const ROLE_ORDER = Object.keys(ROLE_DESCRIPTIONS) as Role[];
 
-const LINK_DURATIONS: readonly [hours: number, label: string][] = [
+const INVITATION_LIFETIMES: readonly [hours: number, label: string][] = [
   [24, "1 day"],
   [168, "7 days"],
   [720, "30 days"],
@@ -42,7 +42,7 @@ const REFRESH_INTERVAL_MS = 10_000;
 
 interface People {
   members: Member[];
-  /** Invitations that were not accepted yet; null if the signed-in person may not see them. */
+  /** Invitations that nobody has accepted yet; null if the signed-in person may not see invitations. */
   invitations: Invitation[] | null;
 }
 
@@ -56,8 +56,8 @@ interface PeoplePanelProps extends Pick<PageProps, "api" | "confirm"> {
 
 type OneTimeLink = { label: string; secret: string };
 
-/** Returns the roles that a person with this role can assign: this role and all lower ones. */
-const grantableRoles = (callerRole: Role): Role[] => ROLE_ORDER.slice(ROLE_ORDER.indexOf(callerRole));
+/** Returns the roles that a person with the role `callerRole` can assign: this role and all lower ones. */
+const getGrantableRoles = (callerRole: Role): Role[] => ROLE_ORDER.slice(ROLE_ORDER.indexOf(callerRole));
 
 function RoleChoice({
   callerRole,
@@ -70,7 +70,7 @@ function RoleChoice({
   onChange: (role: Role) => void;
   label: string;
 }) {
-  const roles = grantableRoles(callerRole);
+  const roles = getGrantableRoles(callerRole);
   return (
     <label>
       <span className="unseen">{label}</span>
@@ -123,7 +123,7 @@ function InviteForm({
       <label>
         <span>Role</span>
         <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
-          {grantableRoles(callerRole).map((role) => (
+          {getGrantableRoles(callerRole).map((role) => (
             <option key={role} value={role}>
               {capitalize(role)}: {ROLE_DESCRIPTIONS[role]}
             </option>
@@ -133,14 +133,14 @@ function InviteForm({
       <label>
         <span>Link valid for</span>
         <select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
-          {LINK_DURATIONS.map(([value, label]) => (
+          {INVITATION_LIFETIMES.map(([value, label]) => (
             <option key={value} value={value}>
               {label}
             </option>
           ))}
         </select>
       </label>
-      <button type="submit" className="primary" disabled={list.busy || email.trim() === ""}>
+      <button type="submit" className="primary" disabled={list.isBusy || email.trim() === ""}>
         Invite
       </button>
     </form>
@@ -157,7 +157,7 @@ interface MemberRowProps {
   member: Member;
   callerRole: Role;
   setRole: (role: Role) => void;
-  remove: () => void;
+  removeMember: () => void;
   createResetLink: (() => void) | null;
 }
 
@@ -165,11 +165,11 @@ function MemberRow({
   member: { user, role, lastSeenAt },
   callerRole,
   setRole,
-  remove,
+  removeMember,
   createResetLink,
 }: MemberRowProps) {
   const name = getFullName(user);
-  const isBelow = grantableRoles(callerRole).includes(role);
+  const isBelow = getGrantableRoles(callerRole).includes(role);
   return (
     <li>
       <b>{name}</b>
@@ -191,7 +191,7 @@ function MemberRow({
                 Reset link
               </button>
             )}
-            <button type="button" className="quiet danger-text" aria-label={`Remove ${name}`} onClick={remove}>
+            <button type="button" className="quiet danger-text" aria-label={`Remove ${name}`} onClick={removeMember}>
               Remove
             </button>
           </>
@@ -201,7 +201,13 @@ function MemberRow({
   );
 }
 
-function Invitations({ invitations, revoke }: { invitations: Invitation[]; revoke: (invitation: Invitation) => void }) {
+function InvitationList({
+  invitations,
+  revoke,
+}: {
+  invitations: Invitation[];
+  revoke: (invitation: Invitation) => void;
+}) {
   if (invitations.length === 0) return null;
   return (
     <>
@@ -228,7 +234,7 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
   );
 }
 
-/** Hook with the list of people, and with functions that change roles and remove people. */
+/** Hook with the members and invitations, and with functions that change roles and remove members. */
 function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps) {
   const isManager = mayManage(callerRole);
   const list = useResource({
@@ -245,13 +251,13 @@ function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps)
     refetchInterval: REFRESH_INTERVAL_MS,
   });
   const setRole = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member, role: Role) =>
-    list.change(() =>
+    list.applyChange(() =>
       appId === null
         ? api.request(SetOrganizationMember, { organizationId, userId, role, ifUpdatedAt })
         : api.request(SetAppMember, { appId, userId, role, ifUpdatedAt }),
     );
   const remove = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member) =>
-    list.change(() =>
+    list.applyChange(() =>
       appId === null
         ? api.request(RemoveOrganizationMember, { organizationId, userId, ifUpdatedAt })
         : api.request(RemoveAppMember, { appId, userId, ifUpdatedAt }),
@@ -264,7 +270,9 @@ function PeoplePanel(props: PeoplePanelProps) {
   const { list, setRole, remove } = usePeople(props);
   const [once, setOnce] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
-    const made = await list.change(() => api.request(CreateInvitation, { organizationId, data: { ...data, appId } }));
+    const made = await list.applyChange(() =>
+      api.request(CreateInvitation, { organizationId, data: { ...data, appId } }),
+    );
     if (made) setOnce({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
     return made !== null;
   };
@@ -285,10 +293,10 @@ function PeoplePanel(props: PeoplePanelProps) {
       confirmLabel: "Revoke",
       isDangerous: true,
     });
-    if (yes) await list.change(() => api.request(RevokeInvitation, { organizationId, id }));
+    if (yes) await list.applyChange(() => api.request(RevokeInvitation, { organizationId, id }));
   };
   const resetLink = async ({ user }: Member) => {
-    const made = await list.change(() => api.request(CreateResetLink, { organizationId, userId: user.id }));
+    const made = await list.applyChange(() => api.request(CreateResetLink, { organizationId, userId: user.id }));
     if (made) setOnce({ label: `Reset link for ${getFullName(user)}`, secret: made.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };
@@ -302,20 +310,20 @@ function PeoplePanel(props: PeoplePanelProps) {
       <p className="fault" role="alert">
         {list.fault}
       </p>
-      {once && <SecretOnce {...once} close={() => setOnce(null)} />}
+      {once && <SecretOnce {...once} onClose={() => setOnce(null)} />}
       <ul className="records" aria-label="People">
         {members.map((member) => (
           <MemberRow
             key={member.user.id}
             {...{ member, callerRole }}
             setRole={(role) => void setRole(member, role)}
-            remove={() => void askAndRemove(member)}
+            removeMember={() => void askAndRemove(member)}
             createResetLink={appId === null ? () => void resetLink(member) : null}
           />
         ))}
       </ul>
       {list.value && members.length === 0 && <p className="hint">No one has a role here yet.</p>}
-      {invitations && <Invitations invitations={invitations} revoke={(invitation) => void revoke(invitation)} />}
+      {invitations && <InvitationList invitations={invitations} revoke={(invitation) => void revoke(invitation)} />}
     </>
   );
 }

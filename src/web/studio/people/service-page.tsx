@@ -1,4 +1,4 @@
-/** Page for administrators of the service: organizations, people and administrators. */
+/** Page for administrators of the service. Lists organizations with their members, and the administrators. */
 import { useState } from "react";
 import {
   AddAdministrator,
@@ -9,9 +9,9 @@ import {
 } from "../documents.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Administrator, Member } from "../shared/model.js";
-import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { getFullName } from "./people.js";
 
 interface AdministratorProps extends Pick<PageProps, "api" | "confirm"> {
@@ -19,12 +19,12 @@ interface AdministratorProps extends Pick<PageProps, "api" | "confirm"> {
 }
 
 function AdministratorList({ api, confirm, administrators }: AdministratorProps) {
-  const { value, fault, busy, change } = administrators;
+  const { value, fault, isBusy, applyChange } = administrators;
   const remove = async (person: Administrator) => {
     const text = "The person keeps the roles in organizations and on apps. Without one, all sessions end at once.";
     const title = `${getFullName(person)} no longer administers the service?`;
     if (!(await confirm({ title, text, confirmLabel: "Remove", isDangerous: true }))) return;
-    await change(() => api.request(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
+    await applyChange(() => api.request(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
   };
   return (
     <section aria-labelledby="administrators">
@@ -41,7 +41,7 @@ function AdministratorList({ api, confirm, administrators }: AdministratorProps)
             <button
               type="button"
               className="quiet danger-text"
-              disabled={busy}
+              disabled={isBusy}
               aria-label={`Remove the administrator ${getFullName(person)}`}
               onClick={() => void remove(person)}
             >
@@ -92,12 +92,12 @@ interface OrganizationMembersProps extends AdministratorProps {
 }
 
 function OrganizationMembers({ api, confirm, administrators, organizationId }: OrganizationMembersProps) {
-  const { value, fault } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
+  const { value, fault } = useResource(createQueryOptions(ListOrganizationPeople, { organizationId }));
   const raise = async ({ user }: Member) => {
     const title = `Make ${getFullName(user)} an administrator of the service?`;
     const text = "Administrators act as owners of every organization and app, and name other administrators.";
     if (!(await confirm({ title, text, confirmLabel: "Make administrator", isDangerous: true }))) return;
-    await administrators.change(() => api.request(AddAdministrator, { userId: user.id }));
+    await administrators.applyChange(() => api.request(AddAdministrator, { userId: user.id }));
   };
   return (
     <>
@@ -119,7 +119,7 @@ function OrganizationMembers({ api, confirm, administrators, organizationId }: O
   );
 }
 
-function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "organizations">) {
+function OrganizationSections({ appId, organizations }: Pick<PageProps, "appId" | "organizations">) {
   return (
     <section aria-labelledby="organizations">
       <h2 id="organizations">Organizations</h2>
@@ -128,10 +128,10 @@ function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "orga
           <li key={id}>
             <span className="chip">{id}</span>
             <b className="grow">{name}</b>
-            <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${name}`}>
+            <a href={createHref({ appId, view: "people", item: String(id) })} aria-label={`People of ${name}`}>
               People
             </a>
-            <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${name}`}>
+            <a href={createHref({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${name}`}>
               Audit log
             </a>
           </li>
@@ -141,13 +141,13 @@ function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "orga
   );
 }
 
-function Service({ api, confirm, appId, organizations }: PageProps) {
+function ServiceSections({ api, confirm, appId, organizations }: PageProps) {
   const [chosen, setChosen] = useState(organizations[0]?.id ?? null);
-  const administrators = useResource(queryOf(ListAdministrators, {}));
+  const administrators = useResource(createQueryOptions(ListAdministrators, {}));
   return (
     <>
       <AdministratorList {...{ api, confirm, administrators }} />
-      <Organizations {...{ appId, organizations }} />
+      <OrganizationSections {...{ appId, organizations }} />
       <section aria-labelledby="people-of">
         <h2 id="people-of">People</h2>
         <label className="row">
@@ -173,7 +173,7 @@ export function ServicePage(props: PageProps) {
     <div className="app-page">
       <div className="app-part">
         {props.isAdmin ? (
-          <Service {...props} />
+          <ServiceSections {...props} />
         ) : (
           <p className="hint">This page is for administrators of the service.</p>
         )}

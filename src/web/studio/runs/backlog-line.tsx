@@ -4,7 +4,7 @@ import { CancelQueuedRuns, CountQueuedRuns } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatBytes, formatCount, formatDuration } from "../shared/format.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ForOperators } from "../shell/role.js";
 
 const REFRESH_INTERVAL_MS = 3_000;
@@ -12,8 +12,8 @@ const REFRESH_INTERVAL_MS = 3_000;
 const formatRunCount = (runs: number) => formatCount(runs, "run", "runs");
 
 /**
- * Cancels all queued runs. One request cancels runs for some seconds only, so the request is repeated until none is left. Returns the
- * number of cancelled runs.
+ * Cancels all queued runs. The service stops cancelling after a few seconds, so the page repeats the request until no queued run is left.
+ * Returns the number of cancelled runs.
  */
 async function cancelAllQueued(api: Api, appId: number): Promise<number> {
   for (let total = 0; ; ) {
@@ -26,7 +26,7 @@ async function cancelAllQueued(api: Api, appId: number): Promise<number> {
 export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
   // If a read fails, the line still shows the previous number.
   const { value, reload } = useResource({
-    ...queryOf(CountQueuedRuns, { appId }),
+    ...createQueryOptions(CountQueuedRuns, { appId }),
     refetchInterval: REFRESH_INTERVAL_MS,
   });
   const [message, setMessage] = useState("");

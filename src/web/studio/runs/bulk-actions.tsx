@@ -14,7 +14,7 @@ const MAX_RUNS_PER_CONFIRMATION = 100;
 interface BulkAction {
   verb: string;
   pastParticiple: string;
-  text: string;
+  confirmationText: string;
   isDangerous?: true;
   sendRequest(api: Api, appId: number, runId: number): Promise<unknown>;
 }
@@ -22,18 +22,19 @@ interface BulkAction {
 const REPLAY_ACTION: BulkAction = {
   verb: "Replay",
   pastParticiple: "queued",
-  text: "Each run starts again with its payload. Runs of the draft use the current draft, other runs the current live version.",
+  confirmationText:
+    "Each run starts again with its payload. Runs of the draft use the current draft, other runs the current live version.",
   sendRequest: (api, appId, runId) => api.request(ReplayRun, { appId, runId, options: null }),
 };
 const CANCEL_ACTION: BulkAction = {
   verb: "Cancel",
   pastParticiple: "cancelled",
-  text: "Running runs are stopped, and queued runs do not start.",
+  confirmationText: "Running runs are stopped, and queued runs do not start.",
   isDangerous: true,
   sendRequest: (api, appId, runId) => api.request(CancelRun, { appId, runId }),
 };
 
-/** Operation that the button performs, by the state that the list is filtered by. */
+/** Operation of the button (replay or cancel), by the state of the listed runs. */
 const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
   queued: CANCEL_ACTION,
   running: CANCEL_ACTION,
@@ -46,7 +47,7 @@ interface BulkActionsProps {
   api: Api;
   appId: number;
   confirm: Confirm;
-  /** State that the list of runs is filtered by; undefined without this filter. */
+  /** State of all listed runs, from the list's filter; undefined if the list contains runs of any state. */
   state: string | undefined;
   runs: readonly RunRow[];
 }
@@ -56,17 +57,31 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
   const [isBusy, setBusy] = useState(false);
   const action = ACTIONS_BY_STATE[state ?? ""];
   if (!action || (runs.length === 0 && progress === "")) return null;
-  const { verb, pastParticiple, text, isDangerous = false } = action;
+  const { verb, pastParticiple, confirmationText, isDangerous = false } = action;
   const chosenRuns = runs.slice(0, MAX_RUNS_PER_CONFIRMATION);
   const start = async () => {
     const title = `${verb} ${formatCount(chosenRuns.length, "run", "runs")}?`;
-    if (!(await confirm({ title, text, confirmLabel: verb === "Cancel" ? "Cancel them" : verb, isDangerous }))) return;
+    if (
+      !(await confirm({
+        title,
+        text: confirmationText,
+        confirmLabel: verb === "Cancel" ? "Cancel them" : verb,
+        isDangerous,
+      }))
+    )
+      return;
     setBusy(true);
     const ids = chosenRuns.map(({ id }) => id);
     const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
     const sendRequest = (id: number) => action.sendRequest(api, appId, id);
     setProgress(
-      await sendForRuns(ids, { pastParticiple, sendRequest, errorOf: asApiError, wait, reportProgress: setProgress }),
+      await sendForRuns(ids, {
+        pastParticiple,
+        sendRequest,
+        toRateLimitError: asApiError,
+        waitSeconds: wait,
+        reportProgress: setProgress,
+      }),
     );
     setBusy(false);
   };

@@ -1,4 +1,4 @@
-/** Sends a request for each of several runs. The caller passes the functions that send and wait, so that tests can replace them. */
+/** Sends one request for each of several runs. The caller passes the functions that send and wait, which tests can replace. */
 import { type RateLimitOptions, retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { formatCount } from "../shared/format.js";
 
@@ -16,14 +16,14 @@ async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome
     await retryAfterRateLimit(() => sending.sendRequest(id), sending);
     return "sent";
   } catch (error) {
-    const { status, message } = sending.errorOf(error);
+    const { status, message } = sending.toRateLimitError(error);
     return status === "RUN_NOT_CANCELLABLE" ? "ended" : { message };
   }
 }
 
 /**
- * Sends a request for each run. Counts runs that had ended already, waits at the rate limit, and stops at any other error. Returns a
- * summary for the person.
+ * Sends a request for each run. Skips runs that have ended already, waits when the rate limit is reached, and stops at any other error.
+ * Returns a summary for the person.
  */
 export async function sendForRuns(ids: readonly number[], sending: BulkRequest): Promise<string> {
   const { pastParticiple, reportProgress } = sending;

@@ -1,4 +1,4 @@
-/** Button that opens the menu of columns. It is visible before the menu is loaded. */
+/** Button that opens the menu of columns. Studio shows it before the menu's code is loaded. */
 import Columns3 from "lucide-react/icons/columns-3";
 import type { ComponentProps } from "react";
 

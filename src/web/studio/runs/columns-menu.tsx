@@ -1,11 +1,11 @@
-/** Menu of columns, with its button. It is loaded when a person first opens it, and is open from its first render. */
+/** Menu of columns, with its button. Studio loads this code when a person first presses the button, so the menu is open at first. */
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import Check from "lucide-react/icons/check";
 import { ColumnsButton } from "./columns-button.js";
 import { RUN_COLUMNS } from "./run-columns.js";
 import type { ColumnsState } from "./use-columns.js";
 
-export function ColumnsMenu({ shownColumns, toggle }: ColumnsState) {
+export function ColumnsMenu({ shownColumns, toggleColumn }: ColumnsState) {
   return (
     <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>
@@ -18,7 +18,7 @@ export function ColumnsMenu({ shownColumns, toggle }: ColumnsState) {
             checked={shownColumns.includes(column)}
             // The menu stays open after a selection, so that a person can select several columns.
             onSelect={(event) => event.preventDefault()}
-            onCheckedChange={() => toggle(column.key)}
+            onCheckedChange={() => toggleColumn(column.key)}
           >
             <span className="grow">{column.heading}</span>
             <Dropdown.ItemIndicator>

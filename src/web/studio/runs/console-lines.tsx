@@ -1,22 +1,22 @@
 /**
- * List of the console lines of a run, which may still be growing. Of ten thousand lines, it renders only the visible ones, and it scrolls
- * to the last line.
+ * List of the console lines of a run, which may still be growing. It renders only the visible lines of up to ten thousand, and scrolls to
+ * each new line.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useLayoutEffect, useRef } from "react";
 import { formatTime } from "../shared/format.js";
 import type { ConsoleLine } from "../shared/model.js";
 
-/** Estimated height of a line in pixels, as in panels.css. If the measured height differs, the lines below move. */
+/** Estimated height of a line in pixels, the same as in panels.css. If a rendered line is higher, the lines below it move. */
 const LINE_HEIGHT_PIXELS = 20;
-/** Distance from the end in pixels up to which new lines scroll the list. A person who has scrolled up further is reading. */
+/** Distance from the end of the list in pixels. If the person has scrolled up further, new lines do not scroll the list. */
 const END_TOLERANCE_PIXELS = 24;
 
 interface ConsoleLineProps {
   line: ConsoleLine;
   index: number;
   topPixels: number;
-  measure: (line: HTMLElement | null) => void;
+  measureLine: (line: HTMLElement | null) => void;
 }
 
 /** Memoized, so that React renders a line only when its own text changes. */
@@ -24,10 +24,10 @@ const ConsoleLineRow = memo(function ConsoleLineRow({
   line: { level, at, text },
   index,
   topPixels,
-  measure,
+  measureLine,
 }: ConsoleLineProps) {
   return (
-    <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${topPixels}px)` }}>
+    <li ref={measureLine} data-index={index} className={level} style={{ transform: `translateY(${topPixels}px)` }}>
       <time dateTime={at}>{formatTime(at)}</time>
       <span className="level">{level}</span>
       <span>{text}</span>
@@ -38,8 +38,8 @@ const ConsoleLineRow = memo(function ConsoleLineRow({
 export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
-  // True if the person has scrolled. The end also moves when lines are higher than estimated; this must not stop the scrolling to new
-  // lines.
+  // True if the person has scrolled. The end of the list also moves when lines are higher than estimated, which must not stop the
+  // scrolling to new lines.
   const isManualScroll = useRef(false);
   const { length } = lines;
   const virtual = useVirtualizer({
@@ -53,12 +53,12 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   scrollToEnd.current = () => {
     if (isAtEnd.current && length > 0) virtual.scrollToIndex(length - 1, { align: "end" });
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rendered lines change their height when they are measured
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the end of the list moves when lines are added or measured
   useLayoutEffect(() => scrollToEnd.current(), [length, total]);
   const isEmpty = length === 0;
   useEffect(() => {
     if (isEmpty) return;
-    // When the run ends, its result takes a part of the height, so the list must scroll to its end again.
+    // Scrolls to the end again when the list becomes lower, because the result of an ended run needs space.
     const resizeObserver = new ResizeObserver(() => scrollToEnd.current());
     resizeObserver.observe(scrollBox.current!);
     return () => resizeObserver.disconnect();
@@ -91,7 +91,12 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
     >
       <ol style={{ height: total }}>
         {virtual.getVirtualItems().map(({ index, key, start: topPixels }) => (
-          <ConsoleLineRow key={key} line={lines[index]!} measure={virtual.measureElement} {...{ index, topPixels }} />
+          <ConsoleLineRow
+            key={key}
+            line={lines[index]!}
+            measureLine={virtual.measureElement}
+            {...{ index, topPixels }}
+          />
         ))}
       </ol>
     </section>

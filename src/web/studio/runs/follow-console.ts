@@ -1,4 +1,4 @@
-/** Follows the console of a run. Passes new lines to the caller in groups, and each line only once. */
+/** Subscribes to the console of a run. Passes new lines to the caller in groups, and each line only once. */
 
 import { FollowConsole } from "../documents.js";
 import type { Api } from "../shared/api.js";
@@ -9,11 +9,11 @@ const COLLECT_PERIOD_MS = 100;
 
 interface ConsoleReader {
   addLines(lines: ConsoleLine[]): void;
-  /** Called when the run has ended, or when its console cannot be followed any longer. */
+  /** Called once, when the run has ended or when the subscription has failed. */
   endConsole(): void;
 }
 
-/** Returns a function that stops following the console. After that, neither `addLines` nor `endConsole` is called. */
+/** Returns a function that ends the subscription. After that, neither `addLines` nor `endConsole` is called. */
 export function followConsole(
   api: Api,
   run: { appId: number; runId: number },
@@ -41,9 +41,9 @@ export function followConsole(
     waitingLines = waitingLines.concat(newLines);
     timer ??= setTimeout(passLines, COLLECT_PERIOD_MS);
   };
-  const unfollow = api.follow(FollowConsole, run, {
+  const unfollow = api.subscribe(FollowConsole, run, {
     next: ({ lines }) => collectLines(lines),
-    failed: finish,
+    onFailure: finish,
     complete: finish,
   });
   return () => {

@@ -6,7 +6,7 @@ import { CountRuns } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
-import { RANGES, type Range } from "./runs-query.js";
+import { TIME_RANGES, type TimeRange } from "./runs-query.js";
 import type { RunsFilter } from "./use-runs.js";
 
 const LazyChart = lazy(async () => ({ default: (await import("./runs-chart.js")).RunsChart }));
@@ -19,23 +19,30 @@ const Chart = (props: ComponentProps<typeof LazyChart>) => (
   </Suspense>
 );
 
-/** Minimum time in which several ended runs cause only one update of the chart. */
+/** Delay from the end of a run to the next update of the chart, so that several ended runs cause only one update. */
 const REDRAW_DELAY_MS = 10_000;
-const DEFAULT_RANGE: Range = "24h";
+const DEFAULT_RANGE: TimeRange = "24h";
 
 interface RunsOverTimeProps {
   api: Api;
   appId: number;
-  /** Filters of the list. The chart has its own start of the range, because it counts up to the present time. */
+  /** Filters of the list of runs. The chart replaces the start of their time range, because it always counts up to the present time. */
   filter: RunsFilter;
-  range: Range | null;
-  tail: LogSubscription;
-  /** Error message that the list shows. The chart does not repeat it. */
+  range: TimeRange | null;
+  logSubscription: LogSubscription;
+  /** Error message that the list of runs already shows, so that the chart does not repeat it; null if there is none. */
   listFault: string | null;
 }
 
-export function RunsOverTime({ api, appId, filter, range, tail: { onEntry }, listFault }: RunsOverTimeProps) {
-  const { label, ms, by } = RANGES[range ?? DEFAULT_RANGE];
+export function RunsOverTime({
+  api,
+  appId,
+  filter,
+  range,
+  logSubscription: { onEntry },
+  listFault,
+}: RunsOverTimeProps) {
+  const { label, ms, by } = TIME_RANGES[range ?? DEFAULT_RANGE];
   const { from: _, ...otherFilters } = filter;
   const { value, fault, reload } = useResource({
     queryKey: [CountRuns, appId, otherFilters, ms, by],

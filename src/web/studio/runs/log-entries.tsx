@@ -1,6 +1,6 @@
 /**
- * List of execution log entries. Of up to a hundred thousand entries, it renders only the visible ones. It loads older entries when the
- * person scrolls.
+ * List of up to a hundred thousand execution log entries. It renders only the visible entries, and loads older ones when the person
+ * scrolls.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useRef, useState } from "react";
@@ -10,31 +10,31 @@ import type { LogEntry } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-narrow.js";
 import { isCancelled, isFailed } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
-import { Stack, type StackProps } from "./stack.js";
+import { ErrorStack, type ErrorStackProps } from "./stack.js";
 import type { LogState } from "./use-log.js";
 
-/** Estimated height of a collapsed entry in pixels, as in its style. If the measured height differs, the entries below move. */
+/** Estimated height of a collapsed entry in pixels, as in the style sheet. If a rendered entry is higher, the entries below move. */
 const ROW_HEIGHT_PIXELS = 32;
 const PHONE_ROW_HEIGHT_PIXELS = 54;
-/** If fewer entries than this are below the visible area, the next page is loaded. */
+/** The list loads the next page if fewer entries than this are below the visible area. */
 const PREFETCH_ROWS = 20;
 
 interface EntryOutcome {
   className: string;
-  words: string;
+  label: string;
 }
 
 function getEntryOutcome(entry: LogEntry): EntryOutcome {
-  if (isCancelled(entry)) return { className: "entry cancelled", words: "⊘ cancelled" };
+  if (isCancelled(entry)) return { className: "entry cancelled", label: "⊘ cancelled" };
   return isFailed(entry)
-    ? { className: "entry failed", words: "✕ failed" }
-    : { className: "entry", words: "✓ completed" };
+    ? { className: "entry failed", label: "✕ failed" }
+    : { className: "entry", label: "✓ completed" };
 }
 
-/** Returns the result of the run, wrapped in an object. Returns null if the log entry contains no result. */
+/** Returns the logged object that contains the run's result in `data`. Returns null if the log entry contains no result. */
 const getLoggedResult = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
-function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
+function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<ErrorStackProps, "action">) {
   const { payload, error, taskId, runOn } = entry;
   const result = getLoggedResult(entry);
   return (
@@ -45,7 +45,7 @@ function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appI
       </div>
       <div>
         <h3>{error ? "Error" : "Result"}</h3>
-        {error && <Stack error={error} appId={appId} action={action} />}
+        {error && <ErrorStack error={error} appId={appId} action={action} />}
         {!error && <pre>{result ? formatJson(result.data) : "A scheduled run keeps no result."}</pre>}
       </div>
       <p className="hint">
@@ -55,7 +55,7 @@ function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appI
   );
 }
 
-/** Maximum number of characters of an entry's text in the list. The browser would lay out a longer text but not show it. */
+/** Maximum number of characters of an entry's text in the list. The browser cuts off a longer text, but would need time for its layout. */
 const EXCERPT_MAX_CHARACTERS = 300;
 
 function createEntryExcerpt(entry: LogEntry): string {
@@ -69,28 +69,28 @@ interface EntryProps {
   appId: number;
   /** ID of the action's draft; null if the action was deleted. */
   masterId: number | null;
-  name: string | null;
+  actionName: string | null;
   isLive: boolean;
   index: number;
   topPixels: number;
   isOpen: boolean;
-  toggle: (id: number) => void;
-  measure: (item: HTMLElement | null) => void;
+  toggleEntry: (id: number) => void;
+  measureRow: (item: HTMLElement | null) => void;
 }
 
 /** Memoized, so that React renders an entry only when its own data changes. */
 const EntryItem = memo(function EntryItem(props: EntryProps) {
-  const { entry, appId, masterId, name, isLive, index, topPixels, isOpen, toggle, measure } = props;
+  const { entry, appId, masterId, actionName, isLive, index, topPixels, isOpen, toggleEntry, measureRow } = props;
   const { id, createdAt, taskId, mode, duration } = entry;
-  const { className, words } = getEntryOutcome(entry);
+  const { className, label } = getEntryOutcome(entry);
   return (
-    <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${topPixels}px)` }}>
-      <button type="button" aria-expanded={isOpen} onClick={() => toggle(id)}>
-        <span className="verdict">{words}</span>
+    <li ref={measureRow} data-index={index} className={className} style={{ transform: `translateY(${topPixels}px)` }}>
+      <button type="button" aria-expanded={isOpen} onClick={() => toggleEntry(id)}>
+        <span className="verdict">{label}</span>
         <time dateTime={createdAt} title={formatExactTime(createdAt)}>
           {formatColumnTime(createdAt)}
         </time>
-        <b>{name ?? `action ${taskId}`}</b>
+        <b>{actionName ?? `action ${taskId}`}</b>
         <VersionChip copy={isLive ? "production" : "master"} />
         <span className="mode">{mode === "on-demand" ? TRIGGER_WORDS.manual : mode}</span>
         <span className="took">{formatDuration(duration)}</span>
@@ -99,7 +99,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
       {isOpen && (
         <EntryDetails
           {...{ entry, appId }}
-          action={masterId === null || name === null ? null : { id: masterId, name }}
+          action={masterId === null || actionName === null ? null : { id: masterId, name: actionName }}
         />
       )}
     </li>
@@ -109,10 +109,10 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
 interface LogEntriesProps extends Pick<LogState, "hasMore" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
   appId: number;
-  whose: Actions["findLoggedAction"];
+  findLoggedAction: Actions["findLoggedAction"];
 }
 
-export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, whose }: LogEntriesProps) {
+export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findLoggedAction }: LogEntriesProps) {
   const scrollBox = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
@@ -145,16 +145,16 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, whose
       <ul style={{ height: virtual.getTotalSize() }}>
         {rows.map(({ index, key, start: topPixels }) => {
           const entry = entries[index]!;
-          const owner = whose(entry.taskId);
+          const owner = findLoggedAction(entry.taskId);
           return (
             <EntryItem
               key={key}
-              {...{ entry, appId, index, topPixels, toggle }}
+              {...{ entry, appId, index, topPixels, toggleEntry: toggle }}
               masterId={owner?.id ?? null}
-              name={owner?.name ?? null}
+              actionName={owner?.name ?? null}
               isLive={owner?.isLive ?? false}
               isOpen={open.has(entry.id)}
-              measure={virtual.measureElement}
+              measureRow={virtual.measureElement}
             />
           );
         })}

@@ -1,4 +1,4 @@
-/** Determines from an execution log entry if the run failed or was cancelled. */
+/** Determines from an entry of the execution log if the run failed or was cancelled. */
 import type { LogEntry } from "../shared/model.js";
 
 /** True if the run was cancelled. The service logs a cancelled run with an error of this name. */

@@ -21,9 +21,9 @@ export function LogPanel({ api, appId, actions, versionIds }: LogPanelProps) {
   const { entries, fault, ...log } = useLog({
     api,
     appId,
-    tail: actions.logSubscription,
+    logSubscription: actions.logSubscription,
     versionIds: shownIds,
-    failuresOnly,
+    isFailuresOnly: failuresOnly,
   });
   return (
     <section className="log-panel" aria-label="Execution log">
@@ -51,7 +51,7 @@ export function LogPanel({ api, appId, actions, versionIds }: LogPanelProps) {
         <LogEntries
           key={`${shownIds} ${failuresOnly}`}
           {...{ entries: entries ?? [], appId, ...log }}
-          whose={actions.findLoggedAction}
+          findLoggedAction={actions.findLoggedAction}
         />
       )}
     </section>

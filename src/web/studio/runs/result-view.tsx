@@ -12,7 +12,7 @@ function downloadText(text: string, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url));
 }
 
-const formatSize = ({ length }: string) =>
+const formatTextSize = ({ length }: string) =>
   length < 1024 * 1024 ? `${Math.round(length / 1024)} KB` : `${(length / 1024 / 1024).toFixed(1)} MB`;
 
 export function ResultView({ value, name }: { value: unknown; name: string }) {
@@ -26,11 +26,11 @@ export function ResultView({ value, name }: { value: unknown; name: string }) {
       </pre>
       {value !== undefined && (
         <p className="row">
-          {isCut && <span className="hint">The beginning of {formatSize(text)}.</span>}
+          {isCut && <span className="hint">The beginning of {formatTextSize(text)}.</span>}
           <button type="button" className="link" onClick={() => downloadText(text, name)}>
             Download
           </button>
-          <CopyButton className="link" text={() => text} />
+          <CopyButton className="link" getText={() => text} />
         </p>
       )}
     </div>

@@ -9,7 +9,7 @@ import { type Api, asApiError } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { Navigation, Place } from "../shell/place.js";
 
 interface RunAgainProps {
@@ -28,12 +28,12 @@ const toReplayOptions = (target: ReplayTarget) =>
   target === "master" || target === "production" ? { copy: target } : { versionId: Number(target) };
 
 /**
- * Hook for the older versions of the action, read when the person opens the form. If they cannot be read, only the draft and the live
- * version can be chosen.
+ * Hook that reads the older versions of the action when the person opens the form. If the read fails, the person can only choose the draft
+ * or the live version.
  */
-function useVersions(appId: number, masterId: number | null) {
+function useOlderVersions(appId: number, masterId: number | null) {
   const [isWanted, setWanted] = useState(false);
-  const query = queryOf(ListVersions, { appId, id: masterId ?? 0 });
+  const query = createQueryOptions(ListVersions, { appId, id: masterId ?? 0 });
   const { value } = useResource({ ...query, enabled: isWanted && masterId !== null, refetchOnWindowFocus: false });
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
@@ -45,7 +45,7 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
   const [target, setTarget] = useState<ReplayTarget>(versionId === null ? copy : `${versionId}`);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const { versions, want } = useVersions(appId, masterId);
+  const { versions, want } = useOlderVersions(appId, masterId);
   if (masterId === null) return null;
 
   const start = async () => {
@@ -58,7 +58,7 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
       const payload = parsed && text !== was ? { payload: parsed.payload } : {};
       const options = { ...toReplayOptions(target), ...payload };
       const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
-      go({ view: "runs", item: String(runId) }, { from: place });
+      go({ view: "runs", item: String(runId) }, { startPlace: place });
     } catch (error) {
       setFault(asApiError(error).message);
       setBusy(false);

@@ -2,14 +2,14 @@
 import type { ReactNode } from "react";
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { hrefOf, type Place } from "../shell/place.js";
+import { createHref, type Place } from "../shell/place.js";
 import { CancelButton } from "./run-line.js";
 import { describeRun, formatRunDuration, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface CellContext {
   appId: number;
   filters: Place["query"];
-  cancel: (runId: number) => Promise<void>;
+  cancelRun: (runId: number) => Promise<void>;
 }
 
 export interface RunColumn {
@@ -45,7 +45,7 @@ function ActionLink({ run, appId, filters }: { run: RunRow } & Pick<CellContext,
   return (
     <a
       className="run-link"
-      href={hrefOf({ appId, view: "runs", item: String(run.id), query: filters })}
+      href={createHref({ appId, view: "runs", item: String(run.id), query: filters })}
       aria-label={`${name}, run ${run.id}`}
     >
       {name}
@@ -102,14 +102,14 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "end",
     heading: "Result or error",
-    // The column is much wider than the column of the action's name, because results and error messages are longer than names.
+    // Much wider than the column of the action's name, because results and error messages are longer than names.
     width: "minmax(132px, 4.2fr)",
     className: "end",
     isFixed: true,
-    renderCell: (run, { cancel }) => (
+    renderCell: (run, { cancelRun }) => (
       <>
         <span className="gist">{describeRun(run)}</span>
-        <CancelButton {...{ run, cancel }} />
+        <CancelButton {...{ run, cancelRun }} />
       </>
     ),
   },
@@ -117,7 +117,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
 
 /** Keys of the columns that are hidden until the person shows them. */
 export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
-/** Keys of the columns that are hidden in a window as wide as a tablet, so that the result or the error message has enough space. */
+/** Keys of the columns that are hidden in a window as wide as a tablet, to leave enough space for the result or the error message. */
 export const HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...HIDDEN_BY_DEFAULT, "run", "trigger"];
 
 export const createGridTemplate = (columns: readonly RunColumn[]): string =>

@@ -1,10 +1,10 @@
 /**
- * Line of a run in a short list: on Home, in the menu of current runs, and on the page of the run that started it. runs-list.tsx contains
+ * One run in a short list: on Home, in the list of current runs, and on the page of the run that started this run. runs-list.tsx contains
  * the table of all runs.
  */
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { describeRun, formatRunDuration, isUnfinished, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
@@ -12,25 +12,25 @@ import { describeRun, formatRunDuration, isUnfinished, RunState, TRIGGER_WORDS, 
 interface RunLineProps {
   run: RunRow;
   appId: number;
-  /** Cancels the run. If missing, the line has no button for it; the page of the run has one. */
-  cancel?: (runId: number) => Promise<void>;
+  /** Cancels the run. If missing, the line has no button "Cancel". */
+  cancelRun?: (runId: number) => Promise<void>;
 }
 
-export const CancelButton = ({ run, cancel }: Required<Pick<RunLineProps, "run" | "cancel">>) => {
+export const CancelButton = ({ run, cancelRun }: Required<Pick<RunLineProps, "run" | "cancelRun">>) => {
   const isOperator = mayOperate(useRole());
   if (!isOperator || !isUnfinished(run)) return null;
   return (
-    <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel(run.id)}>
+    <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancelRun(run.id)}>
       Cancel
     </button>
   );
 };
 
-export function RunLine({ run, appId, cancel }: RunLineProps) {
+export function RunLine({ run, appId, cancelRun }: RunLineProps) {
   const at = run.tick ?? run.queuedAt;
   return (
     <>
-      <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
+      <a className="run-line" href={createHref({ appId, view: "runs", item: String(run.id) })}>
         <span className="run-number">#{run.id}</span>
         <RunState state={run.state} />
         <time dateTime={at} title={formatExactTime(at)}>
@@ -42,7 +42,7 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
         <span className="took">{formatRunDuration(run)}</span>
         <span className="gist">{describeRun(run)}</span>
       </a>
-      {cancel && <CancelButton {...{ run, cancel }} />}
+      {cancelRun && <CancelButton {...{ run, cancelRun }} />}
     </>
   );
 }

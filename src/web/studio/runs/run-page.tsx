@@ -5,14 +5,14 @@ import type { Api } from "../shared/api.js";
 import { formatBytes, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, type Place } from "../shell/place.js";
+import { createHref, type Place } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
 import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { RunAgain } from "./run-again.js";
 import { RunLine } from "./run-line.js";
 import { isUnfinished, RunState, TRIGGER_WORDS, VersionChip, WAIT_REASON_WORDS } from "./run-words.js";
-import { Stack } from "./stack.js";
+import { ErrorStack } from "./stack.js";
 import { useRunDetails } from "./use-run-details.js";
 
 function RunSection({ title, children }: { title: string; children: ReactNode }) {
@@ -27,7 +27,7 @@ function RunSection({ title, children }: { title: string; children: ReactNode })
 interface RunStep {
   stepName: string;
   at: string;
-  /** Time since the previous step as text, such as "+ 20 ms"; "" for the first step. */
+  /** Time since the previous step of the run as text, such as "+ 20 ms"; "" for the first step. */
   timeSincePrevious: string;
 }
 
@@ -66,9 +66,9 @@ const SANDBOX_WORDS: Record<string, string> = {
   document: "a document",
 };
 
-function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
+function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
   const to = (place: Partial<Place> & Pick<Place, "view">, words: string) => (
-    <a href={hrefOf({ appId, ...place })}>{words}</a>
+    <a href={createHref({ appId, ...place })}>{words}</a>
   );
   const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
   const {
@@ -119,26 +119,26 @@ function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
 interface RunHeadProps {
   run: RunDetails;
   appId: number;
-  cancel: () => Promise<void>;
+  cancelRun: () => Promise<void>;
 }
 
-function RunHead({ run, appId, cancel }: RunHeadProps) {
+function RunHead({ run, appId, cancelRun }: RunHeadProps) {
   const { actionId, actionName, masterId } = run;
   const name = actionName ?? `action ${actionId}, which is gone`;
   return (
     <div className="row run-head">
       <h2>
-        {masterId === null ? name : <a href={hrefOf({ appId, view: "actions", item: String(masterId) })}>{name}</a>}
+        {masterId === null ? name : <a href={createHref({ appId, view: "actions", item: String(masterId) })}>{name}</a>}
       </h2>
       <span role="status">
         <RunState state={run.state} />
       </span>
       <VersionChip copy={run.copy} />
       <span className="grow" />
-      <a href={hrefOf({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
+      <a href={createHref({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
       {isUnfinished(run) && (
         <ForOperators>
-          <button type="button" onClick={() => void cancel()}>
+          <button type="button" onClick={() => void cancelRun()}>
             Cancel the run
           </button>
         </ForOperators>
@@ -186,7 +186,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
     const action = masterId === null ? null : { id: masterId, name: actionName! };
     return (
       <RunSection title="Error">
-        <Stack error={log.error} appId={appId} action={action} />
+        <ErrorStack error={log.error} appId={appId} action={action} />
         {masterId !== null && <AllowOriginButton {...{ api, appId, actionId: masterId, message: log.error.message }} />}
       </RunSection>
     );
@@ -212,7 +212,7 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
           <>
             <h2>No run {runId}</h2>
             <p role="alert">{fault}</p>
-            <a href={hrefOf({ appId, view: "runs" })}>All runs</a>
+            <a href={createHref({ appId, view: "runs" })}>All runs</a>
           </>
         ) : (
           <p>Loading…</p>
@@ -223,7 +223,7 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
   const { log, caused } = run;
   return (
     <div className="run-page">
-      <RunHead {...{ run, appId, cancel }} />
+      <RunHead {...{ run, appId, cancelRun: cancel }} />
       <div className="run-columns">
         <div>
           <RunOutcome run={run} appId={appId} api={api} />
@@ -250,7 +250,7 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
         <div>
           <RunSection title="Timeline">
             <RunTimeline run={run} />
-            <RunFacts run={run} appId={appId} />
+            <RunProperties run={run} appId={appId} />
           </RunSection>
           {log && (
             <RunSection title="Payload">

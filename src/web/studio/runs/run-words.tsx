@@ -43,7 +43,7 @@ export function formatRunDuration({ startedAt, finishedAt }: Pick<RunRow, "start
   return formatDuration(Date.parse(finishedAt) - Date.parse(startedAt));
 }
 
-/** Texts for the reason why a queued run waits. A run that only waits for a free slot has no reason. */
+/** Texts for the reason why a queued run waits. A run that waits only for a free execution slot has no such reason. */
 export const WAIT_REASON_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
   concurrency: "for others of its action to end, by the action's concurrency",
   debounce: "for its debounce delay: a later start replaces it",

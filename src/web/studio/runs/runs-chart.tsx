@@ -15,7 +15,7 @@ const PHONE_CHART_HEIGHT_PIXELS = 100;
 
 const darkModeQuery = matchMedia("(prefers-color-scheme: dark)");
 /**
- * Colors of the chart for light and dark mode, the same as in tokens.css. uPlot draws on a canvas, to which style sheets do not apply.
+ * Colors of the chart for light and dark mode, the same as in tokens.css. Style sheets cannot set them, because uPlot draws on a canvas.
  */
 const CHART_COLORS = {
   light: { good: "#1b7340", bad: "#b3261e", soft: "#5a636f", line: "#e3e6ea", accent: "#0b6b62", warn: "#855000" },
@@ -25,7 +25,7 @@ const CHART_COLORS = {
 type StatisticsRow = RunStatistics["periods"][number];
 type ChartColumn = (number | null)[];
 
-/** Returns the columns of data for uPlot, with a value for each hour or day of the range, including those without runs. */
+/** Returns the data columns for uPlot, with one value for each hour or day of the time range, also for those without runs. */
 function createChartColumns({
   by,
   from,
@@ -36,8 +36,8 @@ function createChartColumns({
   const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(known.keys());
-  // The service returns only periods with runs. The missing periods are computed from these, as they are one hour or day apart. A day with
-  // a clock change is always returned.
+  // The service returns only hours or days with runs, plus each day with a clock change. The loops add the missing ones, which are one hour
+  // or one day apart.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
   const isNearKnown = (at: number) =>
@@ -65,7 +65,7 @@ function formatAxisTime(seconds: number): string {
   return (date.getHours() + date.getMinutes() === 0 ? dayFormat : hourFormat).format(date);
 }
 
-function createAxes(values: (ms: number) => string): uPlot.Axis[] {
+function createAxes(formatValue: (ms: number) => string): uPlot.Axis[] {
   const { soft, line } = CHART_COLORS[darkModeQuery.matches ? "dark" : "light"];
   const shared = {
     stroke: soft,
@@ -75,7 +75,7 @@ function createAxes(values: (ms: number) => string): uPlot.Axis[] {
   };
   return [
     { ...shared, size: 32, space: 64, values: (_, ticks) => ticks.map(formatAxisTime) },
-    { ...shared, size: 60, space: 28, values: (_, ticks) => ticks.map(values) },
+    { ...shared, size: 60, space: 28, values: (_, ticks) => ticks.map(formatValue) },
   ];
 }
 

@@ -6,9 +6,9 @@ import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-narrow.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
-import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
+import { RUN_STATES, type RunsQuery, TIME_RANGES, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 
-/** Delay after the last key press before the list of runs is searched. */
+/** Delay from the last key press to the search in the list of runs. */
 const SEARCH_DELAY_MS = 350;
 
 interface FilterSelectProps {
@@ -18,10 +18,10 @@ interface FilterSelectProps {
   options: [string, string][];
   /** Label of the option that removes the filter. */
   noFilterLabel: string;
-  choose: (value: string) => void;
+  onChoose: (value: string) => void;
 }
 
-function FilterSelect({ label, value, options, noFilterLabel, choose }: FilterSelectProps) {
+function FilterSelect({ label, value, options, noFilterLabel, onChoose }: FilterSelectProps) {
   return (
     <label className="choice">
       <span className="unseen">{label}</span>
@@ -29,7 +29,7 @@ function FilterSelect({ label, value, options, noFilterLabel, choose }: FilterSe
         name={label.toLowerCase()}
         value={value ?? ""}
         data-set={value !== undefined}
-        onChange={(event) => choose(event.target.value)}
+        onChange={(event) => onChoose(event.target.value)}
       >
         <option value="">{noFilterLabel}</option>
         {options.map(([option, words]) => (
@@ -52,8 +52,8 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
 
 function useTypedSearch(search: string, changeFilters: (search: string) => void) {
   const [typed, setTyped] = useState(search);
-  // Search text that this field last wrote to the URL or read from it. If the URL contains this text, the field keeps what the person has
-  // typed since.
+  // Search text that this field last wrote to the URL or read from it. While the URL contains this text, the URL does not replace the text
+  // that the person is typing.
   const known = useRef(search);
   useEffect(() => {
     if (search !== known.current) setTyped(search);
@@ -73,17 +73,21 @@ function useTypedSearch(search: string, changeFilters: (search: string) => void)
 interface RunsFiltersProps {
   query: RunsQuery;
   /** Actions of the app for the filter by action; null until they are loaded. */
-  list: ActionList | null;
-  change: (change: RunsQuery) => void;
+  actionList: ActionList | null;
+  changeQuery: (change: RunsQuery) => void;
   setSearch: (search: string) => void;
-  clear: () => void;
+  clearFilters: () => void;
 }
 
-const triggerLabel = (trigger: TriggerType): string =>
+const getTriggerLabel = (trigger: TriggerType): string =>
   trigger === "http" ? `${TRIGGER_WORDS.http} (added by this service)` : TRIGGER_WORDS[trigger];
 
-function FilterSelects({ query, list, change }: Pick<RunsFiltersProps, "query" | "list" | "change">) {
-  const names = (list?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
+function FilterSelects({
+  query,
+  actionList,
+  changeQuery,
+}: Pick<RunsFiltersProps, "query" | "actionList" | "changeQuery">) {
+  const names = (actionList?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
   const isListed = query.action === undefined || names.some(([id]) => id === query.action);
   const actions: [string, string][] = isListed ? names : [[query.action!, `Action ${query.action}`], ...names];
   return (
@@ -93,35 +97,35 @@ function FilterSelects({ query, list, change }: Pick<RunsFiltersProps, "query" |
         noFilterLabel="All actions"
         value={query.action}
         options={actions}
-        choose={(action) => change({ action })}
+        onChoose={(action) => changeQuery({ action })}
       />
       <FilterSelect
         label="State"
         noFilterLabel="Any state"
         value={query.state}
         options={RUN_STATES.map((state) => [state, capitalize(state)])}
-        choose={(state) => change({ state })}
+        onChoose={(state) => changeQuery({ state })}
       />
       <FilterSelect
         label="Trigger"
         noFilterLabel="Any trigger"
         value={query.trigger}
-        options={TRIGGER_TYPES.map((trigger) => [trigger, capitalize(triggerLabel(trigger))])}
-        choose={(trigger) => change({ trigger })}
+        options={TRIGGER_TYPES.map((trigger) => [trigger, capitalize(getTriggerLabel(trigger))])}
+        onChoose={(trigger) => changeQuery({ trigger })}
       />
       <FilterSelect
         label="Copy"
         noFilterLabel="Draft and live"
         value={query.copy}
         options={VERSION_KINDS.map((copy) => [copy, capitalize(VERSION_WORDS[copy])])}
-        choose={(copy) => change({ copy })}
+        onChoose={(copy) => changeQuery({ copy })}
       />
       <FilterSelect
         label="Time"
         noFilterLabel="Any time"
         value={query.range}
-        options={Object.entries(RANGES).map(([range, { label }]) => [range, capitalize(label)])}
-        choose={(range) => change({ range })}
+        options={Object.entries(TIME_RANGES).map(([range, { label }]) => [range, capitalize(label)])}
+        onChoose={(range) => changeQuery({ range })}
       />
     </>
   );
@@ -129,7 +133,7 @@ function FilterSelects({ query, list, change }: Pick<RunsFiltersProps, "query" |
 
 const SELECTED_FILTERS = ["action", "state", "trigger", "copy", "range"] as const;
 
-export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
+export function RunsFilters({ query, actionList, changeQuery, setSearch, clearFilters }: RunsFiltersProps) {
   const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
   const isNarrow = useIsNarrow();
   const [isOpen, setOpen] = useState(false);
@@ -150,15 +154,15 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
           <SlidersHorizontal size={14} aria-hidden /> Filters{chosenCount > 0 && ` (${chosenCount})`}
         </button>
       )}
-      {(isOpen || !isNarrow) && <FilterSelects {...{ query, list, change }} />}
+      {(isOpen || !isNarrow) && <FilterSelects {...{ query, actionList, changeQuery }} />}
       {query.person !== undefined && (
-        <RemovableFilter words={`asked for by person ${query.person}`} remove={() => change({ person: "" })} />
+        <RemovableFilter words={`asked for by person ${query.person}`} remove={() => changeQuery({ person: "" })} />
       )}
       {query.version !== undefined && (
-        <RemovableFilter words={`of version ${query.version}`} remove={() => change({ version: "" })} />
+        <RemovableFilter words={`of version ${query.version}`} remove={() => changeQuery({ version: "" })} />
       )}
       {Object.keys(query).length > 0 && (
-        <button type="button" className="link" onClick={clear}>
+        <button type="button" className="link" onClick={clearFilters}>
           Clear filters
         </button>
       )}

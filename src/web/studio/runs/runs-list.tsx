@@ -7,19 +7,19 @@ import type { RunRow } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-narrow.js";
 import type { Place } from "../shell/place.js";
 import { createGridTemplate, type RunColumn } from "./run-columns.js";
-import type { RunsFound } from "./use-runs.js";
+import type { RunListState } from "./use-runs.js";
 
 const ROW_HEIGHT_PIXELS = 34;
 const PHONE_ROW_HEIGHT_PIXELS = 58;
-/** If fewer rows than this are below the visible area, the next page is loaded. */
+/** The table loads the next page of runs if fewer rows than this are below the visible area. */
 const PREFETCH_ROWS = 30;
 
 interface RunItemProps {
   run: RunRow;
   appId: number;
-  /** Filters of the list. The link to a run contains them, so that the run's page can link back to the filtered list. */
+  /** Filters of the list of runs, as URL parameters. Links to runs contain them, so that a run's page can link back to this list. */
   filters: Place["query"];
-  cancel: (runId: number) => Promise<void>;
+  cancelRun: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
   /** Index of the row in the table, 0 for the first row below the header. */
   index: number;
@@ -27,7 +27,7 @@ interface RunItemProps {
   heightPixels: number;
 }
 
-/** Memoized, so that a changed row does not render the other rows again. The link on the action's name covers the whole row. */
+/** Memoized, so that React renders a row only when its own run changes. The link on the action's name covers the whole row. */
 const RunItem = memo(function RunItem({ run, index, topPixels, heightPixels, columns, ...context }: RunItemProps) {
   return (
     <div
@@ -49,7 +49,7 @@ const RunItem = memo(function RunItem({ run, index, topPixels, heightPixels, col
 const FIRST_RUN_ROW = 2;
 
 interface RunsListProps {
-  runsFound: RunsFound;
+  runList: RunListState;
   appId: number;
   filters: Place["query"];
   columns: readonly RunColumn[];
@@ -57,7 +57,7 @@ interface RunsListProps {
   children: ReactNode;
 }
 
-/** Returns the height in pixels of the content above the table. The first row begins below this content. */
+/** Hook that returns the current height of an element in pixels: the content above the table, below which the first row begins. */
 function useElementHeight(element: RefObject<HTMLElement | null>): number {
   const [height, setHeight] = useState(0);
   useEffect(() => {
@@ -69,8 +69,8 @@ function useElementHeight(element: RefObject<HTMLElement | null>): number {
   return height;
 }
 
-export function RunsList({ runsFound, appId, filters, columns, children }: RunsListProps) {
-  const { runs, total, hasMore, isLoading, loadMore, cancel } = runsFound;
+export function RunsList({ runList, appId, filters, columns, children }: RunsListProps) {
+  const { runs, total, hasMore, isLoading, loadMore, cancelRun } = runList;
   const scrollBox = useRef<HTMLElement>(null);
   const aboveList = useRef<HTMLDivElement>(null);
   const scrollMargin = useElementHeight(aboveList);
@@ -84,7 +84,7 @@ export function RunsList({ runsFound, appId, filters, columns, children }: RunsL
     overscan: 6,
     scrollMargin,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: measured heights are invalid when the rows get another height
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another row height makes the measured heights invalid
   useEffect(() => virtual.measure(), [virtual, rowPixels]);
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
@@ -121,7 +121,7 @@ export function RunsList({ runsFound, appId, filters, columns, children }: RunsL
               <RunItem
                 key={key}
                 run={runs![index]!}
-                {...{ appId, filters, cancel, columns, index, heightPixels }}
+                {...{ appId, filters, cancelRun, columns, index, heightPixels }}
                 topPixels={start - scrollMargin}
               />
             ))}

@@ -1,7 +1,7 @@
 /** Page of the app's runs. The service searches, filters and counts the runs. run-page.tsx contains the page of one run. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, mergeQuery, parseId } from "../shell/place.js";
+import { createHref, mergeQuery, parseId } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
@@ -11,9 +11,9 @@ import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
 import { parseTimeRange, type RunsQuery, toRunsFilter } from "./runs-query.js";
 import { useColumns } from "./use-columns.js";
-import { type RunsFound, useRuns } from "./use-runs.js";
+import { type RunListState, useRuns } from "./use-runs.js";
 
-function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore, fault } }: { runsFound: RunsFound }) {
+function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore, fault } }: { runsFound: RunListState }) {
   if (!runs || !total) return fault ? null : <p className="hint">Loading…</p>;
   const orMoreText = total.isExact ? "" : " or more";
   return (
@@ -38,7 +38,7 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
         <b>No runs yet</b>
       </p>
       <p className="hint">Runs of all actions appear here, with their results, errors and consoles.</p>
-      <a className="button" href={hrefOf({ appId, view: "actions" })}>
+      <a className="button" href={createHref({ appId, view: "actions" })}>
         Open the actions
       </a>
     </div>
@@ -47,10 +47,10 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
 
 function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   const query = place.query as RunsQuery;
-  // The time is read only once. Otherwise the start of the time range would move with each render.
+  // Reads the clock only once. Otherwise the start of the time range would change with each render, and cause a new request.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
-  const runsFound = useRuns({ api, appId, filter, tail: actions.logSubscription });
+  const runsFound = useRuns({ api, appId, filter, logSubscription: actions.logSubscription });
   const { runs, hasMore, isLoading, fault } = runsFound;
   const change = useCallback((part: RunsQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
@@ -63,13 +63,17 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   return (
     <div className="runs-page">
       <h2 className="unseen">Runs</h2>
-      <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
+      <RunsFilters
+        {...{ query, changeQuery: change, setSearch }}
+        actionList={actions.list}
+        clearFilters={() => go({ query: {} })}
+      />
       <BacklogLine {...{ api, appId, confirm }} />
-      <RunsList runsFound={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
+      <RunsList runList={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
         <RunsOverTime
           {...{ api, appId, filter }}
           range={parseTimeRange(query)}
-          tail={actions.logSubscription}
+          logSubscription={actions.logSubscription}
           listFault={fault?.message ?? null}
         />
         <div className="row runs-count">

@@ -1,5 +1,5 @@
 /**
- * Filters of the list of runs: their notation in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's
+ * Filters of the list of runs: as parameters in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's
  * input.
  */
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
@@ -14,7 +14,7 @@ export interface RunsQuery {
   copy?: string;
   version?: string;
   person?: string;
-  /** Time range, as a key of RANGES. */
+  /** Time range, as a key of TIME_RANGES. */
   range?: string;
 }
 
@@ -25,18 +25,18 @@ export const VERSION_KINDS: readonly Copy[] = ["master", "production"];
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Selectable time ranges: `ms` is their length up to now, and `by` is the period for which the chart counts runs. */
-export const RANGES = {
+/** Time ranges that a person can choose, each up to now. `ms` is the length, and `by` the period (hour or day) of one bar in the chart. */
+export const TIME_RANGES = {
   "1h": { label: "the last hour", ms: HOUR_MS, by: "hour" },
   "24h": { label: "the last 24 hours", ms: 24 * HOUR_MS, by: "hour" },
   "7d": { label: "the last 7 days", ms: 7 * 24 * HOUR_MS, by: "hour" },
   "30d": { label: "the last 30 days", ms: 30 * 24 * HOUR_MS, by: "day" },
   "90d": { label: "the last 90 days", ms: 90 * 24 * HOUR_MS, by: "day" },
 } as const;
-export type Range = keyof typeof RANGES;
+export type TimeRange = keyof typeof TIME_RANGES;
 
-export const parseTimeRange = (query: RunsQuery): Range | null =>
-  query.range !== undefined && Object.hasOwn(RANGES, query.range) ? (query.range as Range) : null;
+export const parseTimeRange = (query: RunsQuery): TimeRange | null =>
+  query.range !== undefined && Object.hasOwn(TIME_RANGES, query.range) ? (query.range as TimeRange) : null;
 
 const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
   all.find((word) => word === text) ?? null;
@@ -59,6 +59,6 @@ export function toRunsFilter(
     copy: parseOption(query.copy, VERSION_KINDS),
     versionId: parseId(query.version),
     personId: parseId(query.person),
-    from: range === null ? null : new Date(now - RANGES[range].ms).toISOString(),
+    from: range === null ? null : new Date(now - TIME_RANGES[range].ms).toISOString(),
   };
 }

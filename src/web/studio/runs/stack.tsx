@@ -1,25 +1,25 @@
 /** Shows the error of a run with its stack. A position in the action's code is a link to this line in the editor. */
 import { Fragment } from "react";
 import type { ScriptError } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 
 /** Matches a code position in a line of a stack, such as `at execute (book-seat.js:12:7)`. */
 const CODE_POSITION_PATTERN = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
 
-/** Returns the text of the error. If the stack begins with the message, the stack alone is returned. */
-function errorText({ name, message, stack }: ScriptError): string {
+/** Returns the text of the error: its stack, preceded by its name and message unless the stack already contains the message. */
+function getErrorText({ name, message, stack }: ScriptError): string {
   return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
 }
 
-export interface StackProps {
+export interface ErrorStackProps {
   error: ScriptError;
   appId: number;
-  /** ID of the action's draft, and the action's name; null if the action is unknown. Without it, positions are not links. */
+  /** ID of the action's draft, and the action's name. If null, the action is unknown, and code positions are not links. */
   action: { id: number; name: string } | null;
 }
 
-export function Stack({ error, appId, action }: StackProps) {
-  const text = errorText(error);
+export function ErrorStack({ error, appId, action }: ErrorStackProps) {
+  const text = getErrorText(error);
   const parts: (string | { line: string; column: string; text: string })[] = [];
   let textEnd = 0;
   for (const match of text.matchAll(CODE_POSITION_PATTERN)) {
@@ -40,7 +40,7 @@ export function Stack({ error, appId, action }: StackProps) {
           <a
             // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never change their order
             key={at}
-            href={hrefOf({
+            href={createHref({
               appId,
               view: "actions",
               item: String(action!.id),

@@ -9,13 +9,13 @@ const STORAGE_KEY = "studio.runs.hidden-columns";
  * Choices of the person by the key of a column: true to show it, false to hide it. Columns without a choice depend on the width of the
  * window.
  */
-type Choices = Readonly<Record<string, unknown>>;
+type ColumnChoices = Readonly<Record<string, unknown>>;
 
 /** Reads the stored choices. Returns no choices if the browser blocks storage. */
-function readChoices(): Choices {
+function readColumnChoices(): ColumnChoices {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}");
-    // Earlier releases of Studio stored a list of all hidden columns instead.
+    // Earlier releases of Studio stored an array with the keys of all hidden columns.
     if (Array.isArray(stored))
       return Object.fromEntries([...HIDDEN_BY_DEFAULT, ...stored].map((key) => [key, !stored.includes(key)]));
     return { ...(stored as object) };
@@ -26,11 +26,11 @@ function readChoices(): Choices {
 
 export interface ColumnsState {
   shownColumns: readonly RunColumn[];
-  toggle: (key: string) => void;
+  toggleColumn: (key: string) => void;
 }
 
 export function useColumns(): ColumnsState {
-  const [choices, setChoices] = useState(readChoices);
+  const [choices, setChoices] = useState(readColumnChoices);
   const isMedium = useMediaQuery("(min-width: 701px) and (max-width: 1000px)");
   const hidden = isMedium ? HIDDEN_IN_MEDIUM_WINDOWS : HIDDEN_BY_DEFAULT;
   const toggle = useCallback(
@@ -41,12 +41,12 @@ export function useColumns(): ColumnsState {
     try {
       localStorage.setItem(STORAGE_KEY, JSON.stringify(choices));
     } catch {
-      // If the browser blocks storage, the choices are lost when the page is closed.
+      // Ignores that the browser blocks storage: the choices are then lost when the page is closed.
     }
   }, [choices]);
   const shownColumns = useMemo(
     () => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || (choices[key] ?? !hidden.includes(key))),
     [choices, hidden],
   );
-  return { shownColumns, toggle };
+  return { shownColumns, toggleColumn: toggle };
 }

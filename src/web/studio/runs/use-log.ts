@@ -1,4 +1,4 @@
-/** Hook for the execution log: loads pages of older entries on request, and adds each new entry when the service writes it. */
+/** Hook for the execution log: loads the newest entries, loads older pages on request, and adds each new entry when the service logs it. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
@@ -23,38 +23,38 @@ function mergeEntries(...lists: LogEntry[][]): LogEntry[] {
 }
 
 interface LogPage {
-  /** ID of the draft or live version to which the entries of the page belong; null for all actions. */
+  /** ID of the draft or live version whose entries the page contains; null if it contains those of all actions. */
   id: number | null;
   logs: LogEntry[];
   nextCursor: string | null;
-  isFollowing: boolean;
+  isNextPage: boolean;
 }
 
 const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || taskId === id;
 
-/** True if no entry is missing between this page and the entries of the same version that are loaded already. */
+/** True if no entry is missing between this page and the entries already loaded for the same draft or live version. */
 const isConnectedTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
   knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
-/** True for loaded entries that are older than the page. They are removed if entries between them and the page may be missing. */
+/** True for a loaded entry that is older than the page. Such entries are removed if entries between them and the page may be missing. */
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
 interface LogOptions {
   api: Api;
   appId: number;
-  tail: LogSubscription;
+  logSubscription: LogSubscription;
   /** IDs of the draft and the live version whose entries are shown; null for all actions of the app. */
   versionIds: number[] | null;
-  failuresOnly: boolean;
+  isFailuresOnly: boolean;
 }
 
 export function useLog({
   api,
   appId,
-  tail: { isConnected, onEntry },
+  logSubscription: { isConnected, onEntry },
   versionIds: ids,
-  failuresOnly,
+  isFailuresOnly,
 }: LogOptions): LogState {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [hasMore, setMore] = useState(false);
@@ -62,34 +62,34 @@ export function useLog({
   const [isLoading, setLoading] = useState(true);
   const knownEntries = useRef<LogEntry[]>([]);
   knownEntries.current = entries ?? [];
-  /** Cursor from which the next page is read, by the ID of a draft or live version. Null after the last page. */
+  /** Cursor of the next page, by the ID of a draft or live version. The cursor is null after the last page. */
   const cursors = useRef(new Map<number | null, string | null>());
   const wantedIds = JSON.stringify(ids);
 
   const latestRequest = useRef("");
-  latestRequest.current = `${wantedIds} ${failuresOnly}`;
+  latestRequest.current = `${wantedIds} ${isFailuresOnly}`;
 
-  /** Reads one page for each ID: the newest entries, or the older entries after the cursor. */
+  /** Reads one page for each draft or live version. @param isNextPage true for the next older page, false for the newest entries */
   const load = useCallback(
-    async (isFollowing: boolean) => {
+    async (isNextPage: boolean) => {
       const versionIds = (JSON.parse(wantedIds) as number[] | null) ?? [null];
-      const where = failuresOnly ? { type: "app.task.failed" } : null;
+      const where = isFailuresOnly ? { type: "app.task.failed" } : null;
       const readPage = async (id: number | null): Promise<LogPage> => {
-        const cursor = isFollowing ? (cursors.current.get(id) ?? null) : null;
+        const cursor = isNextPage ? (cursors.current.get(id) ?? null) : null;
         const { page } = await api.request(ReadLog, { appId, options: { id, where, limit: PAGE_SIZE, cursor } });
-        return { id, logs: page.logs, nextCursor: page.nextCursor, isFollowing };
+        return { id, logs: page.logs, nextCursor: page.nextCursor, isNextPage };
       };
       setLoading(true);
       try {
-        const remainingIds = versionIds.filter((id) => !isFollowing || cursors.current.get(id) !== null);
+        const remainingIds = versionIds.filter((id) => !isNextPage || cursors.current.get(id) !== null);
         const pages = await Promise.all(remainingIds.map(readPage));
-        // The person has selected other entries while the request was sent, so the response is ignored.
-        if (latestRequest.current !== `${wantedIds} ${failuresOnly}`) return;
+        // Ignores the response if the person has selected other entries during the request.
+        if (latestRequest.current !== `${wantedIds} ${isFailuresOnly}`) return;
         const disconnectedPages = pages.filter(
-          (page) => !page.isFollowing && !isConnectedTo(page, knownEntries.current),
+          (page) => !page.isNextPage && !isConnectedTo(page, knownEntries.current),
         );
         for (const page of pages)
-          if (page.isFollowing || disconnectedPages.includes(page)) cursors.current.set(page.id, page.nextCursor);
+          if (page.isNextPage || disconnectedPages.includes(page)) cursors.current.set(page.id, page.nextCursor);
         setEntries((old) => {
           const keptEntries = (old ?? []).filter(
             (entry) => !disconnectedPages.some((page) => isOlderThanPage(page, entry)),
@@ -100,35 +100,35 @@ export function useLog({
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
-        // A failed read is not repeated by scrolling, but when the person selects other entries or when the connection is restored.
+        // Prevents that scrolling repeats a failed read. The hook reads again when the person selects other entries, or after a reconnect.
         setMore(false);
       } finally {
         setLoading(false);
       }
     },
-    [api, appId, wantedIds, failuresOnly],
+    [api, appId, wantedIds, isFailuresOnly],
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other IDs have other entries
+  // biome-ignore lint/correctness/useExhaustiveDependencies: removes the entries when the IDs change
   useEffect(() => {
     knownEntries.current = [];
     cursors.current.clear();
     setEntries(null);
-  }, [wantedIds, failuresOnly]);
-  // Reads again when the subscription is restored, because entries may have been missed.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: see above
+  }, [wantedIds, isFailuresOnly]);
+  // Reads again when the subscription is restored, because the page may have missed entries.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `isConnected` only causes the read
   useEffect(() => void load(false), [load, isConnected]);
   useEffect(
     () =>
       onEntry((entry) => {
         const versionIds = JSON.parse(wantedIds) as number[] | null;
-        const isShown = (!failuresOnly || isFailed(entry)) && (versionIds?.includes(entry.taskId) ?? true);
+        const isShown = (!isFailuresOnly || isFailed(entry)) && (versionIds?.includes(entry.taskId) ?? true);
         if (isShown) setEntries((old) => mergeEntries(old ?? [], [entry]));
       }),
-    [onEntry, failuresOnly, wantedIds],
+    [onEntry, isFailuresOnly, wantedIds],
   );
 
   const loadMore = useCallback(() => void load(true), [load]);
-  const shownEntries = failuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
+  const shownEntries = isFailuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
   return { entries: shownEntries, hasMore, isLoading, fault, loadMore };
 }

@@ -3,11 +3,11 @@ import { useCallback, useEffect, useState } from "react";
 import { CancelRun, ReadRun } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { followConsole } from "./follow-console.js";
 import { isUnfinished } from "./run-words.js";
 
-/** Interval at which the run is read until it has ended. */
+/** Interval at which the hook reads the run until it has ended. */
 const REFRESH_INTERVAL_MS = 1_000;
 
 function useConsole(api: Api, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
@@ -25,8 +25,8 @@ function useConsole(api: Api, appId: number, runId: number, endConsole: () => vo
 
 export function useRunDetails(api: Api, appId: number, runId: number) {
   const { value, fault, reload } = useResource({
-    ...queryOf(ReadRun, { appId, runId }),
-    // The result may have megabytes, so it does not stay in the cache when the page is closed.
+    ...createQueryOptions(ReadRun, { appId, runId }),
+    // Removes the run from the cache when its page is closed, because its result may have megabytes.
     gcTime: 0,
     refetchOnWindowFocus: ({ state: { data } }) => !data || isUnfinished(data.run),
     refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_INTERVAL_MS : false),
@@ -34,7 +34,7 @@ export function useRunDetails(api: Api, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // The service rejects this if the run has ended meanwhile. The page then shows the result, so the error is ignored.
+    // Ignores the rejection of a run that has ended meanwhile, because the page then shows its result.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };

@@ -1,4 +1,4 @@
-/** Hook for the runs that match a filter: loads the newest runs, older runs on request, and changes of runs when they happen. */
+/** Hook for the runs that match a filter: loads the newest runs, loads older ones on request, and reads the list again after changes. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
@@ -8,21 +8,21 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 100;
-/** Time in which several ended runs cause only one read. */
+/** Delay from the end of a run to the next read, so that several ended runs cause only one read. */
 const RELOAD_DELAY_MS = 400;
 /** Interval between reads while a listed run is queued or running. */
 const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
 /**
- * Interval between reads if all listed runs have ended, because the service does not announce new runs. A search is not repeated, because
- * it reads many runs.
+ * Interval between reads while all listed runs have ended, because the service sends no event for a new run. A text search is not repeated,
+ * because the service must read many runs for it.
  */
 const REFRESH_INTERVAL_MS = 5_000;
-/** Number of pages without a matching run after which a search stops. The person can continue it. */
+/** Number of consecutive pages without a matching run after which a search stops until the person continues it. */
 const MAX_EMPTY_PAGES = 10;
 
 export type RunsFilter = Omit<FindRunsQueryVariables, "appId" | "before" | "limit">;
 
-export interface RunsFound {
+export interface RunListState {
   /** Runs that match the filter, newest first; null until they are loaded for the first time. */
   runs: RunRow[] | null;
   total: { count: number; isExact: boolean } | null;
@@ -31,18 +31,18 @@ export interface RunsFound {
   isLoading: boolean;
   fault: ApiError | null;
   loadMore(): void;
-  cancel(runId: number): Promise<void>;
+  cancelRun(runId: number): Promise<void>;
 }
 
 const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
 
-/** Merges two lists of runs, newest first. If both contain a run, the result contains the one of `fresh`. */
-function mergeRuns(fresh: RunRow[], known: RunRow[]): RunRow[] {
-  const oldest = fresh.at(-1)?.id ?? Number.POSITIVE_INFINITY;
-  const ids = new Set(fresh.map(({ id }) => id));
-  const newer = known.filter(({ id }) => id > oldest && !ids.has(id));
-  const older = known.filter(({ id }) => id < oldest);
-  const first = newer.length === 0 ? fresh : [...fresh, ...newer].sort((a, b) => b.id - a.id);
+/** Merges two lists of runs, newest first. For a run in both lists, the result contains the state from `fresh`. */
+function mergeRuns(newerRuns: RunRow[], knownRuns: RunRow[]): RunRow[] {
+  const oldest = newerRuns.at(-1)?.id ?? Number.POSITIVE_INFINITY;
+  const ids = new Set(newerRuns.map(({ id }) => id));
+  const newer = knownRuns.filter(({ id }) => id > oldest && !ids.has(id));
+  const older = knownRuns.filter(({ id }) => id < oldest);
+  const first = newer.length === 0 ? newerRuns : [...newerRuns, ...newer].sort((a, b) => b.id - a.id);
   return [...first, ...older];
 }
 
@@ -50,20 +50,20 @@ export function useRuns({
   api,
   appId,
   filter,
-  tail,
+  logSubscription,
 }: {
   api: Api;
   appId: number;
   filter: RunsFilter;
-  tail: LogSubscription;
-}): RunsFound {
+  logSubscription: LogSubscription;
+}): RunListState {
   const [runs, setRuns] = useState<RunRow[] | null>(null);
-  const [total, setTotal] = useState<RunsFound["total"]>(null);
+  const [total, setTotal] = useState<RunListState["total"]>(null);
   const [next, setNext] = useState<number | null>(null);
   const [isLoading, setLoading] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const key = JSON.stringify(filter);
-  /** Number of filter changes so far. A response to a request for an earlier filter is ignored. */
+  /** Number of filter changes so far. The hook ignores responses to requests with an earlier filter. */
   const turn = useRef(0);
   const loading = useRef(false);
   /** True after the first page for the current filter was loaded. */
@@ -146,18 +146,18 @@ export function useRuns({
     refetchOnMount: false,
     refetchInterval: isWaiting ? UNFINISHED_REFRESH_INTERVAL_MS : !isSearch && REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(tail.onEntry, reload, RELOAD_DELAY_MS);
+  useReloadAfter(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
 
   const loadMore = useCallback(() => {
     if (next !== null) void load(next, turn.current);
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // The service rejects this if the run has ended meanwhile. The list then shows the result, so the error is ignored.
+      // Ignores the rejection of a run that has ended meanwhile, because the list then shows its result.
       await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },
     [api, appId, refresh],
   );
-  return { runs, total, hasMore: next !== null, isLoading, fault, loadMore, cancel };
+  return { runs, total, hasMore: next !== null, isLoading, fault, loadMore, cancelRun: cancel };
 }

@@ -1,10 +1,10 @@
 /** Table of scheduled runs of the past week that were skipped or failed. */
 import { RunState } from "../runs/run-words.js";
 import { formatExactTime, formatTimeInZone } from "../shared/format.js";
-import type { Week } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import type { ScheduleWeek } from "../shared/model.js";
+import { createHref } from "../shell/place.js";
 
-export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
+export function MissedRuns({ week, appId }: { week: ScheduleWeek; appId: number }) {
   return (
     <section aria-labelledby="schedule-missed">
       <h3 id="schedule-missed">Skipped and failed in the past week</h3>
@@ -12,7 +12,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
       <ul className="missed">
         {week.missed.map(({ actionId, name, state, reason, timezone, from, to, count, runId }) => (
           <li key={`${runId} ${state}`} className={`run-row ${state}`}>
-            <a className="missed-line" href={hrefOf({ appId, view: "runs", item: String(runId) })}>
+            <a className="missed-line" href={createHref({ appId, view: "runs", item: String(runId) })}>
               <RunState state={state} />
               <time dateTime={to} title={`${formatExactTime(to)} here`}>
                 {formatTimeInZone(to, timezone)} {timezone}

@@ -28,7 +28,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
   const active = !liveVersion.active;
   const saveAndPublish = async () => {
     const { diff } = await api.request(CompareDraftWithLive, { appId, id });
-    // Publishing would make all other changes of the draft live too, so the draft must have no other changes.
+    // Publishing would make all changes of the draft live, so the draft must have no other change than `active`.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES_TEXT);
     let { updatedAt } = action;
     let saved: string | null = null;
@@ -44,7 +44,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
       const { message } = asApiError(error);
       setFault(saved === null ? message : `${saved}: ${message}`);
     } finally {
-      await actions.reload();
+      await actions.reloadActions();
     }
   };
   const toggle = async () => {

@@ -5,13 +5,13 @@ import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime, formatTimeInZone } from "../shared/format.js";
-import type { ActionSummary, Week } from "../shared/model.js";
+import type { ActionSummary, ScheduleWeek } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { ForEditors, ForOperators } from "../shell/role.js";
 import { PauseButton } from "./pause-action.js";
 
-type ScheduledAction = Week["scheduled"][number];
+type ScheduledAction = ScheduleWeek["scheduled"][number];
 
 interface ScheduleRow {
   action: ActionSummary;
@@ -22,7 +22,7 @@ interface ScheduleRow {
 }
 
 interface ScheduleListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
-  week: Week;
+  week: ScheduleWeek;
   /** True if the schedules of the whole app are paused. */
   isPaused: boolean;
 }
@@ -36,7 +36,7 @@ function describeScheduleState(
   const copy = actions.findLiveVersion(action.id);
   if (!copy) return { words: "not published", tone: "" };
   if (!copy.active) return { words: "inactive", tone: "" };
-  // The week contains only the actions that run next. An action beyond them may have a schedule.
+  // `week` lists only the actions that run next. If there are more, this action may have a schedule that is not listed.
   if (!scheduled) return { words: list.week.hasMore ? "next run not listed" : "no live schedule", tone: "" };
   if (!app.isPublished) return { words: "app not published", tone: "" };
   if (isPaused) return { words: "paused", tone: "" };
@@ -44,7 +44,7 @@ function describeScheduleState(
 }
 
 /** Returns the actions whose draft or live version has a schedule trigger, sorted by their next run. */
-function createRows(list: ScheduleListProps): ScheduleRow[] {
+function createScheduleRows(list: ScheduleListProps): ScheduleRow[] {
   const byActionId = new Map(list.week.scheduled.map((scheduledAction) => [scheduledAction.masterId, scheduledAction]));
   const rows = (list.actions.list?.actions ?? [])
     .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
@@ -87,7 +87,7 @@ function RunNowButton({ api, appId, action }: Pick<ScheduleListProps, "api" | "a
         Run now
       </button>
       {outcome && "runId" in outcome && (
-        <a href={hrefOf({ appId, view: "runs", item: String(outcome.runId) })}>Run {outcome.runId}</a>
+        <a href={createHref({ appId, view: "runs", item: String(outcome.runId) })}>Run {outcome.runId}</a>
       )}
       {outcome && "fault" in outcome && (
         <span className="fault" role="alert">
@@ -106,7 +106,7 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ScheduleListP
   return (
     <tr>
       <th scope="row">
-        <a href={hrefOf({ appId, view: "actions", item: String(action.id) })} title={action.name}>
+        <a href={createHref({ appId, view: "actions", item: String(action.id) })} title={action.name}>
           {action.name}
         </a>
       </th>
@@ -155,7 +155,7 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ScheduleListP
 }
 
 export function ScheduleList(list: ScheduleListProps) {
-  const rows = createRows(list);
+  const rows = createScheduleRows(list);
   if (rows.length === 0) {
     return (
       <div className="empty-state">
@@ -163,7 +163,7 @@ export function ScheduleList(list: ScheduleListProps) {
           <b>No schedules yet</b>
         </p>
         <p className="hint">An action runs by itself once it has a schedule trigger and is published.</p>
-        <a className="button" href={hrefOf({ appId: list.appId, view: "actions" })}>
+        <a className="button" href={createHref({ appId: list.appId, view: "actions" })}>
           Open the actions
         </a>
       </div>

@@ -5,10 +5,10 @@ import Pause from "lucide-react/icons/pause";
 import Play from "lucide-react/icons/play";
 import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
 import { formatCount, formatExactTime } from "../shared/format.js";
-import type { Week } from "../shared/model.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import type { ScheduleWeek } from "../shared/model.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
 import { MissedRuns } from "./missed-runs.js";
 import { ScheduleList } from "./schedule-list.js";
@@ -16,7 +16,7 @@ import { useScheduleWeek } from "./use-week.js";
 import { WeekView } from "./week-view.js";
 
 /** Warns that runs will be skipped, because too many schedules start at the same time. */
-function CrowdedWarning({ week: { crowded } }: { week: Week }) {
+function CrowdedWarning({ week: { crowded } }: { week: ScheduleWeek }) {
   const [first] = crowded;
   if (!first) return null;
   const at = formatExactTime(first.tick);
@@ -28,25 +28,25 @@ function CrowdedWarning({ week: { crowded } }: { week: Week }) {
   );
 }
 
-/** Counts the actions with a schedule. A long list of them ends early. */
-function ScheduleCount({ week: { scheduled, hasMore }, appId }: { week: Week; appId: number }) {
+/** Shows the number of actions with a schedule; if `hasMore` is true, there are more than the listed ones. */
+function ScheduleCount({ week: { scheduled, hasMore }, appId }: { week: ScheduleWeek; appId: number }) {
   const { length } = scheduled;
   if (length === 0) return null;
   if (!hasMore) return formatCount(length, "action has a schedule.", "actions have a schedule.");
   return (
     <>
       {length}+ actions have a schedule. This page lists the runs of the {length} that run next. Find further ones in{" "}
-      <a href={hrefOf({ appId, view: "actions" })}>Actions</a>.
+      <a href={createHref({ appId, view: "actions" })}>Actions</a>.
     </>
   );
 }
 
 function useSchedulePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
-  const { value, fault, busy, change } = useResource(queryOf(ReadSchedulePause, { appId }));
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadSchedulePause, { appId }));
   const pausedAt = value?.pause.pausedAt ?? null;
   const toggle = () =>
-    change(() => (pausedAt ? api.request(ResumeSchedules, { appId }) : api.request(PauseSchedules, { appId })));
-  return { pausedAt, isKnown: value !== null, fault, busy, toggle };
+    applyChange(() => (pausedAt ? api.request(ResumeSchedules, { appId }) : api.request(PauseSchedules, { appId })));
+  return { pausedAt, isKnown: value !== null, fault, busy: isBusy, toggle };
 }
 
 export function SchedulePage(props: PageProps) {

@@ -1,12 +1,12 @@
 /**
- * Hook for the scheduled runs of an app in the past and the next week. Reads them each minute, after scheduled runs, and after changes of
- * actions.
+ * Hook for the scheduled runs of an app in the past and the next seven days. Reads them each minute, after scheduled runs, and after
+ * changes of actions.
  */
 import { useCallback } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import { ReadScheduleWeek } from "../documents.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
 const REFRESH_INTERVAL_MS = 60_000;
 const RELOAD_DELAY_MS = 1_000;
@@ -15,7 +15,7 @@ export function useScheduleWeek(appId: number, { logSubscription, changes }: Act
   const { onEntry } = logSubscription;
   const { onChange } = changes;
   const { value, fault, reload } = useResource({
-    ...queryOf(ReadScheduleWeek, { appId }),
+    ...createQueryOptions(ReadScheduleWeek, { appId }),
     refetchInterval: REFRESH_INTERVAL_MS,
   });
   const subscribe = useCallback(

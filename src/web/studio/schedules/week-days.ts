@@ -5,16 +5,16 @@ interface ScheduledTimes {
   ticks: readonly string[];
 }
 
-/** Times at which one action runs on one day. */
-export interface DayLine<Action> {
+/** One action with the times at which it runs on one day. */
+export interface ActionTimesOfDay<Action> {
   action: Action;
-  times: string[];
+  runTimes: string[];
 }
 
 interface WeekDay<Action> {
-  day: string;
+  isoDate: string;
   label: string;
-  lines: DayLine<Action>[];
+  actionTimes: ActionTimesOfDay<Action>[];
 }
 
 const dayFormat = new Intl.DateTimeFormat(undefined, {
@@ -27,11 +27,11 @@ const dayFormat = new Intl.DateTimeFormat(undefined, {
 const createDateFormat = (timeZone: string) => new Intl.DateTimeFormat("en-CA", { timeZone });
 
 const DAY_LABELS: Readonly<Record<number, string>> = { [-1]: "Yesterday", 0: "Today", 1: "Tomorrow" };
-/** Last day that is always shown, counted from today (0) in the viewer's time zone. */
+/** Last day that the week view shows, counted in days from today (0) in the viewer's time zone. */
 const LAST_SHOWN_DAY = 7;
 /**
- * First day that is computed, counted from today (0). Time zones differ by up to 26 hours, so a date of an action can be outside of the
- * viewer's days.
+ * First day for which run times are grouped, counted in days from today (0). The day in an action's time zone may differ from the viewer's,
+ * because time zones differ by up to 26 hours.
  */
 const FIRST_COMPUTED_DAY = -2;
 const LAST_COMPUTED_DAY = LAST_SHOWN_DAY + 2;
@@ -50,14 +50,14 @@ export function groupByDay<Action extends ScheduledTimes>(
     const dayOffset = FIRST_COMPUTED_DAY + at;
     const date = new Date(`${today}T12:00:00Z`);
     date.setUTCDate(date.getUTCDate() + dayOffset);
-    const day = date.toISOString().slice(0, 10);
-    const lines = timesByDay
-      .map(({ action, times }) => ({ action, times: times.get(day) ?? [] }))
-      .filter(({ times }) => times.length > 0)
-      .sort((a, b) => a.times[0]!.localeCompare(b.times[0]!));
-    return { ahead: dayOffset, day, label: DAY_LABELS[dayOffset] ?? dayFormat.format(date), lines };
+    const isoDate = date.toISOString().slice(0, 10);
+    const actionTimes = timesByDay
+      .map(({ action, times }) => ({ action, runTimes: times.get(isoDate) ?? [] }))
+      .filter(({ runTimes }) => runTimes.length > 0)
+      .sort((a, b) => a.runTimes[0]!.localeCompare(b.runTimes[0]!));
+    return { dayOffset, isoDate, label: DAY_LABELS[dayOffset] ?? dayFormat.format(date), actionTimes };
   });
   return days.filter(
-    ({ ahead: dayOffset, lines }) => lines.length > 0 || (dayOffset >= 0 && dayOffset <= LAST_SHOWN_DAY),
+    ({ dayOffset, actionTimes }) => actionTimes.length > 0 || (dayOffset >= 0 && dayOffset <= LAST_SHOWN_DAY),
   );
 }

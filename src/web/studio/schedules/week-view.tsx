@@ -1,36 +1,36 @@
 /** Week view of the schedules: the runs on each of the next days, in the time zone of each action. */
 import { formatTimeInZone } from "../shared/format.js";
-import type { Week } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
-import { type DayLine, groupByDay } from "./week-days.js";
+import type { ScheduleWeek } from "../shared/model.js";
+import { createHref } from "../shell/place.js";
+import { type ActionTimesOfDay, groupByDay } from "./week-days.js";
 
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const TIME_FORMAT = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 
-type ScheduledAction = Week["scheduled"][number];
+type ScheduledAction = ScheduleWeek["scheduled"][number];
 
 /** Maximum number of run times that the view lists per action and day. Further runs are only counted. */
 const MAX_TIMES_SHOWN = 4;
 
 /** Returns the run times of an action on one day as text, in the action's time zone. */
-function formatTimes({ action: { timezone }, times }: DayLine<ScheduledAction>): string {
+function formatTimes({ action: { timezone }, runTimes }: ActionTimesOfDay<ScheduledAction>): string {
   const zoneFormat = new Intl.DateTimeFormat(undefined, { ...TIME_FORMAT, timeZone: timezone });
-  const shownTimes = times.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));
-  const hiddenCount = times.length - shownTimes.length;
+  const shownTimes = runTimes.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));
+  const hiddenCount = runTimes.length - shownTimes.length;
   return hiddenCount > 0 ? `${shownTimes.join(", ")} and ${hiddenCount} more` : shownTimes.join(", ");
 }
 
-export function WeekView({ week, appId }: { week: Week; appId: number }) {
+export function WeekView({ week, appId }: { week: ScheduleWeek; appId: number }) {
   const actionsWithMore = week.scheduled.filter(({ hasMore }) => hasMore);
   return (
     <section aria-labelledby="schedule-week">
       <h3 id="schedule-week">Today and the next 7 days</h3>
       <div className="week">
-        {groupByDay(week, BROWSER_TIME_ZONE).map(({ day, label, lines }) => (
-          <section key={day} className="day" aria-label={label}>
+        {groupByDay(week, BROWSER_TIME_ZONE).map(({ isoDate, label, actionTimes }) => (
+          <section key={isoDate} className="day" aria-label={label}>
             <h4>{label}</h4>
             <ul>
-              {lines.map((line) => {
+              {actionTimes.map((line) => {
                 const { action } = line;
                 return (
                   <li key={action.actionId} className="due">
@@ -38,7 +38,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
                       {formatTimes(line)} {action.timezone}
                     </span>
                     <a
-                      href={hrefOf({ appId, view: "actions", item: String(action.masterId) })}
+                      href={createHref({ appId, view: "actions", item: String(action.masterId) })}
                       title={`${action.description}, ${action.timezone}`}
                     >
                       {action.name}
@@ -47,7 +47,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
                 );
               })}
             </ul>
-            {lines.length === 0 && <p className="hint">–</p>}
+            {actionTimes.length === 0 && <p className="hint">–</p>}
           </section>
         ))}
       </div>

@@ -1,6 +1,6 @@
 /**
- * Page of the app's connections: which settings the service sends to which origins, and which actions may call which origins. It never
- * shows values.
+ * Page of the app's connections: which settings the service sends to which origins, and which actions may call which origins. It
+ * never shows the values of settings.
  */
 import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
@@ -8,22 +8,22 @@ import type { Api } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { createHref } from "../shell/place.js";
 import { BindingTrial } from "./binding-trial.js";
-import { BINDING_PLACES, NewBinding } from "./new-binding.js";
+import { CREDENTIAL_LOCATIONS, NewBinding } from "./new-binding.js";
 
 const PAGE_SIZE = 100;
 const MAX_PAGES = 20;
 
-interface ListedAction {
+interface ActionWithOrigins {
   id: number;
   name: string;
   integrationOrigins: string[];
 }
 
 /** Reads all actions that have allowed origins, page by page. */
-async function readListedActions(api: Api, appId: number): Promise<ListedAction[]> {
-  const listedActions: ListedAction[] = [];
+async function readListedActions(api: Api, appId: number): Promise<ActionWithOrigins[]> {
+  const listedActions: ActionWithOrigins[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE_SIZE });
     listedActions.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
@@ -32,13 +32,13 @@ async function readListedActions(api: Api, appId: number): Promise<ListedAction[
   return listedActions;
 }
 
-type ActionLink = Pick<ListedAction, "id" | "name">;
+type ActionLink = Pick<ActionWithOrigins, "id" | "name">;
 
 function ActionLinks({ appId, actions }: { appId: number; actions: readonly ActionLink[] }) {
   return actions.map(({ id, name }, at) => (
     <span key={id}>
       {at > 0 && ", "}
-      <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
+      <a href={createHref({ appId, view: "actions", item: String(id) })}>{name}</a>
     </span>
   ));
 }
@@ -48,10 +48,10 @@ interface BindingLineProps {
   appId: number;
   binding: SecretBinding;
   usingActions: readonly ActionLink[];
-  remove: () => void;
+  removeBinding: () => void;
 }
 
-function BindingLine({ api, appId, binding, usingActions, remove }: BindingLineProps) {
+function BindingLine({ api, appId, binding, usingActions, removeBinding }: BindingLineProps) {
   const [isTested, setTested] = useState(false);
   const { key, origin, name, sealed } = binding;
   return (
@@ -59,7 +59,7 @@ function BindingLine({ api, appId, binding, usingActions, remove }: BindingLineP
       <b className="mono">{key}</b>
       <code className="grow">{origin}</code>
       <span className="hint">
-        {BINDING_PLACES[binding.in]}
+        {CREDENTIAL_LOCATIONS[binding.in]}
         {name !== null && ` ${name}`}
       </span>
       {sealed && <span className="chip">sealed</span>}
@@ -76,7 +76,7 @@ function BindingLine({ api, appId, binding, usingActions, remove }: BindingLineP
         type="button"
         className="quiet danger-text small"
         aria-label={`Remove ${key} for ${origin}`}
-        onClick={remove}
+        onClick={removeBinding}
       >
         Remove
       </button>
@@ -95,7 +95,7 @@ function BindingLine({ api, appId, binding, usingActions, remove }: BindingLineP
 }
 
 export function ConnectionsPage({ api, appId, confirm }: PageProps) {
-  const { value, fault, busy, change } = useResource({
+  const { value, fault, isBusy, applyChange } = useResource({
     queryKey: ["connections", appId],
     async queryFn() {
       const [{ connections, uses }, listed] = await Promise.all([
@@ -104,14 +104,14 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       ]);
       return { connections, uses, listed };
     },
-    // The list of actions is not read at each window focus, because these reads count towards the rate limit for saves.
+    // Does not read the actions each time the window gets the focus, because these reads count towards the rate limit for saves.
     refetchOnWindowFocus: false,
   });
   const bindings = value?.connections.bindings ?? [];
 
   const save = async (next: object[]) => {
     const ifUpdatedAt = value!.connections.updatedAt;
-    return (await change(() => api.request(SetSecretBindings, { appId, bindings: next, ifUpdatedAt }))) !== null;
+    return (await applyChange(() => api.request(SetSecretBindings, { appId, bindings: next, ifUpdatedAt }))) !== null;
   };
   const remove = async (gone: SecretBinding) => {
     const text = gone.sealed
@@ -133,11 +133,11 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
             key={`${binding.key} ${binding.origin}`}
             {...{ api, appId, binding }}
             usingActions={usersOf(binding)}
-            remove={() => void remove(binding)}
+            removeBinding={() => void remove(binding)}
           />
         ))}
       </ul>
-      <NewBinding busy={busy || value === null} add={(binding) => save([...bindings, binding])} />
+      <NewBinding isBusy={isBusy || value === null} addBinding={(binding) => save([...bindings, binding])} />
       <p className="fault" role="alert">
         {fault}
       </p>
@@ -148,7 +148,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       <ul className="records">
         {value?.listed.map(({ id, name, integrationOrigins }) => (
           <li key={id}>
-            <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
+            <a href={createHref({ appId, view: "actions", item: String(id) })}>{name}</a>
             <span className="grow">{integrationOrigins.join(", ")}</span>
           </li>
         ))}

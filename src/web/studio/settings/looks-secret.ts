@@ -1,6 +1,6 @@
 /**
- * Guesses from the key and the value of a setting if it contains a secret. Studio then shows a warning but stores the value if the person
- * confirms.
+ * Guesses from the key and the value of a setting if it contains a secret. If so, Studio asks for a confirmation before it stores the
+ * value.
  */
 
 const SECRET_KEY_PATTERN =

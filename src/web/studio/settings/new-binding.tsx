@@ -1,12 +1,12 @@
 /**
- * Form for a new secret binding: the setting, the origin, and the part of the request that contains the credential. The service validates
- * the values.
+ * Form for a new secret binding: the setting with the credential, the origin of requests, and the part of the request to which the service
+ * adds the credential. Only the service validates the values.
  */
 import type { FormEvent, HTMLProps } from "react";
 import { capitalize } from "../shared/format.js";
 import { useNewValues } from "../shared/use-new-values.js";
 
-export const BINDING_PLACES: Record<string, string> = {
+export const CREDENTIAL_LOCATIONS: Record<string, string> = {
   header: "as a header",
   query: "as a query parameter",
   basic: "as basic credentials",
@@ -20,25 +20,25 @@ const EMPTY_BINDING = {
   ...{ key: "", origin: "", in: "header", name: "", format: "", value: "", sealed: false },
   ...{ tokenUrl: "", clientId: "", scopes: "", grant: "client_credentials" },
 };
-type NewBindingText = typeof EMPTY_BINDING;
+type NewBindingDraft = typeof EMPTY_BINDING;
 
-/** Label and placeholder of the additional field that a part of the request needs. Parts without such a field have no label. */
-const PLACE_FIELDS: Record<string, [label: string, placeholder: string] | undefined> = {
+/** Label and placeholder of the additional field that a location of the credential needs, such as the header's name. */
+const LOCATION_FIELDS: Record<string, [label: string, placeholder: string] | undefined> = {
   header: ["Name of the header", "Authorization"],
   query: ["Name of the parameter", "api_key"],
   basic: ["User, if the value is a password", ""],
   "aws-sigv4": ["Service and region", "s3/eu-west-1"],
 };
-const PLACES_WITH_FORMAT = ["header", "query"];
+const LOCATIONS_WITH_FORMAT = ["header", "query"];
 
 const removeEmptyFields = (fields: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(fields).filter(([, text]) => text.trim() !== ""));
 
-/** Converts the form to the service's input. Leaves out empty fields, and fields of other parts of the request. */
-export function bindingToInput(binding: NewBindingText): object {
+/** Converts the form to the service's input. Leaves out empty fields, and fields that belong to another location than the chosen one. */
+export function bindingToInput(binding: NewBindingDraft): object {
   const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
-  const nameInput = PLACE_FIELDS[place] ? removeEmptyFields({ name }) : {};
-  const formatInput = PLACES_WITH_FORMAT.includes(place) ? removeEmptyFields({ format }) : {};
+  const nameInput = LOCATION_FIELDS[place] ? removeEmptyFields({ name }) : {};
+  const formatInput = LOCATIONS_WITH_FORMAT.includes(place) ? removeEmptyFields({ format }) : {};
   const scopeList = scopes.split(/[\s,]/).filter((scope) => scope !== "");
   const oauthInput =
     place === "oauth2" ? { ...removeEmptyFields({ tokenUrl, clientId }), grant, scopes: scopeList } : {};
@@ -55,19 +55,19 @@ export function bindingToInput(binding: NewBindingText): object {
 }
 
 interface NewBindingProps {
-  busy: boolean;
-  add: (binding: object) => Promise<boolean>;
+  isBusy: boolean;
+  addBinding: (binding: object) => Promise<boolean>;
 }
 
-export function NewBinding({ busy, add }: NewBindingProps) {
+export function NewBinding({ isBusy, addBinding }: NewBindingProps) {
   const { values: binding, setValues: setBinding, clearSaved } = useNewValues(EMPTY_BINDING);
-  const changeBinding = (part: Partial<NewBindingText>) => setBinding({ ...binding, ...part });
+  const changeBinding = (part: Partial<NewBindingDraft>) => setBinding({ ...binding, ...part });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await add(bindingToInput(binding))) clearSaved(binding);
+    if (await addBinding(bindingToInput(binding))) clearSaved(binding);
   };
   const input = (
-    field: Exclude<keyof NewBindingText, "sealed">,
+    field: Exclude<keyof NewBindingDraft, "sealed">,
     label: string,
     more: HTMLProps<HTMLInputElement> = {},
   ) => (
@@ -84,7 +84,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
     </label>
   );
   const place = binding.in;
-  const [nameLabel, namePlaceholder] = PLACE_FIELDS[place] ?? [];
+  const [nameLabel, namePlaceholder] = LOCATION_FIELDS[place] ?? [];
   return (
     <form className="binding-form" aria-label="New binding" onSubmit={(event) => void submit(event)}>
       {input("key", "Key of the setting", { placeholder: "__stripe" })}
@@ -93,7 +93,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
       <label>
         Place in the request
         <select name="in" value={place} onChange={(event) => changeBinding({ in: event.target.value })}>
-          {Object.entries(BINDING_PLACES).map(([place, label]) => (
+          {Object.entries(CREDENTIAL_LOCATIONS).map(([place, label]) => (
             <option key={place} value={place}>
               {capitalize(label)}
             </option>
@@ -101,7 +101,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
         </select>
       </label>
       {nameLabel !== undefined && input("name", nameLabel, { placeholder: namePlaceholder! })}
-      {PLACES_WITH_FORMAT.includes(place) &&
+      {LOCATIONS_WITH_FORMAT.includes(place) &&
         input("format", "Format", {
           placeholder: place === "header" && binding.name === "" ? "Bearer {value}" : "{value}",
         })}
@@ -131,7 +131,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
           />
           Seal it: no code receives the value, and no other origin can get it
         </label>
-        <button type="submit" className="primary" disabled={busy}>
+        <button type="submit" className="primary" disabled={isBusy}>
           Add the binding
         </button>
       </p>

@@ -15,16 +15,16 @@ const TIER_TEXTS = {
 
 const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
 
-/** Name of this form among the rows with unsaved changes. No setting has the key "", so the name is unique. */
+/** Name of this form in the list of setting keys with unsaved changes. Unique, because no setting has the key "". */
 export const NEW_ROW_NAME = "";
 
 interface NewSettingProps {
   confirm: Confirm;
   settings: Settings;
-  onDirty: (name: string, dirty: boolean) => void;
+  onDirtyChange: (name: string, dirty: boolean) => void;
 }
 
-export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
+export function NewSetting({ settings, confirm, onDirtyChange }: NewSettingProps) {
   const { values: key, setValues: setKey, clearSaved: clearKey } = useNewValues("");
   const { values: value, setValues: setValue, clearSaved: clearValue } = useNewValues(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
@@ -39,22 +39,22 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
 
   const dirty = key !== "" || value.text !== "";
   useLayoutEffect(() => {
-    onDirty(NEW_ROW_NAME, dirty);
-    return () => onDirty(NEW_ROW_NAME, false);
-  }, [dirty, onDirty]);
+    onDirtyChange(NEW_ROW_NAME, dirty);
+    return () => onDirtyChange(NEW_ROW_NAME, false);
+  }, [dirty, onDirtyChange]);
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const result = textToValue(value);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, key, result.value))) return;
-    const refusal = await settings.set(key, result.value);
+    const refusal = await settings.setValue(key, result.value);
     setFault(refusal);
     if (refusal !== null) return;
     clearKey(key);
     clearValue(value);
     setAddedKey(key);
-    // The button is disabled while the form is empty, so the field of the key receives its focus.
+    // Moves the focus from the button to the field of the key, because the button is disabled while the form is empty.
     const { activeElement } = document;
     if (activeElement === document.body || form.current?.contains(activeElement)) keyInput.current?.focus();
   };

@@ -29,15 +29,15 @@ export interface SettingLineProps {
   details: SettingDetails | undefined;
   settings: Settings;
   confirm: Confirm;
-  onDirty: (name: string, dirty: boolean) => void;
-  onRemoved: (name: string) => void;
+  onDirtyChange: (name: string, dirty: boolean) => void;
+  onSettingRemoved: (name: string) => void;
 }
 
 export function SettingLine(props: SettingLineProps) {
-  const { appId, name, value, details, settings, confirm, onDirty, onRemoved, findPersonName } = props;
+  const { appId, name, value, details, settings, confirm, onDirtyChange, onSettingRemoved, findPersonName } = props;
   const isSecret = getTier(name) === "protected";
   const stored = value === undefined ? EMPTY_VALUE : valueToText(value);
-  // Studio cannot read the value of a protected setting. So its time of change shows if another person has replaced it.
+  // Studio cannot read a protected setting's value, so it compares the setting's time of change to notice another person's change.
   const field = useFieldDraft(stored, isSecret ? { version: String(details?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
@@ -46,9 +46,9 @@ export function SettingLine(props: SettingLineProps) {
   const row = useRef<HTMLLIElement>(null);
   const saveButton = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
-    onDirty(name, dirty);
-    return () => onDirty(name, false);
-  }, [name, dirty, onDirty]);
+    onDirtyChange(name, dirty);
+    return () => onDirtyChange(name, false);
+  }, [name, dirty, onDirtyChange]);
 
   const change = (next: SettingText) => {
     setDraft(next);
@@ -58,21 +58,21 @@ export function SettingLine(props: SettingLineProps) {
     const result = textToValue(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, name, result.value))) return;
-    const refusal = await settings.set(name, result.value);
+    const refusal = await settings.setValue(name, result.value);
     setFault(refusal);
     if (refusal !== null) return;
     field.markSaved(draft);
     setSaved(true);
-    // The button is hidden after the save, so the field receives its focus.
+    // Moves the focus from the button to the field, because the button is hidden after the save.
     if ([saveButton.current, document.body].includes(document.activeElement as HTMLElement))
       row.current?.querySelector<HTMLElement>(VALUE_SELECTOR)?.focus();
   };
   const remove = async () => {
     const text = "Actions and pages can no longer read this setting.";
     if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
-    const refusal = await settings.remove(name);
+    const refusal = await settings.removeSetting(name);
     setFault(refusal);
-    if (refusal === null) onRemoved(name);
+    if (refusal === null) onSettingRemoved(name);
   };
   return (
     <li ref={row} className={dirty ? "setting edited" : "setting"} data-key={name}>

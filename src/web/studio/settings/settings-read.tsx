@@ -1,13 +1,13 @@
 /** Page of the public settings for people who may only read: keys and values without buttons. */
 import { ReadPublicSettings } from "../documents.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function PublicSettings({ appId }: PageProps) {
   const { value, fault } = useResource({
-    ...queryOf(ReadPublicSettings, { appId }),
+    ...createQueryOptions(ReadPublicSettings, { appId }),
     refetchInterval: REFRESH_INTERVAL_MS,
   });
   const settings = (value?.settings ?? {}) as Record<string, unknown>;

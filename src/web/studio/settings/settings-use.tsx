@@ -3,13 +3,13 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { ReadSettingsUse } from "../documents.js";
 import { formatBytes } from "../shared/format.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
-import { hrefOf } from "../shell/place.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { createHref } from "../shell/place.js";
 
-/** @param updatedAt time of the last change of any setting; "" until the settings have been read */
+/** Shows the total size of the app's settings. @param updatedAt time of the last change of any setting; "" until they are read */
 export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {
   const { value } = useResource({
-    ...queryOf(ReadSettingsUse, { appId }, updatedAt),
+    ...createQueryOptions(ReadSettingsUse, { appId }, updatedAt),
     enabled: updatedAt !== "",
     placeholderData: keepPreviousData,
   });
@@ -37,11 +37,11 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
 export function SettingReaders({ appId, name }: { appId: number; name: string }) {
   const [isOpen, setOpen] = useState(false);
   const { value, fault, reload } = useResource({
-    ...queryOf(ReadSettingsUse, { appId, key: name }),
+    ...createQueryOptions(ReadSettingsUse, { appId, key: name }),
     enabled: isOpen,
     refetchOnWindowFocus: false,
   });
-  // The cache may already contain the actions from an earlier visit. They are shown only after the person requests them.
+  // Shows the actions only after the person requests them, although the cache may already contain them from an earlier visit.
   const readers = isOpen ? value?.use.readers : undefined;
   if (!readers) {
     return (
@@ -63,7 +63,7 @@ export function SettingReaders({ appId, name }: { appId: number; name: string })
     <span className="hint readers">
       Read by{" "}
       {readers.map(({ id, name: action }) => (
-        <a key={id} href={hrefOf({ appId, view: "actions", item: String(id) })}>
+        <a key={id} href={createHref({ appId, view: "actions", item: String(id) })}>
           {action}
         </a>
       ))}

@@ -1,6 +1,6 @@
 /**
- * Page of the app's settings, grouped by tier. It stores which rows have unsaved changes, so that Studio asks before the person leaves the
- * page.
+ * Page of the app's settings, grouped by tier. It tracks which rows have unsaved changes, so that Studio asks before the person leaves
+ * the page.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { usePersonNames } from "../people/people.js";
@@ -28,10 +28,10 @@ interface TierSectionProps {
   texts: [title: string, text: string];
   /** Keys of the tier's settings. */
   keys: readonly string[];
-  lineProps: Pick<SettingLineProps, "appId" | "settings" | "confirm" | "onDirty" | "findPersonName">;
+  lineProps: Pick<SettingLineProps, "appId" | "settings" | "confirm" | "onDirtyChange" | "findPersonName">;
 }
 
-/** Settings of one tier. Its heading receives the focus after a setting was deleted, because the focused row is gone then. */
+/** Settings of one tier. After a setting was deleted, the heading receives the focus, because the row that had it is gone. */
 function TierSection({ tier, texts: [title, text], keys, lineProps }: TierSectionProps) {
   const { values, details } = lineProps.settings;
   const heading = useRef<HTMLHeadingElement>(null);
@@ -57,7 +57,7 @@ function TierSection({ tier, texts: [title, text], keys, lineProps }: TierSectio
             value={values?.[key]}
             details={details[key]}
             {...lineProps}
-            onRemoved={onRemoved}
+            onSettingRemoved={onRemoved}
           />
         ))}
       </ul>
@@ -86,7 +86,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const isLoaded = values !== null;
   const shownKey = place.query["key"];
   useEffect(() => {
-    // If the URL names a setting, its row is scrolled into view and focused.
+    // If the URL names a setting, scrolls to the setting's row and focuses it.
     const rows = isLoaded && shownKey ? [...document.querySelectorAll<HTMLElement>(".setting")] : [];
     const row = rows.find(({ dataset }) => dataset["key"] === shownKey);
     row?.scrollIntoView({ block: "center" });
@@ -94,7 +94,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   }, [shownKey, isLoaded]);
 
   const secrets = Object.keys(details).filter((key) => getTier(key) === "protected");
-  // If another person deletes a setting that has unsaved changes here, its row stays on the screen.
+  // Also shows the row of a setting that another person has deleted while it has unsaved changes here.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
   const keys = [...new Set([...Object.keys(values ?? {}), ...secrets, ...editedKeys])].sort();
   return (
@@ -104,7 +104,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
       </p>
       <section aria-label="New setting">
         <h2>New setting</h2>
-        <NewSetting {...{ settings, confirm, onDirty }} />
+        <NewSetting {...{ settings, confirm, onDirtyChange: onDirty }} />
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIER_SECTIONS.map(([tier, ...texts]) => (
@@ -112,7 +112,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
           key={tier}
           {...{ tier, texts }}
           keys={keys.filter((key) => getTier(key) === tier)}
-          lineProps={{ appId, settings, confirm, onDirty, findPersonName }}
+          lineProps={{ appId, settings, confirm, onDirtyChange: onDirty, findPersonName }}
         />
       ))}
     </div>

@@ -1,7 +1,7 @@
-/** Hook for the app's settings. It reads public and private values; of protected settings it reads only the keys. */
+/** Hook for the app's settings. It reads public and private settings with their values, and only the keys of protected ones. */
 import { useQueryClient } from "@tanstack/react-query";
 import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, SetSettings } from "../documents.js";
-import { type Api, ApiError, asApiError, isChanged } from "../shared/api.js";
+import { type Api, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import { getTier } from "./setting-value.js";
@@ -15,18 +15,18 @@ export interface Settings {
   values: Record<string, unknown> | null;
   /** Time of the last change of each setting, and the person who made it, by key. */
   details: Record<string, SettingDetails>;
-  /** Time of the last change of any setting; "" until the settings have been read. */
+  /** Time of the last change of any setting; "" until the first read has ended. */
   updatedAt: string;
   fault: string | null;
   /** Stores the value of a setting. Returns the error message, or null if the service has stored the value. */
-  set(key: string, value: unknown): Promise<string | null>;
+  setValue(key: string, value: unknown): Promise<string | null>;
   markAsSecret(key: string, secret: boolean): Promise<string | null>;
-  remove(key: string): Promise<string | null>;
+  removeSetting(key: string): Promise<string | null>;
 }
 
 type SettingsResponse = Pick<Settings, "values" | "details" | "updatedAt">;
 
-/** Returns a text that contains the setting's value and time of change, to compare two states of the setting. */
+/** Returns the setting's value and time of change as one text, to compare two states of the setting. */
 const getSettingState = ({ values, details }: SettingsResponse, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
@@ -35,7 +35,7 @@ const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 async function readSettings(api: Api, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
-  // Settings above this number are shown without their time of change and person.
+  // Reads the time of change and the person only for the first settings; the page shows the others without them.
   const keys = Object.keys(values)
     .filter((key) => getTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);
@@ -57,7 +57,7 @@ export function useSettings(api: Api, appId: number): Settings {
     refetchInterval: CHECK_INTERVAL_MS,
   });
   const load = async () => {
-    // Cancels a check that started before the change, because its response contains the earlier values.
+    // Cancels a read that started before the change, because its response contains the earlier values.
     await client.cancelQueries({ queryKey });
     const read = await readSettings(api, appId);
     client.setQueryData(queryKey, read);
@@ -65,14 +65,14 @@ export function useSettings(api: Api, appId: number): Settings {
   };
   const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {
-      // The person can store a new setting before the first read has ended, so its state may be unknown.
+      // Reads the settings now if the person stores a setting before the first read has ended.
       const shownValue = value ?? (await load());
       await change(shownValue.updatedAt).catch(async (error) => {
-        if (!isChanged(error)) throw error;
+        if (!isChangedByOthers(error)) throw error;
         const now = await load();
         if (getSettingState(now, key) !== getSettingState(shownValue, key))
           throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
-        // Another person has changed only other settings, so this change is sent again with the current time of change.
+        // Another person has changed only other settings, so sends this change again with the current `updatedAt`.
         await change(now.updatedAt);
       });
       await load();
@@ -84,10 +84,11 @@ export function useSettings(api: Api, appId: number): Settings {
   return {
     ...(value ?? { values: null, details: {}, updatedAt: "" }),
     fault,
-    set: (key, setting) =>
+    setValue: (key, setting) =>
       write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
     markAsSecret: (key, secret) =>
       write(key, (ifUpdatedAt) => api.request(SetSecretMark, { appId, keys: [key], secret, ifUpdatedAt })),
-    remove: (key) => write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
+    removeSetting: (key) =>
+      write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };
 }

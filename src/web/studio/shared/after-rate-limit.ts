@@ -13,22 +13,22 @@ interface RateLimitError {
 }
 
 export interface RateLimitOptions {
-  errorOf(error: unknown): RateLimitError;
-  wait(seconds: number): Promise<unknown>;
+  toRateLimitError(error: unknown): RateLimitError;
+  waitSeconds(seconds: number): Promise<unknown>;
 }
 
 /** Sends a request, and repeats it after the time that the rate limit names. @throws the error of the last attempt */
 export async function retryAfterRateLimit<Result>(
   send: () => Promise<Result>,
-  { errorOf, wait }: RateLimitOptions,
+  { toRateLimitError, waitSeconds }: RateLimitOptions,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await send();
     } catch (error) {
-      const { status, details } = errorOf(error);
+      const { status, details } = toRateLimitError(error);
       if (status !== "RATE_LIMIT_EXCEEDED" || details.retryAfter === undefined || attempt === MAX_ATTEMPTS) throw error;
-      await wait(details.retryAfter);
+      await waitSeconds(details.retryAfter);
     }
   }
 }

@@ -1,10 +1,10 @@
 /** API client of Studio: GraphQL over HTTP, and subscriptions over one WebSocket. The browser sends the session cookie with both. */
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { fetchSignedIn, getRenewalCount, shouldWaitForRenewal, waitForRenewal } from "../accounts/renewal.js";
 
-const GRAPHQL_ADDRESS = serviceAddress("/graphql");
+const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
 
 /** Data of an error in addition to its status and message. */
 interface ErrorDetails {
@@ -31,7 +31,7 @@ interface GraphqlError {
 interface GraphqlResponse<Data> {
   data?: Data | null;
   errors?: readonly GraphqlError[];
-  /** Status of an error from before the request reached GraphQL, such as an expired session. It is outside of `errors`. */
+  /** Status of an error from before the GraphQL operation ran, such as an expired session. `errors` is then missing. */
   status?: string;
   error?: string;
 }
@@ -59,25 +59,25 @@ function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): 
   return data;
 }
 
-/** Converts anything that was thrown to an error with a message for the person. */
+/** Converts any thrown value to an ApiError whose message a person can read. */
 export function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
 
 /** True if the service rejected a change because another person has changed the same resource since the page read it. */
-export const isChanged = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
+export const isChangedByOthers = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
-/** Returns the message for a rejected change. If another person has changed the resource, first calls `load` to show its current state. */
+/** Returns the message for a rejected change. If another person has changed the resource, first calls `load` to read its current state. */
 export async function describeRejection(error: unknown, load: () => Promise<unknown>): Promise<string> {
-  if (!isChanged(error)) return asApiError(error).message;
+  if (!isChangedByOthers(error)) return asApiError(error).message;
   await load();
   return "Not saved: someone else changed this. The page now shows the current state.";
 }
 
-export interface Follower<Data> {
+export interface SubscriptionObserver<Data> {
   next(data: Data): void;
   /** Called if the service rejected the subscription, or if a lost connection could not be restored. */
-  failed?(error: ApiError): void;
+  onFailure?(error: ApiError): void;
   complete?(): void;
 }
 
@@ -89,14 +89,14 @@ const FORBIDDEN_CLOSE_CODE = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
 /**
- * Returns the delay before the next attempt to connect. It grows with each attempt and is random, so that clients do not reconnect at the
- * same moment.
+ * Returns the delay before the next attempt to connect, which grows with each attempt. The delay is random, so that clients do not all
+ * reconnect at the same moment.
  */
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/** Called with true when the socket is connected, and with false when the connection is lost. Changes during the loss may not arrive. */
-export type OnConnected = (connected: boolean) => void;
+/** Called with true when the WebSocket is connected, and with false when it is lost. Events in between are not delivered later. */
+export type ConnectionListener = (connected: boolean) => void;
 
 export interface Api {
   request<Data, Variables>(
@@ -104,25 +104,30 @@ export interface Api {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
-  /** Reads a file at a URL of the service. The URL may have another host name than the page if both belong to the service. */
+  /** Reads a file at a URL of the service, even if the URL has another of the service's host names than the page. */
   readBytes(address: string): Promise<Blob>;
   /** Uploads files. `onProgress` receives the sent fraction, from 0 to 1; aborting `signal` cancels the upload. */
-  upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
-  /** Subscribes to a GraphQL subscription. Returns a function that ends it. */
-  follow<Data, Variables>(
+  uploadFiles(
+    path: string,
+    form: FormData,
+    onProgress: (sentFraction: number) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Starts a GraphQL subscription. Returns a function that ends the subscription. */
+  subscribe<Data, Variables>(
     document: Document<Data, Variables>,
     variables: Variables,
-    follower: Follower<Data>,
+    follower: SubscriptionObserver<Data>,
   ): () => void;
   /** Calls the listener when the connection is made or lost. Returns a function that removes the listener. */
-  onConnected(listener: OnConnected): () => void;
+  onConnected(listener: ConnectionListener): () => void;
   /** Calls the listener each time a lost connection is restored. Returns a function that removes the listener. */
   onReconnected(listener: () => void): () => void;
   /** Calls the listener each time the service denies a permission. Returns a function that removes the listener. */
   onForbidden(listener: () => void): () => void;
   /**
-   * True if the resource at this path has not changed since `updatedAt`. The request costs little, because the service then responds with
-   * 304 and no body.
+   * Resolves to true if the resource at this path has not changed since `updatedAt`. The service then responds only with the status 304 and
+   * no body.
    */
   isCurrent(path: string, updatedAt: string): Promise<boolean>;
   close(): void;
@@ -132,17 +137,17 @@ function follow<Data, Variables>(
   client: Client,
   query: Document<Data, Variables>,
   variables: Variables,
-  follower: Follower<Data>,
+  follower: SubscriptionObserver<Data>,
 ): () => void {
   return client.subscribe<Data>(
     { query, variables: variables as Record<string, unknown> },
     {
       next: (answer) => {
-        if (answer.errors?.[0]) follower.failed?.(toApiError(answer.errors[0] as GraphqlError));
+        if (answer.errors?.[0]) follower.onFailure?.(toApiError(answer.errors[0] as GraphqlError));
         else if (answer.data) follower.next(answer.data);
       },
       error: (error) =>
-        follower.failed?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : asApiError(undefined)),
+        follower.onFailure?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : asApiError(undefined)),
       complete: () => follower.complete?.(),
     },
   );
@@ -196,7 +201,7 @@ function parseErrorResponse(text: string): { status: string; error: string } {
 export function createApi(): Api {
   const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
-  /** True after the service has closed the socket because the session has ended. The client does not reconnect then. */
+  /** True after the service has closed the WebSocket because the session has ended. The client then does not reconnect. */
   let isForbidden = false;
   let before = getRenewalCount();
   const client = createClient({
@@ -217,8 +222,7 @@ export function createApi(): Api {
     if (status === "FORBIDDEN") for (const listener of forbidden) listener();
   };
   let isLost = false;
-  // The client stores the state of the connection. A page that opens during a loss would otherwise not learn of it, because the "closed"
-  // event is over.
+  // Stores the state of the connection for pages that open while it is lost, because they do not receive the earlier "closed" event.
   client.on("closed", (event) => {
     isForbidden = (event as CloseEvent).code === FORBIDDEN_CLOSE_CODE;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSE_CODE;
@@ -245,17 +249,17 @@ export function createApi(): Api {
       }
     },
     async readBytes(address) {
-      const response = await fetchSignedIn(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
+      const response = await fetchSignedIn(resolveServiceUrl(address.slice(address.indexOf("/v1/apps/"))));
       if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be loaded from the service");
       return response.blob();
     },
-    upload: (path, form, onProgress, signal) => uploadForm(serviceAddress(path), { form, onProgress, signal }),
-    follow: (document, variables, follower) =>
+    uploadFiles: (path, form, onProgress, signal) => uploadForm(resolveServiceUrl(path), { form, onProgress, signal }),
+    subscribe: (document, variables, follower) =>
       follow(client, document, variables, {
         ...follower,
-        failed: (error) => {
+        onFailure: (error) => {
           checkForbidden(error.status);
-          follower.failed?.(error);
+          follower.onFailure?.(error);
         },
       }),
     onConnected(listener) {
@@ -276,7 +280,7 @@ export function createApi(): Api {
       return () => void forbidden.delete(listener);
     },
     async isCurrent(path, updatedAt) {
-      const response = await fetchSignedIn(serviceAddress(path), { headers: { "if-none-match": `"${updatedAt}"` } });
+      const response = await fetchSignedIn(resolveServiceUrl(path), { headers: { "if-none-match": `"${updatedAt}"` } });
       return response.status === 304;
     },
     close: () => void client.dispose(),

@@ -4,11 +4,11 @@ import { listAuditDetails } from "./audit-text.js";
 interface AuditDetailsProps {
   data: unknown;
   /** Returns the name of a person, or null if it is unknown. */
-  nameOf: (userId: number) => string | null;
+  getPersonName: (userId: number) => string | null;
 }
 
-export const AuditDetails = ({ data, nameOf }: AuditDetailsProps) =>
-  listAuditDetails(data, nameOf).map(({ label, text }) => (
+export const AuditDetails = ({ data, getPersonName }: AuditDetailsProps) =>
+  listAuditDetails(data, getPersonName).map(({ label, text }) => (
     <span key={label} className="audit-detail">
       <span className="hint">{label}</span> {text}
     </span>

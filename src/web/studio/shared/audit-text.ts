@@ -3,7 +3,7 @@ import { formatExactTime } from "./format.js";
 
 const MAX_LIST_ITEMS = 10;
 
-/** Words for those parts of an entry's type that would not be clear as they are. An empty text leaves the part out. */
+/** Words for parts of an entry's type that need another word in Studio. "" leaves a part out. */
 const TYPE_PART_WORDS: Readonly<Record<string, string>> = {
   app: "",
   v3: "",
@@ -91,10 +91,10 @@ function formatDetailValue(value: unknown): string {
   return isIsoTime(text) ? formatExactTime(text) : text;
 }
 
-/** False for empty texts and for zero, which are left out. An empty list is shown, because a change may have emptied it. */
-const isShown = (value: unknown): boolean => value !== null && value !== 0 && value !== "";
+/** False for null, 0 and "", which Studio leaves out. True for an empty list, because a change may have emptied the list. */
+const isDetailShown = (value: unknown): boolean => value !== null && value !== 0 && value !== "";
 
-/** True for a count that repeats the length of a list beside it. */
+/** True for a number that only repeats the length of a list in the same details. */
 const isListCount = (name: string, value: unknown, data: object): boolean =>
   name === "count" && Object.values(data).some((list) => Array.isArray(list) && list.length === value);
 
@@ -104,25 +104,25 @@ export interface AuditDetail {
   text: string;
 }
 
-type NameOfPerson = (id: number) => string | null;
+type GetPersonName = (id: number) => string | null;
 
-function describeDetail(name: string, value: unknown, nameOf: NameOfPerson): AuditDetail {
+function describeDetail(name: string, value: unknown, getPersonName: GetPersonName): AuditDetail {
   const label = splitWords(name.replace(/^is(?=[A-Z])/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase()));
   if (typeof value !== "number" || !name.endsWith("Id")) return { label, text: formatDetailValue(value) };
-  if (name === "userId") return { label: "person", text: nameOf(value) ?? `#${value}` };
+  if (name === "userId") return { label: "person", text: getPersonName(value) ?? `#${value}` };
   return { label: label.replace(/ ID$/, ""), text: `#${value}` };
 }
 
-const NO_NAMES: NameOfPerson = () => null;
+const NO_NAMES: GetPersonName = () => null;
 
-const listDetails = (data: object, nameOf: NameOfPerson): AuditDetail[] =>
+const listDetails = (data: object, getPersonName: GetPersonName): AuditDetail[] =>
   Object.entries(data)
-    .filter(([name, value]) => isShown(value) && !isListCount(name, value, data))
-    .map(([name, value]) => describeDetail(name, value, nameOf));
+    .filter(([name, value]) => isDetailShown(value) && !isListCount(name, value, data))
+    .map(([name, value]) => describeDetail(name, value, getPersonName));
 
 const formatDetails = (data: object): string[] =>
   listDetails(data, NO_NAMES).map(({ label, text }) => `${label} ${text}`);
 
 /** Returns the details of an entry: `{"keys": ["a", "b"]}` becomes the label `keys` and the text `a, b`. */
-export const listAuditDetails = (data: unknown, nameOf: NameOfPerson = NO_NAMES): AuditDetail[] =>
-  typeof data === "object" && data !== null ? listDetails(data, nameOf) : [];
+export const listAuditDetails = (data: unknown, getPersonName: GetPersonName = NO_NAMES): AuditDetail[] =>
+  typeof data === "object" && data !== null ? listDetails(data, getPersonName) : [];

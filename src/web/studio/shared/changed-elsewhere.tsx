@@ -3,7 +3,7 @@ import type { FieldDraft } from "./use-field-draft.js";
 
 interface ChangedElsewhereProps {
   label: string;
-  field: Pick<FieldDraft<unknown>, "isChangedElsewhere" | "takeStoredValue" | "keepDraft">;
+  field: Pick<FieldDraft<unknown>, "isChangedElsewhere" | "replaceByStoredValue" | "keepDraft">;
 }
 
 export function ChangedElsewhere({ label, field }: ChangedElsewhereProps) {
@@ -11,7 +11,7 @@ export function ChangedElsewhere({ label, field }: ChangedElsewhereProps) {
   return (
     <p className="notice banner" role="alert">
       <span className="grow">{label} changed elsewhere while you edited it.</span>
-      <button type="button" onClick={field.takeStoredValue}>
+      <button type="button" onClick={field.replaceByStoredValue}>
         Take theirs
       </button>
       <button type="button" onClick={field.keepDraft}>

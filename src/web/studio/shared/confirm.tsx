@@ -38,7 +38,7 @@ function QuestionDialog({ title, text, confirmLabel, isDangerous, answer }: Open
   );
 }
 
-/** Hook that returns a function which asks a question and waits for the answer, and the element of the dialog. */
+/** Hook that returns a function which asks the person a question and resolves to the answer, and the dialog's element to render. */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
   const confirm = useCallback<Confirm>((question) => {

@@ -2,16 +2,16 @@
 import { useState } from "react";
 
 interface CopyButtonProps {
-  text: () => string;
+  getText: () => string;
   className: string;
 }
 
 const COPY_LABELS = { ready: "Copy", copied: "Copied", refused: "The browser does not allow copying" };
 
-export function CopyButton({ text, className }: CopyButtonProps) {
+export function CopyButton({ getText, className }: CopyButtonProps) {
   const [labelKey, setLabelKey] = useState<keyof typeof COPY_LABELS>("ready");
   const copyText = () =>
-    navigator.clipboard.writeText(text()).then(
+    navigator.clipboard.writeText(getText()).then(
       () => setLabelKey("copied"),
       () => setLabelKey("refused"),
     );

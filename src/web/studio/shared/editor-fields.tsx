@@ -2,13 +2,13 @@
 import type { ReactNode } from "react";
 
 interface EditorFieldsProps {
-  disabled: boolean;
+  isDisabled: boolean;
   children: ReactNode;
 }
 
-export function EditorFields({ disabled, children }: EditorFieldsProps) {
+export function EditorFields({ isDisabled, children }: EditorFieldsProps) {
   return (
-    <fieldset className="editor-fields" disabled={disabled}>
+    <fieldset className="editor-fields" disabled={isDisabled}>
       {children}
     </fieldset>
   );

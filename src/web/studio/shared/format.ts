@@ -65,7 +65,7 @@ const localTimeFormat = new Intl.DateTimeFormat(undefined, {
   timeZone: "UTC",
 });
 
-/** Formats a time as it is in its own time zone. @param local ISO 8601 with the offset of this time zone from UTC */
+/** Formats a time as the clocks of its time zone show it, followed by that zone's offset. @param local ISO 8601 with an offset from UTC */
 export function formatLocalTime(local: string): string {
   const localText = local.slice(0, "2026-01-01T00:00:00".length);
   return `${localTimeFormat.format(new Date(`${localText}Z`))} (UTC${local.slice(-"+00:00".length)})`;
@@ -89,7 +89,7 @@ export function formatDuration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-/** Returns a value as indented JSON. For `undefined`, which has no JSON, returns a short text instead. */
+/** Returns a value as indented JSON text. Returns a short text for `undefined`, which JSON cannot represent. */
 export function formatJson(value: unknown): string {
   return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
 }

@@ -1,4 +1,4 @@
-/** Names for the types of the service's resources, as the GraphQL operations of Studio select them. Studio's components use these names. */
+/** Short names for the generated types of GraphQL results, such as Action and RunRow. Studio's components use these names. */
 import type {
   ActionChangesFragment,
   ActionSummaryFragment,
@@ -43,7 +43,7 @@ import type {
 
 export type App = AppsQuery["apps"][number];
 
-/** Action without its code, as in a list of actions. Its times are ISO 8601. */
+/** Action without its code, as the list of actions contains it. Times are in ISO 8601. */
 export type ActionSummary = ActionSummaryFragment;
 
 export type Action = WholeActionFragment;
@@ -54,7 +54,7 @@ export type LiveVersion = PublishedCopyRowFragment;
 /** URLs of an action's HTTP triggers, and the requests that the triggers have rejected. */
 export type ActionCalls = ReadActionCallsQuery;
 
-export type Endpoint = NonNullable<NonNullable<ReadActionCallsQuery["action"]>["endpoints"]>[number];
+export type HttpEndpoint = NonNullable<NonNullable<ReadActionCallsQuery["action"]>["endpoints"]>[number];
 
 export type SecretBinding = NonNullable<ReadConnectionsQuery["connections"]>["bindings"][number];
 
@@ -79,13 +79,13 @@ export type RunDetails = ReadRunQuery["run"];
 
 export type RunStatistics = CountRunsQuery["statistics"];
 
-export type Week = ReadScheduleWeekQuery["week"];
+export type ScheduleWeek = ReadScheduleWeekQuery["week"];
 
 export type CodeProblem = FindCodeProblemsQuery["problems"][number];
 
-export type Preset = ListPresetsQuery["presets"][number];
+export type PayloadPreset = ListPresetsQuery["presets"][number];
 
-export type Version = ListVersionsQuery["history"]["versions"][number];
+export type ActionVersion = ListVersionsQuery["history"]["versions"][number];
 
 export type ActionDiff = ActionChangesFragment;
 
@@ -119,7 +119,7 @@ export type TokenScope = NonNullable<CreateTokenInput["scopes"]>[number];
 
 export type TokenKind = NonNullable<CreateTokenInput["kind"]>;
 
-export type AccessEntry = ReadOrganizationAuditQuery["log"]["items"][number];
+export type OrganizationAuditEntry = ReadOrganizationAuditQuery["log"]["items"][number];
 export type Administrator = AdministratorRowFragment;
 export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
 

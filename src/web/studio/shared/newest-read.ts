@@ -1,8 +1,8 @@
-/** Repeats the read of the same data. A later read replaces an earlier one, whose response is then ignored. */
+/** Creates functions that read data again. If a newer read starts, the callers of earlier reads wait for the newer one. */
 
 /**
- * Returns a function that reads the data again after a change. Its promise resolves when the newest read has ended, because an earlier read
- * may return the data from before the change.
+ * Returns a function that reads the data again after a change. The function's promise resolves when the newest read has ended, because an
+ * earlier read may return the data from before the change.
  */
 export function createReload(read: () => Promise<void>): () => Promise<void> {
   let newest: Promise<void> | null = null;

@@ -4,8 +4,8 @@ import type { Document } from "../../document.js";
 import type { Api } from "./api.js";
 
 /**
- * Queries are read again when the window gets the focus. The browser's visibility event is not enough, because a window beside another one
- * is always visible.
+ * Reads the queries again when the window gets the focus. The browser's visibility event alone is not enough: a window that another one
+ * does not cover stays visible.
  */
 focusManager.setEventListener((onFocus) => {
   const listener = () => onFocus();
@@ -26,7 +26,7 @@ export function createQueryClient(api: Api): QueryClient {
       queries: {
         networkMode: "always",
         retry: false,
-        // The browser's event "online" does not show that the service is available.
+        // The browser's event "online" does not mean that the service is available.
         refetchOnReconnect: false,
         queryFn: ({ queryKey: [document, variables] }) =>
           api.request(document as Document<unknown, unknown>, variables),
@@ -38,8 +38,8 @@ export function createQueryClient(api: Api): QueryClient {
 }
 
 /**
- * Reads the first page of a log again and removes the other loaded pages. The library would otherwise request each loaded page again, one
- * after the other.
+ * Reads the first page of a log again, and removes the other loaded pages from the cache. Otherwise the query library would request all
+ * loaded pages again, one after the other.
  */
 export async function readFirstPageAgain(client: QueryClient, queryKey: QueryKey): Promise<void> {
   // Cancels the read of a later page. Otherwise its entries would follow the new first page, and entries between them would be missing.

@@ -2,20 +2,20 @@
 import { CopyButton } from "./copy-button.js";
 
 interface SecretOnceProps {
-  /** Label that names the person or program for which the token is. */
+  /** Label that names the person or program that will use the token. */
   label: string;
   secret: string;
-  close: () => void;
+  onClose: () => void;
 }
 
-export function SecretOnce({ label, secret, close }: SecretOnceProps) {
+export function SecretOnce({ label, secret, onClose }: SecretOnceProps) {
   return (
     <div className="notice secret-once" role="alert">
       <p>{label}: it is shown only once. Store it in a safe place.</p>
       <code>{secret}</code>
       <p className="row">
-        <CopyButton className="primary" text={() => secret} />
-        <button type="button" onClick={close}>
+        <CopyButton className="primary" getText={() => secret} />
+        <button type="button" onClick={onClose}>
           Done
         </button>
       </p>

@@ -5,11 +5,11 @@ import type { ReactNode } from "react";
 interface TabPanelProps<Name extends string> {
   label: string;
   tabNames: readonly Name[];
-  selected: Name;
-  select: (name: Name) => void;
+  selectedName: Name;
+  selectTab: (name: Name) => void;
   /** Names of the tabs that cannot be selected. */
-  disabled?: readonly Name[];
-  /** True if arrow keys only move the focus. Use it if selecting a tab can ask about unsaved changes. */
+  disabledNames?: readonly Name[];
+  /** True: arrow keys only move the focus and do not select a tab. Use this if selecting a tab can ask about unsaved changes. */
   isManual?: boolean;
   /** CSS class of the panel below the tabs. */
   panelClass: string;
@@ -17,22 +17,22 @@ interface TabPanelProps<Name extends string> {
 }
 
 export function TabPanel<Name extends string>(props: TabPanelProps<Name>) {
-  const { label, tabNames, selected, select, disabled = [], isManual, panelClass, children } = props;
+  const { label, tabNames, selectedName, selectTab, disabledNames = [], isManual, panelClass, children } = props;
   return (
     <Tabs.Root
       className="tabbed"
-      value={selected}
-      onValueChange={(name) => select(name as Name)}
+      value={selectedName}
+      onValueChange={(name) => selectTab(name as Name)}
       activationMode={isManual ? "manual" : "automatic"}
     >
       <Tabs.List className="tabs" aria-label={label}>
         {tabNames.map((name) => (
-          <Tabs.Trigger key={name} value={name} className="tab" data-tab={name} disabled={disabled.includes(name)}>
+          <Tabs.Trigger key={name} value={name} className="tab" data-tab={name} disabled={disabledNames.includes(name)}>
             {name}
           </Tabs.Trigger>
         ))}
       </Tabs.List>
-      <Tabs.Content value={selected} className={panelClass}>
+      <Tabs.Content value={selectedName} className={panelClass}>
         {children}
       </Tabs.Content>
     </Tabs.Root>

@@ -1,6 +1,6 @@
 /**
- * Selects for the hour and the minute of a time of day, on a clock of 24 hours. The browser's own time fields follow its language, so they
- * show "02:30 AM" for some people.
+ * Selects for the hour and the minute of a time of day, on a clock of 24 hours. The browser's own time field depends on the browser's
+ * language, and shows "02:30 AM" for some people.
  */
 const HOURS = Array.from({ length: 24 }, (_, hour) => hour);
 const MINUTES = Array.from({ length: 60 }, (_, minute) => minute);
@@ -16,12 +16,12 @@ interface TwoDigitSelectProps {
   label: string;
   value: number;
   options: readonly number[];
-  choose: (value: number) => void;
+  onChoose: (value: number) => void;
 }
 
-function TwoDigitSelect({ label, value, options, choose }: TwoDigitSelectProps) {
+function TwoDigitSelect({ label, value, options, onChoose }: TwoDigitSelectProps) {
   return (
-    <select aria-label={label} value={value} onChange={({ target }) => choose(Number(target.value))}>
+    <select aria-label={label} value={value} onChange={({ target }) => onChoose(Number(target.value))}>
       {options.map((option) => (
         <option key={option} value={option}>
           {padToTwoDigits(option)}
@@ -37,9 +37,9 @@ export function TimeOfDayFields({ hour, minute, change }: TimeOfDay & { change: 
       <legend className="unseen">Time of day</legend>
       <span className="row">
         at
-        <TwoDigitSelect label="Hour" value={hour} options={HOURS} choose={(next) => change({ hour: next })} />:
+        <TwoDigitSelect label="Hour" value={hour} options={HOURS} onChoose={(next) => change({ hour: next })} />:
       </span>
-      <TwoDigitSelect label="Minute" value={minute} options={MINUTES} choose={(next) => change({ minute: next })} />
+      <TwoDigitSelect label="Minute" value={minute} options={MINUTES} onChoose={(next) => change({ minute: next })} />
     </fieldset>
   );
 }

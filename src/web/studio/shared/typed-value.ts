@@ -1,13 +1,13 @@
 /** Value in a condition as a form edits it: the typed text, and the type of the value. value-fields.tsx renders the inputs. */
 
-/** Type of a value in a condition. It matters, because the service distinguishes the text "3" from the number 3. */
+/** Type of a value in a condition. The service distinguishes the text "3" from the number 3. */
 export type ValueKind = "string" | "number" | "boolean";
 
 export type ScalarValue = string | number | boolean;
 
 export interface TypedValue {
   /** Text that the person has typed. */
-  value: string;
+  typedText: string;
   kind: ValueKind;
 }
 
@@ -20,16 +20,16 @@ export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
 export const isScalarValue = (value: unknown): value is ScalarValue =>
   VALUE_KINDS.some(([kind]) => kind === typeof value);
 
-/** Converts a stored value to the typed text and type of the form. */
+/** Converts a stored value to its text and type, as the form edits them. */
 export const toTypedValue = (value: ScalarValue): TypedValue => ({
-  value: String(value),
+  typedText: String(value),
   kind: typeof value as ValueKind,
 });
 
-/** Converts the typed text to the value to store. Call `findValueFault` before, because the text may be invalid. */
-export function toScalar({ value, kind }: TypedValue): ScalarValue {
-  if (kind === "number") return Number(value);
-  return kind === "boolean" ? value === "true" : value;
+/** Converts the typed text to the value to store. First call `findValueFault`, because this function does not check the text. */
+export function parseTypedValue({ typedText, kind }: TypedValue): ScalarValue {
+  if (kind === "number") return Number(typedText);
+  return kind === "boolean" ? typedText === "true" : typedText;
 }
 
 /**
@@ -42,10 +42,10 @@ function isNumber(text: string): boolean {
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER || String(value) === text;
 }
 
-/** Returns an error message about the first text that is not a value of its type, or null if all are valid. */
+/** Returns an error message about the first text that does not fit its type, such as "x" for a number; null if all fit. */
 export function findValueFault(values: readonly TypedValue[]): string | null {
-  const at = values.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
+  const at = values.findIndex(({ kind, typedText }) => kind === "number" && !isNumber(typedText));
   return at < 0
     ? null
-    : `Value ${at + 1} must be a number (got "${values[at]!.value}"). Your change is not saved until you correct it.`;
+    : `Value ${at + 1} must be a number (got "${values[at]!.typedText}"). Your change is not saved until you correct it.`;
 }

@@ -5,16 +5,16 @@
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";
 
-export interface LoadedBytes {
+export interface LoadedFile {
   /** Content of the file; null until it is loaded. */
   blob: Blob | null;
   url: string | null;
   hasFailed: boolean;
 }
 
-/** @param address URL of the file; null to read nothing */
-export function useBytes(api: Api, address: string | null): LoadedBytes {
-  const [bytes, setBytes] = useState<LoadedBytes>({ blob: null, url: null, hasFailed: false });
+/** Hook that loads a file. @param address URL of the file; null to load nothing */
+export function useFileContent(api: Api, address: string | null): LoadedFile {
+  const [bytes, setBytes] = useState<LoadedFile>({ blob: null, url: null, hasFailed: false });
   useEffect(() => {
     let url: string | null = null;
     let over = false;
@@ -36,8 +36,8 @@ export function useBytes(api: Api, address: string | null): LoadedBytes {
   return bytes;
 }
 
-/** Hook for an element that loads its file late. `seen` becomes true when the element is near the visible area. */
-export function useNearView<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
+/** Hook that lets an element load its file late. `seen` becomes true when the element first comes near the visible area. */
+export function useIsNearView<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
   const [isNear, setSeen] = useState(false);
   useEffect(() => {

@@ -1,4 +1,5 @@
-/** Hook for the draft of a field that other people may also change. The draft is the stored value until the person edits it. */
+/** Hook for the draft of a field whose stored value other people may also change. The draft follows the stored value until the person edits
+ * it. */
 import { useState } from "react";
 
 export interface FieldDraft<Value> {
@@ -7,9 +8,9 @@ export interface FieldDraft<Value> {
   isDirty: boolean;
   /** True if another person has changed the stored value since this person began to edit, and the new value differs from the draft. */
   isChangedElsewhere: boolean;
-  takeStoredValue(): void;
+  replaceByStoredValue(): void;
   keepDraft(): void;
-  /** Marks the draft as saved. Call this after a save with the value that was saved. */
+  /** Marks the draft as saved. Call this after a save, with the saved value. */
   markSaved(saved: Value): void;
 }
 
@@ -19,23 +20,23 @@ interface DraftBase<Value> {
   value: Value;
 }
 
-const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 interface FieldDraftOptions {
-  /** Text that changes with the stored value. Pass it if the value itself cannot be read. */
+  /** Text that changes when the stored value changes, such as its time of change. Pass it if the value itself cannot be read. */
   version?: string;
-  /** True if the form has text that the draft does not contain, such as rows with a fault. The draft then does not follow the stored value. */
-  hasOtherText?: boolean;
+  /** True if the form contains invalid text, which the draft lacks. The draft then does not follow the stored value. */
+  hasInvalidText?: boolean;
 }
 
 export function useFieldDraft<Value>(
   stored: Value,
-  { version = JSON.stringify(stored), hasOtherText = false }: FieldDraftOptions = {},
+  { version = JSON.stringify(stored), hasInvalidText = false }: FieldDraftOptions = {},
 ): FieldDraft<Value> {
   const [base, setBase] = useState<DraftBase<Value>>({ version, value: stored });
   const [draft, setDraft] = useState(stored);
-  const isDirty = hasOtherText || !isSame(draft, stored);
-  const isEdited = hasOtherText || !isSame(draft, base.value);
+  const isDirty = hasInvalidText || !isSameJson(draft, stored);
+  const isEdited = hasInvalidText || !isSameJson(draft, base.value);
   const isOutdated = base.version !== version;
   const resetBase = () => setBase({ version, value: stored });
   if (isOutdated && (base.version === null || !isEdited || !isDirty)) {
@@ -47,7 +48,7 @@ export function useFieldDraft<Value>(
     setDraft,
     isDirty,
     isChangedElsewhere: isOutdated && base.version !== null && isEdited && isDirty,
-    takeStoredValue() {
+    replaceByStoredValue() {
       resetBase();
       setDraft(stored);
     },

@@ -1,7 +1,7 @@
 /** Hooks that return the result of a CSS media query. They update when the window is resized or the device is turned. */
 import { useCallback, useSyncExternalStore } from "react";
 
-/** @param query media query; must be the same text in each render */
+/** True if the media query matches. @param query CSS media query; must be the same text in each render */
 export function useMediaQuery(query: string): boolean {
   const subscribe = useCallback(
     (changed: () => void) => {

@@ -3,25 +3,25 @@ import { useEffect } from "react";
 
 /**
  * @param subscribe calls the listener at each event; returns a function that ends the subscription
- * @param gatherMs time from the first event to the read
+ * @param delayMs time from the first event to the read
  */
 export function useReloadAfter(
   subscribe: (listener: () => void) => () => void,
   reload: () => unknown,
-  gatherMs: number,
+  delayMs: number,
 ): void {
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined;
     const unsubscribe = subscribe(() => {
       due ??= setTimeout(() => {
         due = undefined;
-        // A hidden page does not read. The query cache reads again when the person shows the page.
+        // Does not read while the page is hidden. The query cache reads again when the person shows the page.
         if (!document.hidden) void reload();
-      }, gatherMs);
+      }, delayMs);
     });
     return () => {
       clearTimeout(due);
       unsubscribe();
     };
-  }, [subscribe, reload, gatherMs]);
+  }, [subscribe, reload, delayMs]);
 }

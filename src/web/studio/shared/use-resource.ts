@@ -15,31 +15,34 @@ import { createReload } from "./newest-read.js";
 /**
  * Returns the options with which the query cache reads a GraphQL document. The variables must contain the app's ID, so that apps do not
  * share cached data.
- * @param state text that changes with the data, such as a time of change. A new text causes a new read; the window's focus does not.
+ * @param changeKey text that changes with the data, such as a time of change. If passed, only a new text causes a new read, not the focus.
  */
-export const queryOf = <Value, Variables>(
+export const createQueryOptions = <Value, Variables>(
   document: Document<Value, Variables>,
   variables: Variables,
-  state?: string | undefined,
-): UseQueryOptions<Value> => ({ queryKey: [document, variables, state], refetchOnWindowFocus: state === undefined });
+  changeKey?: string | undefined,
+): UseQueryOptions<Value> => ({
+  queryKey: [document, variables, changeKey],
+  refetchOnWindowFocus: changeKey === undefined,
+});
 
 export interface Resource<Value> {
-  /** Data that was read; null until the first read has ended. */
+  /** The resource as it was last read; null until the first read has ended. */
   value: Value | null;
   /**
-   * Error message of the last change if the service rejected it. Otherwise the message of the last read if it failed. Null if both
+   * Error message of the last change if the service rejected that change; otherwise that of the last read if it failed. Null if both
    * succeeded.
    */
   fault: string | null;
-  busy: boolean;
+  isBusy: boolean;
   /** Reads the data again and ignores the responses to earlier requests. Resolves when the last requested read has ended. */
   reload(): Promise<void>;
   /** Makes a change and reads the data again. Returns the result of the change, or null if the service rejected it. */
-  change<Result>(make: () => Promise<Result>): Promise<Result | null>;
+  applyChange<Result>(sendChange: () => Promise<Result>): Promise<Result | null>;
 }
 
 /**
- * Returns the error of the last read that has ended. The library itself removes the error when the next read starts, if no data is loaded.
+ * Hook that returns the error of the last ended read. The query library itself drops this error when the next read starts.
  */
 function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | null {
   const [last, setLast] = useState(error);
@@ -49,7 +52,7 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
 }
 
 /**
- * Returns the last data. If `isKept` is true, the data of an earlier query stays after a failed read; the library itself would remove it.
+ * Hook that returns the last data. @param isKept true to return an earlier query's data after a failed read; the library would drop it
  */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);
@@ -57,13 +60,13 @@ function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: bo
   return data ?? (isKept && isError ? last : undefined);
 }
 
-/** Returns a function that repeats the read of the query with this hash. Its promise resolves when the newest read has ended. */
+/** Hook that returns a function which reads the query with this hash again. Its promise resolves when the newest read has ended. */
 function useReload(hash: string): () => Promise<void> {
   const client = useQueryClient();
   return useMemo(() => {
     const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
     return createReload(async () => {
-      // Cancels a pending first read. It started before the change, and the library would use its response.
+      // Cancels a pending first read, because it started before the change and would return the earlier data.
       await client.cancelQueries(filter);
       await client.invalidateQueries(filter);
     });
@@ -74,7 +77,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
   const reading = useQuery(query);
   const readError = useLastError(reading);
   const data = useLastData(reading, query.placeholderData !== undefined);
-  // The library does not make the changes, because its cache would store the secrets that some changes return.
+  // Sends changes without the query library, because its cache would store the secrets that some changes return.
   const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
   const reload = useReload(hashKey(query.queryKey));
@@ -93,14 +96,14 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
       setPendingChanges((count) => count - 1);
     }
   };
-  // A later successful read removes the error OFFLINE, because the service is available again. Other errors of a change stay.
+  // A later successful read hides the error OFFLINE, because the service is available again. Other errors of a change stay visible.
   const isOver = rejection?.error.status === "OFFLINE" && reading.dataUpdatedAt > rejection.at;
   const fault = (isOver ? null : rejection?.error) ?? readError;
   return {
     value: data ?? null,
     fault: fault && asApiError(fault).message,
-    busy: pendingChanges > 0,
+    isBusy: pendingChanges > 0,
     reload,
-    change,
+    applyChange: change,
   };
 }

@@ -1,17 +1,17 @@
-/** Inputs for the value of a condition: a choice of its type, and an input for this type. */
+/** Inputs for the value of a condition: a select for the value's type, and an input for a value of this type. */
 import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
   /** Number of the condition's row in labels, counted from 1. */
   rowNumber: number;
-  /** True if the value must be a text. The choice of the type is then hidden. */
+  /** True if the value must be a text. The select for the type is then hidden. */
   isText?: boolean;
   changeValue: (part: Partial<TypedValue>) => void;
 }
 
-export function ValueFields({ value, kind, rowNumber, isText = false, changeValue }: ValueFieldsProps) {
+export function ValueFields({ typedText, kind, rowNumber, isText = false, changeValue }: ValueFieldsProps) {
   const choose = (next: ValueKind) =>
-    changeValue({ kind: next, ...(next === "boolean" && { value: String(value !== "false") }) });
+    changeValue({ kind: next, ...(next === "boolean" && { typedText: String(typedText !== "false") }) });
   return (
     <>
       {!isText && (
@@ -30,8 +30,8 @@ export function ValueFields({ value, kind, rowNumber, isText = false, changeValu
       {kind === "boolean" ? (
         <select
           aria-label={`Value ${rowNumber}`}
-          value={value}
-          onChange={({ target }) => changeValue({ value: target.value })}
+          value={typedText}
+          onChange={({ target }) => changeValue({ typedText: target.value })}
         >
           <option value="true">Yes</option>
           <option value="false">No</option>
@@ -40,8 +40,8 @@ export function ValueFields({ value, kind, rowNumber, isText = false, changeValu
         <input
           className="mono"
           aria-label={`Value ${rowNumber}`}
-          value={value}
-          onChange={({ target }) => changeValue({ value: target.value })}
+          value={typedText}
+          onChange={({ target }) => changeValue({ typedText: target.value })}
         />
       )}
     </>

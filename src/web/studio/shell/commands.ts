@@ -6,14 +6,14 @@ export interface Command {
   name: string;
   /** Keyboard shortcut of the command, as the palette shows it. */
   shortcut?: string;
-  /** Icon of the kind of thing that the command opens. Commands without an icon press a button of the page. */
+  /** Icon of the kind of item that the command opens. Commands that press a button of the page have no icon. */
   icon?: IconComponent | undefined;
   run: () => void;
 }
 
 const registeredCommands = new Map<symbol, readonly Command[]>();
 
-/** Registers commands while the component is mounted. @param commands must be the same array in each render, unless the commands change */
+/** Hook that registers commands while the component is mounted. @param commands same array in each render, unless the commands change */
 export function useCommands(commands: readonly Command[]): void {
   // A layout effect runs before the browser draws the page, so the palette always contains the commands of the visible page.
   useLayoutEffect(() => {
@@ -24,23 +24,23 @@ export function useCommands(commands: readonly Command[]): void {
 }
 
 /** CSS selector of the buttons and tabs that the palette offers as commands. Buttons in rows of a list are excluded. */
-const OFFERED_SELECTOR =
+const OFFERED_BUTTONS_SELECTOR =
   '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';
 
-function commandName(element: HTMLElement): string {
+function getCommandName(element: HTMLElement): string {
   const words = (element.getAttribute("aria-label") ?? element.textContent).trim();
   return element.role === "tab" ? `Show the panel ${words}` : words;
 }
 
 function findScreenCommands(): Command[] {
-  return [...document.querySelectorAll<HTMLElement>(OFFERED_SELECTOR)]
-    .filter((element) => element.checkVisibility() && commandName(element) !== "")
-    .map((element) => ({ name: commandName(element), run: () => element.click() }));
+  return [...document.querySelectorAll<HTMLElement>(OFFERED_BUTTONS_SELECTOR)]
+    .filter((element) => element.checkVisibility() && getCommandName(element) !== "")
+    .map((element) => ({ name: getCommandName(element), run: () => element.click() }));
 }
 
 /**
- * Returns the commands of the palette. If several have the same name, only the first is returned, so that a registered command replaces its
- * button.
+ * Returns the commands of the palette. Of several commands with the same name, returns only the first, so that a registered command
+ * replaces the command of a button.
  */
 export function listCommands(): Command[] {
   const all = [...registeredCommands.values()].flat();

@@ -36,16 +36,16 @@ export const DrawerButton = (props: ButtonProps) => (
   </button>
 );
 
-interface OnFirstUseProps {
-  /** Renders the button of the menu. It is shown alone until the menu is loaded. */
+interface LoadOnFirstUseProps {
+  /** Renders the menu's button, which is shown without the menu until the menu is loaded. */
   renderButton: (props: ButtonProps) => ReactElement;
   /** Kind of popup that the button opens, for screen readers. */
   popupKind: "dialog" | "menu";
-  /** The loaded menu, with its own button. The menu is open when it is first rendered. */
+  /** The loaded menu, which has its own button and is open when it is first rendered. */
   children: ReactNode;
 }
 
-export function LoadOnFirstUse({ renderButton, popupKind, children }: OnFirstUseProps) {
+export function LoadOnFirstUse({ renderButton, popupKind, children }: LoadOnFirstUseProps) {
   const [isUsed, setUsed] = useState(false);
   const state = { "aria-haspopup": popupKind, "aria-expanded": false } as const;
   if (!isUsed) return renderButton({ ...state, onClick: () => setUsed(true) });

@@ -1,6 +1,6 @@
 /**
- * Menus of the sidebar: the list of apps with its search, the account menu, and the drawer of a narrow window. They are loaded at their
- * first use, and open then.
+ * Menus of the sidebar: the list of apps with its search, the account menu, and the drawer of a narrow window. Each is loaded when a
+ * person first presses its button, and then opens.
  */
 import * as Dialog from "@radix-ui/react-dialog";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
@@ -12,7 +12,7 @@ import LogOut from "lucide-react/icons/log-out";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { App } from "../shared/model.js";
 import { AccountButton, AppButton, DrawerButton, LetterIcon } from "./menu-buttons.js";
-import { hrefOf, type Navigation } from "./place.js";
+import { createHref, type Navigation } from "./place.js";
 
 const ICON_PIXELS = 16;
 
@@ -56,7 +56,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                 </Command.Item>
               ))}
               <Command.Item
-                // Shown even if the search finds no app, because a list box must always contain an option.
+                // Shows this option even if the search finds no app, because a list box must always contain an option.
                 forceMount
                 value="All apps"
                 onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
@@ -87,7 +87,7 @@ export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
       </Dropdown.Trigger>
       <Dropdown.Content className="menu" align="start" side="top" sideOffset={6}>
         <Dropdown.Item asChild>
-          <a href={hrefOf({ appId: app.id, view: "account" })}>
+          <a href={createHref({ appId: app.id, view: "account" })}>
             <CircleUser size={ICON_PIXELS} aria-hidden /> Account
           </a>
         </Dropdown.Item>
@@ -125,7 +125,7 @@ export function Drawer({ openPage, children }: DrawerProps) {
         <Dialog.Content
           className="sidebar drawer"
           aria-describedby={undefined}
-          // The link of the open page changes no URL, so the effect above does not see it.
+          // Also closes the drawer for a link to the open page: it does not change the URL, on which the effect above depends.
           onClick={({ target }) => {
             if ((target as Element).closest("a[href]")) setOpen(false);
           }}

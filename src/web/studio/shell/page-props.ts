@@ -1,4 +1,4 @@
-/** Props that the frame passes to every page of Studio. */
+/** Props that Studio's frame (sidebar and top bar) passes to each page. */
 
 import type { Role } from "../../../rules/roles.js";
 import type { Actions } from "../actions/use-actions.js";
@@ -13,7 +13,7 @@ export interface PageProps {
   apps: App[];
   app: App;
   appId: number;
-  /** Place that the URL names. Its `item` and `query` determine what the page shows. */
+  /** Page, item and query parameters that the URL names. They determine what the page shows. */
   place: Place;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];

@@ -3,7 +3,7 @@ import BookOpen from "lucide-react/icons/book-open";
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicSettings } from "../documents.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { Command } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./place.js";
@@ -20,16 +20,16 @@ export interface SearchContext {
 }
 
 /**
- * Commands that open a data source, a setting or a person of the app. Kinds are left out until they are read, or if the person may not read
- * them.
+ * Hook that returns commands which open a data source, a setting or a person of the app. Leaves out items that are not loaded yet, or that
+ * the person may not read.
  */
 export function usePaletteItems({ appId, isEditor, go }: SearchContext): Command[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
-  const tables = useResource(queryOf(FindPaletteDataSources, { appId })).value;
-  const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
-  const protectedOnes = useResource({ ...queryOf(ListSettingKeys, { appId }), enabled: isEditor }).value;
-  const people = useResource({ ...queryOf(FindPalettePeople, { appId }), enabled: isEditor }).value;
-  // Only the keys of settings are listed. The values of protected settings are never read.
+  const tables = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
+  const readable = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
+  const protectedOnes = useResource({ ...createQueryOptions(ListSettingKeys, { appId }), enabled: isEditor }).value;
+  const people = useResource({ ...createQueryOptions(FindPalettePeople, { appId }), enabled: isEditor }).value;
+  // Lists only the keys of settings. Studio never reads the values of protected settings.
   const keys = new Set(Object.keys((readable?.settings ?? {}) as object));
   for (const { key } of protectedOnes?.keys ?? []) keys.add(key);
   return [
@@ -51,7 +51,7 @@ export function usePaletteItems({ appId, isEditor, go }: SearchContext): Command
   ];
 }
 
-/** Commands that open the sections of the documentation that contain the typed words. */
+/** Hook that returns commands which open the documentation sections that contain the typed words. */
 export function useDocsCommands(typed: string, { openDocs }: SearchContext): Command[] {
   const [hits, setHits] = useState<Command[]>([]);
   const query = typed.trim();
@@ -76,7 +76,7 @@ export function useDocsCommands(typed: string, { openDocs }: SearchContext): Com
   return hits;
 }
 
-/** Command that opens the run with the typed number; none if the text is not a number. */
+/** Returns a command that opens the run with the typed ID; no command if the text is not a number. */
 export function createRunCommands(typed: string, { go }: SearchContext): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];

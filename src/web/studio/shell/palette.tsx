@@ -57,7 +57,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   ]);
   const choose = ({ run }: Command) => {
     close();
-    // The command runs after the palette has closed and returned the focus. Otherwise the command could not move the focus itself.
+    // Runs the command after the palette has closed and returned the focus, so that the command itself can move the focus.
     setTimeout(run);
   };
   return (
@@ -85,8 +85,8 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
 
 /** Hook that returns a function which opens the palette, and the element of the palette. */
 export function usePalette(context: SearchContext) {
-  // Number of times that the palette was opened. The dialog's close event arrives late; the number prevents it from closing a palette that
-  // was opened since.
+  // `opening` counts how often the palette was opened. A late close event of an earlier dialog therefore does not close a palette that was
+  // opened since.
   const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
   const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
   const close = useCallback(
@@ -107,7 +107,7 @@ export function usePalette(context: SearchContext) {
   }, [openPalette]);
   useEffect(() => {
     if (!isOpen) return;
-    // If the person goes back to another page, the palette closes, because its commands belong to the previous page.
+    // Closes the palette when the person goes back to another page, because its commands belong to the page before.
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);

@@ -2,7 +2,7 @@
  * Loads the files of those parts of Studio that are not needed at first. The service writes the file names into the page, because only a
  * finished build knows them.
  */
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 
 function getPartFiles(part: string): string[] {
   const parts = document.getElementById("studio")?.dataset["parts"] ?? "{}";
@@ -15,7 +15,7 @@ function getPartFiles(part: string): string[] {
 export function preloadPart(part: string): void {
   for (const file of getPartFiles(part)) {
     document.head.append(
-      Object.assign(document.createElement("link"), { rel: "modulepreload", href: serviceAddress(file).href }),
+      Object.assign(document.createElement("link"), { rel: "modulepreload", href: resolveServiceUrl(file).href }),
     );
   }
 }

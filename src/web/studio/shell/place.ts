@@ -1,14 +1,14 @@
 /**
- * Places in Studio and their notation in the URL's fragment, such as `#/1/actions/12` and `#/1/data?search=x`. use-place.ts changes the
- * place.
+ * Parses and builds the fragments of Studio's URLs, such as `#/1/actions/12` and `#/1/data?search=x`. A place is the app, the page and the
+ * item that such a fragment names.
  */
 import { FORMER_VIEW_NAMES, isView, type View } from "./views.js";
 
 export interface Place {
-  /** ID of the open app; null if the URL names none, which opens the first app. */
+  /** ID of the open app. If null, the URL names no app, and Studio shows the first app. */
   appId: number | null;
   view: View;
-  /** ID or name of what the page has opened, such as an action's ID; null for none. */
+  /** ID or name of the item that the page shows, such as an action's ID; null if it shows no single item. */
   item: string | null;
   /** Query parameters of the page, such as search, filters and order. */
   query: Readonly<Record<string, string>>;
@@ -31,14 +31,14 @@ export function parsePlace(fragment: string): Place {
   };
 }
 
-/** Returns the link to a place, as a fragment. */
-export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
+/** Returns the fragment of the URL for a place, for the `href` of a link. */
+export function createHref({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
   const search = new URLSearchParams(query).toString();
   const parts = [appId, view, item].filter((part) => part !== null && part !== undefined);
   return `#/${parts.join("/")}${search && `?${search}`}`;
 }
 
-/** Returns the query parameters with some of them changed. Parameters with an empty text are removed. */
+/** Returns a copy of the query parameters with those of `change`. Removes parameters whose value is "". */
 export function mergeQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
   const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
   return Object.fromEntries(
@@ -47,11 +47,11 @@ export function mergeQuery<Query extends object>(query: Query, change: Query): R
 }
 
 interface GoOptions {
-  /** True to leave the page without a question about unsaved changes. */
-  force?: boolean;
-  /** Place at which the person was when a request was sent. If the person has opened another item since, `go` does nothing. */
-  from?: Place;
-  /** True to replace the entry in the browser's history. A search uses this, so that the button Back does not stop at each typed letter. */
+  /** True: leaves the page without a question about unsaved changes. */
+  skipsQuestion?: boolean;
+  /** Place that was open when a request was sent. If the person has opened another item since, `go` does nothing. */
+  startPlace?: Place;
+  /** True: replaces the entry in the browser's history. Searches use this, so that the button Back does not stop at each typed letter. */
   replacesHistoryEntry?: boolean;
 }
 
@@ -60,6 +60,6 @@ export interface Navigation {
   go(change: Partial<Place>, options?: GoOptions): void;
   /** Call this with true when the page gets unsaved changes, and with false when it has none. */
   setDirty(dirty: boolean): void;
-  /** If there are unsaved changes, asks the person if they may be lost. Returns true if the place may change. */
+  /** If there are unsaved changes, asks the person whether to discard them. Returns true if Studio may leave the page. */
   confirmLeaving(): Promise<boolean>;
 }

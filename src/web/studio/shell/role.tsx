@@ -1,6 +1,6 @@
 /**
- * Role of the signed-in person on the open app, and components that hide or disable controls by this role. Use them for each control that
- * changes something. The service checks all rights itself.
+ * Role of the signed-in person on the open app, and components that hide or disable controls by this role. Use these components for each
+ * control that changes something. The service itself also checks all rights.
  */
 import { createContext, type ReactNode, useContext } from "react";
 import type { Role } from "../../../rules/roles.js";

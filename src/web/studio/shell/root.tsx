@@ -5,24 +5,24 @@ import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
 import { setRequestPausing } from "../accounts/renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
-import { NotFound } from "./not-found.js";
+import { NotFoundPage } from "./not-found.js";
 import type { Session } from "./session.js";
-import { SignIn } from "./sign-in.js";
+import { SignInPage } from "./sign-in.js";
 import { isStudioPath } from "./start.js";
 import { Studio } from "./studio.js";
 
-function Page() {
+function StudioRoot() {
   const [session, setSession] = useState<Session | null>(null);
   useEffect(() => setRequestPausing(session !== null), [session]);
   const signOut = useCallback(() => {
     setRequestPausing(false);
-    void session?.end().finally(() => setSession(null));
+    void session?.endSession().finally(() => setSession(null));
   }, [session]);
   const queries = useMemo(() => session && createQueryClient(session.api), [session]);
   // Clears the cache when the person signs out, so that the next person cannot see data of this person.
   useEffect(() => () => queries?.clear(), [queries]);
   if (session?.isProvisional) return <FinishAccount />;
-  if (!session || !queries) return <SignIn onSession={setSession} />;
+  if (!session || !queries) return <SignInPage onSession={setSession} />;
   return (
     <QueryClientProvider client={queries}>
       <Studio session={session} signOut={signOut} />
@@ -30,12 +30,12 @@ function Page() {
   );
 }
 
-function Content() {
+function PageOfPath() {
   const linkPage = parseLinkPage(location.pathname);
   if (linkPage) return <LinkPage name={linkPage} />;
-  return isStudioPath() ? <Page /> : <NotFound />;
+  return isStudioPath() ? <StudioRoot /> : <NotFoundPage />;
 }
 
-const root = document.getElementById("studio");
-if (!root) throw new Error("the page has no #studio element");
-createRoot(root).render(<Content />);
+const rootElement = document.getElementById("studio");
+if (!rootElement) throw new Error("the page has no #studio element");
+createRoot(rootElement).render(<PageOfPath />);

@@ -4,7 +4,7 @@ import type { PageProps } from "./page-props.js";
 import { preloadPart } from "./parts.js";
 import type { View } from "./views.js";
 
-const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
+const PAGE_LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
   home: async () => (await import("../home/home-page.js")).HomePage,
   actions: async () => (await import("../actions/actions-page.js")).ActionsPage,
   runs: async () => (await import("../runs/runs-page.js")).RunsPage,
@@ -27,13 +27,13 @@ const loadedPages = new Map<View, ComponentType<PageProps>>();
 
 export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
   preloadPart(view);
-  const page = await ROUTES[view]();
+  const page = await PAGE_LOADERS[view]();
   loadedPages.set(view, page);
   return page;
 }
 
 /**
- * Returns the page if it is loaded, so that it can be rendered immediately. React would show the fallback of a lazy component for at least
- * 300 ms.
+ * Returns the component of a page if its code is loaded, to render it immediately. For a lazy component, React would show the fallback for
+ * at least 300 ms.
  */
 export const getLoadedPage = (view: View): ComponentType<PageProps> | undefined => loadedPages.get(view);

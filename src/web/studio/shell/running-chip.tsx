@@ -5,18 +5,18 @@ import { CancelRun, ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../
 import { RunLine } from "../runs/run-line.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
-import { hrefOf } from "./place.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { createHref } from "./place.js";
 
 type UnfinishedRuns = ListUnfinishedRunsQuery["unfinished"];
 
 /** Interval between reads while the list is closed, because the service sends no event when a run starts. */
 const REFRESH_INTERVAL_MS = 5_000;
 const OPEN_REFRESH_INTERVAL_MS = 1_500;
-/** Time in which several ended runs cause only one read. */
+/** Delay from the end of a run to the next read, so that several ended runs cause only one read. */
 const RELOAD_DELAY_MS = 300;
 
-/** Numbers of runs. On a phone, the number of queued runs is only shown if no run is running. */
+/** Shows the numbers of running and queued runs. On a phone, shows the queued runs only if no run is running. */
 function RunCounts({ running, queued }: UnfinishedRuns) {
   return (
     <>
@@ -34,7 +34,7 @@ function RunCounts({ running, queued }: UnfinishedRuns) {
 export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: LogSubscription }) {
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
-    ...queryOf(ListUnfinishedRuns, { appId }),
+    ...createQueryOptions(ListUnfinishedRuns, { appId }),
     refetchInterval: isOpen ? OPEN_REFRESH_INTERVAL_MS : REFRESH_INTERVAL_MS,
   });
   useReloadAfter(tail.onEntry, reload, RELOAD_DELAY_MS);
@@ -62,9 +62,9 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   const hasRuns = unfinished !== undefined && unfinished.running + unfinished.queued > 0;
   if (!hasRuns && !isOpen) return null;
   const cancel = async (runId: number) => {
-    // The service rejects this if the run has ended meanwhile, so the error is ignored.
+    // Ignores the rejection of a run that has ended meanwhile.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
-    // The button "Cancel" that had the focus disappears together with the run. So the button that opens the list receives the focus.
+    // Focuses the button that opens the list, because the button "Cancel", which had the focus, disappears with the run.
     button.current?.focus();
     await reload();
   };
@@ -87,14 +87,14 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
           <ul>
             {unfinished?.runs.map((run) => (
               <li key={run.id} className={`run-row ${run.state}`}>
-                <RunLine {...{ run, appId, cancel }} />
+                <RunLine {...{ run, appId, cancelRun: cancel }} />
               </li>
             ))}
           </ul>
           {unfinished && unfinished.runs.length < unfinished.running + unfinished.queued && (
             <p className="hint">The newest {unfinished.runs.length} of them.</p>
           )}
-          <a href={hrefOf({ appId, view: "runs" })} onClick={() => setOpen(false)}>
+          <a href={createHref({ appId, view: "runs" })} onClick={() => setOpen(false)}>
             All runs
           </a>
         </section>

@@ -3,7 +3,7 @@
  * stores nothing.
  */
 import type { Role } from "../../../rules/roles.js";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import { type Api, ApiError, createApi } from "../shared/api.js";
 import type { App } from "../shared/model.js";
 
@@ -24,21 +24,21 @@ export interface Session {
   apps: App[];
   roles: Roles;
   isAdmin: boolean;
-  /** E-mail address of the person, which the form shows for a new sign-in; "" if the browser is signed in with a token. */
+  /** E-mail address of the person; "" if the browser is signed in with a token. */
   email: string;
-  /** True if the account has no passkey and no passphrase yet. The session then has no other right than to add one. */
+  /** True if the account has no passkey and no passphrase yet. The session then only permits to add one of them. */
   isProvisional: boolean;
   /** Signs out: closes the connection and deletes the session in the service. */
-  end(): Promise<void>;
+  endSession(): Promise<void>;
 }
 
-/** Kind of the credential with which the browser is signed in, as the service returns it. */
+/** Kind of the credential with which the browser is signed in. Studio accepts only "editor" and "admin". */
 type CredentialKind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 
-const AUTHOR_KINDS: readonly CredentialKind[] = ["editor", "admin"];
+const STUDIO_CREDENTIAL_KINDS: readonly CredentialKind[] = ["editor", "admin"];
 
-async function callAuth<Answer>(path: string, init?: RequestInit): Promise<Answer> {
-  const response = await fetch(serviceAddress(path), init);
+async function requestJson<Answer>(path: string, init?: RequestInit): Promise<Answer> {
+  const response = await fetch(resolveServiceUrl(path), init);
   const answer = (await response.json()) as Answer & { status: string; error: string };
   if (!response.ok) throw new ApiError(answer.status, answer.error);
   return answer;
@@ -56,19 +56,19 @@ function requestSession(
   credential?: { token: string; keep: boolean },
 ): Promise<SessionResponse> {
   const body = credential && { headers: { "content-type": "application/json" }, body: JSON.stringify(credential) };
-  return callAuth<SessionResponse>("/v1/session", { method, ...body });
+  return requestJson<SessionResponse>("/v1/session", { method, ...body });
 }
 
 /** Reads the roles of the person who is signed in. @throws ApiError */
 export async function readRoles(): Promise<Roles> {
-  const { organizations, apps } = await callAuth<Roles>("/v1/auth/session");
+  const { organizations, apps } = await requestJson<Roles>("/v1/auth/session");
   return { organizations, apps };
 }
 
 /** Creates the session that Studio uses, with the person's apps and roles. @throws ApiError */
 async function createSession({ kind, email = "", isProvisional = false }: SessionResponse): Promise<Session> {
   // Requests the apps by a GET request, so that the page can preload the response together with its first files (web-assets.ts).
-  const [{ apps }, roles] = await Promise.all([callAuth<{ apps: App[] }>("/v1/apps"), readRoles()]);
+  const [{ apps }, roles] = await Promise.all([requestJson<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
   return {
     api,
@@ -77,9 +77,9 @@ async function createSession({ kind, email = "", isProvisional = false }: Sessio
     isAdmin: kind === "admin",
     email,
     isProvisional,
-    async end() {
+    async endSession() {
       api.close();
-      // If the service does not respond, the cookie remains, and the person is still signed in when Studio is opened again.
+      // Ignores a failed request. The cookie then remains, and the person is still signed in when Studio is opened again.
       const { endSessionUrl } = await requestSession("DELETE").catch((): SessionResponse => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
@@ -87,19 +87,19 @@ async function createSession({ kind, email = "", isProvisional = false }: Sessio
 }
 
 /**
- * Returns the e-mail address of the signed-in person, or "" if the browser is signed in with a token. Returns null if it is not signed in
- * to Studio. @throws ApiError
+ * Returns the e-mail address of the signed-in person; "" if the browser is signed in with a token; null if it is not signed in to Studio.
+ * @throws ApiError
  */
 export async function readSignedInEmail(): Promise<string | null> {
   const { kind, email = "" } = await requestSession("GET");
-  return kind && AUTHOR_KINDS.includes(kind) ? email : null;
+  return kind && STUDIO_CREDENTIAL_KINDS.includes(kind) ? email : null;
 }
 
 /** Returns the session of the browser if it is signed in already, otherwise null. */
 export async function readSession(): Promise<Session | null> {
   try {
     const present = await requestSession("GET");
-    return present.kind && AUTHOR_KINDS.includes(present.kind) ? await createSession(present) : null;
+    return present.kind && STUDIO_CREDENTIAL_KINDS.includes(present.kind) ? await createSession(present) : null;
   } catch {
     return null;
   }
@@ -112,7 +112,7 @@ export async function readSession(): Promise<Session | null> {
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
   const { kind } = await requestSession("POST", { token, keep });
-  if (kind && AUTHOR_KINDS.includes(kind)) return;
+  if (kind && STUDIO_CREDENTIAL_KINDS.includes(kind)) return;
   await requestSession("DELETE");
   const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
   throw new ApiError("FORBIDDEN", message);

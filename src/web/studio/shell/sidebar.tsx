@@ -7,12 +7,12 @@ import PanelLeft from "lucide-react/icons/panel-left";
 import Search from "lucide-react/icons/search";
 import { lazy, useEffect, useRef } from "react";
 import type { Role } from "../../../rules/roles.js";
-import { serviceAddress } from "../../service-address.js";
+import { resolveServiceUrl } from "../../service-address.js";
 import type { App } from "../shared/model.js";
 import { withLoadError } from "./load-error.js";
 import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { PAGE_ICONS } from "./page-icons.js";
-import { hrefOf, type Navigation, type Place } from "./place.js";
+import { createHref, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
 import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
@@ -25,7 +25,7 @@ const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./
 export const isViewForRole = (view: View, role: Role): boolean =>
   mayEdit(role) || (VIEW_DETAILS[view].alsoForRoles ?? []).includes(role);
 
-function splitLink(link: SidebarLink): { view: View; item: string | null } {
+function parseSidebarLink(link: SidebarLink): { view: View; item: string | null } {
   const [view, item = null] = link.split("/") as [View, string?];
   return { view, item };
 }
@@ -44,15 +44,15 @@ export interface SidebarProps {
   signOut: () => void;
   openPalette: () => void;
   /** Switches between the full sidebar and one with only icons; undefined in the drawer, which is always full. */
-  toggle?: (() => void) | undefined;
+  toggleCollapsed?: (() => void) | undefined;
   isCollapsed?: boolean;
 }
 
-function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "role" | "place" | "isCollapsed">) {
+function SidebarLinks({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "role" | "place" | "isCollapsed">) {
   const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
   const nav = useRef<HTMLElement>(null);
   const openPage = `${place.view} ${item}`;
-  // In a low window, the link of the open page may be hidden, so the list is scrolled to it.
+  // Scrolls to the link of the open page, which may be hidden in a low window.
   useEffect(() => {
     if (openPage) nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }, [openPage]);
@@ -60,7 +60,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
     <nav ref={nav} aria-label="Views">
       {SIDEBAR_GROUPS.map(({ label, links }) => {
         const shownLinks = links
-          .map((link) => ({ link, ...splitLink(link) }))
+          .map((link) => ({ link, ...parseSidebarLink(link) }))
           .filter(({ view }) => isViewForRole(view, role));
         if (shownLinks.length === 0) return null;
         return (
@@ -80,7 +80,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
                   className="nav-link"
                   title={isCollapsed ? getLinkLabel(sidebarLink) : undefined}
                   aria-current={isOpen ? "page" : undefined}
-                  href={hrefOf({ appId: app.id, view: sidebarLink.view, item: sidebarLink.item })}
+                  href={createHref({ appId: app.id, view: sidebarLink.view, item: sidebarLink.item })}
                 >
                   <Icon size={ICON_PIXELS} aria-hidden />
                   <span className="nav-label">{getLinkLabel(sidebarLink)}</span>
@@ -94,9 +94,9 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   );
 }
 
-/** Content of the sidebar, for the column of a wide window and for the drawer of a narrow one. */
+/** Content of the sidebar: shown as a column in a wide window, and in the drawer of a narrow window. */
 export function SidebarContent(props: SidebarProps) {
-  const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
+  const { apps, app, email, go, signOut, openPalette, toggleCollapsed, isCollapsed } = props;
   return (
     <>
       <LoadOnFirstUse popupKind="dialog" renderButton={(props) => <AppButton name={app.name} {...props} />}>
@@ -113,22 +113,22 @@ export function SidebarContent(props: SidebarProps) {
         <span className="nav-label grow">Search</span>
         <kbd className="nav-label">Ctrl K</kbd>
       </button>
-      <Links {...props} />
+      <SidebarLinks {...props} />
       <div className="sidebar-foot">
-        <a className="nav-link" href={serviceAddress("/docs/").href} target="_blank" rel="noreferrer" title="Docs">
+        <a className="nav-link" href={resolveServiceUrl("/docs/").href} target="_blank" rel="noreferrer" title="Docs">
           <BookOpen size={ICON_PIXELS} aria-hidden />
           <span className="nav-label">Docs</span>
         </a>
         <LoadOnFirstUse popupKind="menu" renderButton={(props) => <AccountButton email={email} {...props} />}>
           <AccountMenu {...{ app, email, signOut }} />
         </LoadOnFirstUse>
-        {toggle && (
+        {toggleCollapsed && (
           <button
             type="button"
             className="nav-link"
             aria-label={isCollapsed ? "Show the names of pages" : "Collapse the sidebar"}
             aria-expanded={!isCollapsed}
-            onClick={toggle}
+            onClick={toggleCollapsed}
           >
             <PanelLeft size={ICON_PIXELS} aria-hidden />
             <span className="nav-label">Collapse</span>

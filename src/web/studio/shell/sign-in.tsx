@@ -4,7 +4,7 @@ import { PROVIDER_ERROR_TEXTS } from "../accounts/auth-api.js";
 import { SignInForms } from "../accounts/sign-in-forms.js";
 import { ApiError } from "../shared/api.js";
 import type { Session } from "./session.js";
-import { currentSession } from "./start.js";
+import { readCurrentSession } from "./start.js";
 
 /** Returns the error message of a sign-in at an OpenID provider, or null. Removes the result of the sign-in from the URL. */
 function readProviderFault(): string | null {
@@ -14,10 +14,10 @@ function readProviderFault(): string | null {
   return PROVIDER_ERROR_TEXTS[outcome] ?? PROVIDER_ERROR_TEXTS["failed"]!;
 }
 
-/** Read only once, when Studio is loaded, because reading removes it from the URL. */
+/** Error message of a sign-in at an OpenID provider, or null. Read only once, because reading removes it from the URL. */
 const PROVIDER_FAULT = readProviderFault();
 
-export function SignIn({ onSession }: { onSession: (session: Session) => void }) {
+export function SignInPage({ onSession }: { onSession: (session: Session) => void }) {
   const [isKnown, setKnown] = useState(false);
 
   useEffect(() => {
@@ -25,7 +25,7 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
   }, []);
   useEffect(() => {
     let isUnmounted = false;
-    void currentSession().then((session) => {
+    void readCurrentSession().then((session) => {
       if (isUnmounted) return;
       if (session) onSession(session);
       else setKnown(true);
@@ -36,7 +36,7 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
   }, [onSession]);
 
   const onSignedIn = useCallback(async () => {
-    const session = await currentSession();
+    const session = await readCurrentSession();
     if (!session)
       throw new ApiError("OFFLINE", "the browser did not store the session; allow cookies for this address");
     onSession(session);

@@ -11,7 +11,7 @@ import { Apps } from "../documents.js";
 import { useConfirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
 import { useMediaQuery } from "../shared/use-narrow.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
 import { withLoadError } from "./load-error.js";
 import { PageBoundary } from "./page-boundary.js";
@@ -24,7 +24,7 @@ import { getLoadedPage, loadPage } from "./routes.js";
 import type { Session } from "./session.js";
 import { isViewForRole, SidebarContent } from "./sidebar.js";
 import { TopBar, useItemName } from "./top-bar.js";
-import { useCollapsed } from "./use-collapsed.js";
+import { useCollapsedSidebar } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
 import { usePlace } from "./use-place.js";
 import { useRoles } from "./use-roles.js";
@@ -44,7 +44,7 @@ function describeMissingApp(requestedAppId: number | null, hasOthers: boolean, i
     : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation.";
 }
 
-function NoApp({ requestedAppId, firstApp, isAdmin, signOut, ...making }: NoAppProps) {
+function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...making }: NoAppProps) {
   const { go } = making;
   return (
     <main className="welcome">
@@ -63,7 +63,7 @@ function NoApp({ requestedAppId, firstApp, isAdmin, signOut, ...making }: NoAppP
   );
 }
 
-const LEAVE_DIALOG = {
+const LEAVE_QUESTION = {
   title: "Leave without saving?",
   text: "What you changed here would be lost.",
   confirmLabel: "Discard changes",
@@ -82,10 +82,10 @@ function getPageComponent(view: View): ComponentType<PageProps> {
 }
 
 function useApps(initialApps: App[]) {
-  // Reads the apps again when this person changes an app, and after a lost connection. The initial apps are shown until the response
-  // arrives.
+  // Reads the apps again when this person changes an app, and after a reconnect. Until the response arrives, Studio shows the apps that the
+  // session contained.
   const { value, reload } = useResource({
-    ...queryOf(Apps, {}),
+    ...createQueryOptions(Apps, {}),
     initialData: { apps: initialApps },
     refetchOnMount: false,
     refetchOnWindowFocus: false,
@@ -94,7 +94,7 @@ function useApps(initialApps: App[]) {
 }
 
 /** Sets the title of the browser window: the name of the open item or page, and of the app. */
-function useTitle(app: App | undefined, place: Place, actions: Actions): void {
+function useWindowTitle(app: App | undefined, place: Place, actions: Actions): void {
   const { view, item } = place;
   const name = useItemName(app?.id, place, actions);
   const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : name;
@@ -113,30 +113,34 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   const { apps, reloadApps } = useApps(initialApps);
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
-  const mayLeave = useCallback(() => confirm(LEAVE_DIALOG), [confirm]);
+  const mayLeave = useCallback(() => confirm(LEAVE_QUESTION), [confirm]);
   const { place, go, setDirty, confirmLeaving } = usePlace(mayLeave, apps[0]?.id ?? null);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);
   const isEditor = app !== undefined && mayEdit(getRoleOnApp({ roles, isAdmin }, app.id));
   const { openPalette, palette } = usePalette({ appId: app?.id ?? 0, isEditor, go, openDocs });
-  const { isCollapsed, toggle } = useCollapsed();
+  const { isCollapsed, toggle } = useCollapsedSidebar();
   const isNarrow = useMediaQuery("(max-width: 799px)");
-  useTitle(app, place, actions);
+  useWindowTitle(app, place, actions);
   const confirmSignOut = useCallback(async () => {
     if (await confirmLeaving()) signOut();
   }, [confirmLeaving, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
   useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
-  // Only editors can create items. For other people, the address of a new item leads to the list.
+  // Only editors can create items. For other people, the URL of a new item shows the list.
   const leadsToList = app !== undefined && !isEditor && place.item === "new";
   useEffect(() => {
-    if (leadsToList) go({ item: null, query: {} }, { force: true, replacesHistoryEntry: true });
+    if (leadsToList) go({ item: null, query: {} }, { skipsQuestion: true, replacesHistoryEntry: true });
   }, [leadsToList, go]);
 
   if (!app) {
     return (
-      <NoApp requestedAppId={place.appId} firstApp={apps[0]} {...{ api, place, go, isAdmin, reloadApps, signOut }} />
+      <NoAppPage
+        requestedAppId={place.appId}
+        firstApp={apps[0]}
+        {...{ api, place, go, isAdmin, reloadApps, signOut }}
+      />
     );
   }
   const role = getRoleOnApp({ roles, isAdmin }, app.id);
@@ -153,7 +157,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
         </button>
         {!isNarrow && (
           <aside className="sidebar" aria-label="Navigation">
-            <SidebarContent {...sidebar} {...{ toggle, isCollapsed }} />
+            <SidebarContent {...sidebar} {...{ toggleCollapsed: toggle, isCollapsed }} />
           </aside>
         )}
         <div className="studio-main">

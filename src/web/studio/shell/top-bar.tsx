@@ -10,10 +10,10 @@ import { findHelpPath } from "../docs/help-pages.js";
 import { ListDataSources } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { useMediaQuery } from "../shared/use-narrow.js";
-import { queryOf, useResource } from "../shared/use-resource.js";
+import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
-import { hrefOf, type Place, parseId } from "./place.js";
+import { createHref, type Place, parseId } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
@@ -37,9 +37,9 @@ export function useItemName(
 ): string | null {
   const sourceId = place.view === "data" ? parseId(place.item) : null;
   const isOpen = appId !== undefined && sourceId !== null;
-  // The page of the data source reads this list too and keeps it up to date in the cache.
+  // Uses the list in the query cache, which the page of the data source keeps up to date.
   const sources = useResource({
-    ...queryOf(ListDataSources, { appId: appId ?? 0 }),
+    ...createQueryOptions(ListDataSources, { appId: appId ?? 0 }),
     enabled: isOpen,
     refetchOnMount: false,
   });
@@ -59,10 +59,10 @@ function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" 
   const name = useItemName(app.id, place, actions);
   const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEW_DETAILS[view].label;
   const above = [
-    { label: app.name, href: hrefOf({ appId: app.id, view: "home" }) },
+    { label: app.name, href: createHref({ appId: app.id, view: "home" }) },
     ...(name === null
       ? []
-      : [{ label: page, href: hrefOf({ appId: app.id, view, query: view === "runs" ? query : {} }) }]),
+      : [{ label: page, href: createHref({ appId: app.id, view, query: view === "runs" ? query : {} }) }]),
   ];
   return (
     <nav className="breadcrumbs" aria-label="Breadcrumbs">
@@ -90,7 +90,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
                 {...props}
                 openPalette={() => {
                   close();
-                  // The drawer returns the focus to its button when it closes. The palette opens after that, so that it receives the focus.
+                  // Opens the palette after the drawer has closed and focused its own button, so that the palette keeps the focus.
                   setTimeout(props.openPalette);
                 }}
               />

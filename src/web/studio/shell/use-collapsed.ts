@@ -1,10 +1,10 @@
-/** Hook that returns whether the sidebar shows only icons. The browser stores the person's choice. */
+/** Hook that returns true if the sidebar shows only icons, and a function that toggles it. The browser stores the person's choice. */
 import { useCallback, useState } from "react";
 
 const STORAGE_KEY = "studio.sidebar";
 
 /** Returns true if the person has chosen the sidebar with only icons. If the browser blocks storage, the sidebar is full. */
-function readCollapsed(): boolean {
+function readIsCollapsed(): boolean {
   try {
     return localStorage.getItem(STORAGE_KEY) === "collapsed";
   } catch {
@@ -12,15 +12,15 @@ function readCollapsed(): boolean {
   }
 }
 
-export function useCollapsed() {
-  const [isCollapsed, setCollapsed] = useState(readCollapsed);
+export function useCollapsedSidebar() {
+  const [isCollapsed, setCollapsed] = useState(readIsCollapsed);
   const toggle = useCallback(() => {
     setCollapsed(!isCollapsed);
     try {
       if (isCollapsed) localStorage.removeItem(STORAGE_KEY);
       else localStorage.setItem(STORAGE_KEY, "collapsed");
     } catch {
-      // If the browser blocks storage, the choice is lost when the page is closed.
+      // Ignores that the browser blocks storage: the choice is then lost when the page is closed.
     }
   }, [isCollapsed]);
   return { isCollapsed, toggle };

@@ -23,7 +23,7 @@ const VIEW_ICONS: Partial<Record<View, IconComponent>> = {
   service: Server,
 };
 
-interface FrameCommands {
+interface FrameCommandsOptions {
   isAdmin: boolean;
   apps: App[];
   go: Navigation["go"];
@@ -31,7 +31,7 @@ interface FrameCommands {
   signOut: () => void;
 }
 
-export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameCommands): void {
+export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameCommandsOptions): void {
   const { list } = actions;
   const createAction = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
   useEffect(() => {

@@ -1,9 +1,9 @@
-/** Hook for the place that is open in Studio. It follows the URL, and asks the person before unsaved changes are lost. */
+/** Hook for the app, page and item that are open in Studio. It follows the URL, and asks the person before unsaved changes are lost. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { hrefOf, type Navigation, type Place, parsePlace } from "./place.js";
+import { createHref, type Navigation, type Place, parsePlace } from "./place.js";
 
 /**
- * Returns the place after a change. Parts that `change` does not contain stay. But another page starts without an item, and another item
+ * Returns the place after a change. Parts that `change` lacks stay the same, except: another page starts without an item, and another item
  * without query parameters.
  */
 function changePlace(from: Place, change: Partial<Place>): Place {
@@ -44,7 +44,7 @@ export function usePlace(mayLeave: () => Promise<boolean>, firstAppId: number | 
       // An entry without a number is new: the person has typed a URL into the address bar.
       if (readHistoryStep() === null) history.replaceState({ step }, "");
       if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentPlace(next, step);
-      // The browser has already changed the URL. Studio changes it back until the person has answered.
+      // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
       const moved = step - current.current.step;
       history.go(-moved);
       void mayLeave().then((yes) => {
@@ -67,17 +67,17 @@ export function usePlace(mayLeave: () => Promise<boolean>, firstAppId: number | 
 
   const mayLeaveDraft = useCallback(async () => !isDirty.current || (await mayLeave()), [mayLeave]);
   const go = useCallback<Navigation["go"]>(
-    async (change, { force = false, replacesHistoryEntry = false, from } = {}) => {
-      if (from && isOtherItem(hrefOf(from), hrefOf(parsePlace(current.current.fragment)))) return;
+    async (change, { skipsQuestion = false, replacesHistoryEntry = false, startPlace } = {}) => {
+      if (startPlace && isOtherItem(createHref(startPlace), createHref(parsePlace(current.current.fragment)))) return;
       const place = parsePlace(current.current.fragment);
-      // A URL without an app shows the first app, so the next URL names this app.
+      // The current URL may name no app, which shows the first app. The next URL then names this app.
       const named = { ...place, appId: place.appId ?? firstAppId };
-      const next = hrefOf(changePlace(named, change));
+      const next = createHref(changePlace(named, change));
       if (next === location.hash) return;
-      if (!force && isOtherItem(hrefOf(named), next) && !(await mayLeaveDraft())) return;
+      if (!skipsQuestion && isOtherItem(createHref(named), next) && !(await mayLeaveDraft())) return;
       const step = current.current.step + (replacesHistoryEntry ? 0 : 1);
       history[replacesHistoryEntry ? "replaceState" : "pushState"]({ step }, "", next);
-      setCurrentPlace(next, step, hrefOf(named));
+      setCurrentPlace(next, step, createHref(named));
     },
     [setCurrentPlace, mayLeaveDraft, firstAppId],
   );

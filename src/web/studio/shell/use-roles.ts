@@ -10,7 +10,7 @@ import { type Roles, readRoles } from "./session.js";
 const REFRESH_INTERVAL_MS = 30_000;
 
 export function useRoles(api: Api, initialRoles: Roles) {
-  // The initial roles are used until the service responds.
+  // Uses the roles from the start of the session until the service responds.
   const { value, reload } = useResource({
     queryKey: ["roles"],
     queryFn: readRoles,

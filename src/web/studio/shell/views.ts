@@ -6,7 +6,7 @@ interface ViewDetails {
   label: string;
   /** True if the sidebar has no link to this page. */
   isHidden?: true;
-  /** Roles below "editor" that can also use this page. */
+  /** Roles with fewer rights than "editor" that can also use this page. */
   alsoForRoles?: readonly Role[];
 }
 
@@ -35,7 +35,7 @@ export const VIEW_DETAILS: Readonly<Record<View, ViewDetails>> = VIEW_TABLE;
 
 export const VIEW_NAMES = Object.keys(VIEW_TABLE) as View[];
 
-/** Parts of the page of an app, by their name in the URL. If the URL names no part, the page shows the first one. */
+/** Parts of the page of an app, by their name in the URL, with their labels. If the URL names no part, the page shows the first part. */
 export const APP_PARTS = {
   general: "General",
   tokens: "Tokens",
