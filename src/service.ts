@@ -11,9 +11,9 @@ import type { Config } from "./config.js";
 import { isDatabaseAway } from "./data/database.js";
 import { createLog } from "./engine/log.js";
 import { StartError } from "./errors.js";
-import { bootstrap } from "./operations/access/bootstrap.js";
+import { createFirstAppIfEmpty } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
-import { createMeasures } from "./operations/watch/measures.js";
+import { createServiceMetrics } from "./operations/watch/measures.js";
 import { describeDatabaseFault } from "./service/database-start.js";
 import { createOutageLog } from "./service/outage-log.js";
 import { type Clock, createReadinessChecks, type StartPlan } from "./service/plan.js";
@@ -86,7 +86,7 @@ async function createFirstAppAndLink(
   baseUrl: string,
   log: Logger,
 ): Promise<Pick<Service, "firstCredentials" | "setupLink">> {
-  const firstCredentials = await bootstrap({ db, credentials, dataDir, baseUrl });
+  const firstCredentials = await createFirstAppIfEmpty({ db, credentials, dataDir, baseUrl });
   if (firstCredentials) {
     log.info({ file: join(dataDir, "credentials.json") }, "created the first app; `file` contains its credentials");
   }
@@ -136,7 +136,7 @@ async function startServiceParts(
   });
   plan.releases.add("data sources", operations.store.stop);
   plan.releases.add("packages", operations.packages.stop);
-  plan.releases.add("outgoing requests", () => operations.outgoing.close());
+  plan.releases.add("outgoing requests", () => operations.requestSender.close());
   await starting.startLease(operations);
   await starting.startMediaStore(operations);
   const openDoor = await starting.startApi(operations, tracing, baseUrl);
@@ -187,7 +187,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const server = createHttpServer(httpEntryPoint);
   const hurryController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
-  const measures = createMeasures();
+  const measures = createServiceMetrics();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
   if (options.mayChangeProcess) logUnhandledRejections(createLog(config.logLevel), measures);
   const plan = {

@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import type { Visitor } from "../operations/access/gate.js";
+import type { AccessRequest } from "../operations/access/gate.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { TraceSpan } from "../operations/watch/tracing.js";
 import type { ResponseBudget } from "./answers.js";
@@ -15,7 +15,7 @@ declare module "fastify" {
   }
 }
 
-export interface RequestContext extends Visitor {
+export interface RequestContext extends AccessRequest {
   idempotencyKey: string | null;
   /** True if the header is `Idempotency-Retry: failed`: a request that repeats the key of a failed or cancelled run starts a new run. */
   shouldRetryFailed?: boolean;
@@ -81,7 +81,7 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 }
 
 /** Returns the caller's remaining quota for a rate-limited operation as `RateLimit` headers of the IETF draft, with times in seconds. */
-export function quotaHeaders({ quota }: Visitor): Record<string, string> {
+export function quotaHeaders({ quota }: AccessRequest): Record<string, string> {
   if (!quota) return {};
   const { accepted, limit, remaining, nextAcceptedAt } = quota;
   const seconds = Math.max(accepted ? 0 : 1, Math.ceil((nextAcceptedAt.getTime() - Date.now()) / 1000));

@@ -5,7 +5,7 @@ import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
 import { isDatabaseAway, isDeadlock, isUnstorableText, violatedForeignKey } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
-import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
 /**
@@ -201,7 +201,7 @@ export function createErrorFormatter({
   measures,
   log,
 }: {
-  measures: Pick<ServiceMeasures, "refused">;
+  measures: Pick<ServiceMetrics, "refused">;
   log: Logger;
 }): FormatError {
   return (error) => {

@@ -11,7 +11,7 @@ import {
 } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
-import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
@@ -40,7 +40,7 @@ export interface GraphqlOptions {
   schema: GraphQLSchema;
   documents: Documents;
   pages: WebPages;
-  measures: Pick<ServiceMeasures, "refused">;
+  measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";
   log: Logger;

@@ -4,7 +4,7 @@ import multipart, { type MultipartFile, type MultipartValue } from "@fastify/mul
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
-import { throwDeferred } from "../operations/access/gate.js";
+import { throwDeferredError } from "../operations/access/gate.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
 import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
@@ -128,7 +128,7 @@ async function handleContentsRequest(
   const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
   // A signed link grants access. Without a signed link, throws the error that the access check found.
-  throwDeferred(context);
+  throwDeferredError(context);
   reply.headers(contentHeadersOf(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);

@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
 import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";
-import { createAppLabels, type ServiceMeasures } from "../operations/watch/measures.js";
+import { createAppLabels, type ServiceMetrics } from "../operations/watch/measures.js";
 import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
@@ -24,7 +24,7 @@ export interface MetricSources {
   /** Returns the number of open websockets and of their subscriptions; null if the process does not serve requests. */
   countSockets: (() => { open: number; subscriptions: number }) | null;
   /** Counters of events in this process. */
-  measures: Pick<ServiceMeasures, "register" | "startApps">;
+  measures: Pick<ServiceMetrics, "register" | "startApps">;
   /** Slots and runs of this process; null if the process is not a runner. */
   runner: {
     countSlots: () => { total: number; free: number; waiting: number };

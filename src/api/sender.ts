@@ -2,7 +2,7 @@
  * Identifies the sender of a request, for queues that serve their senders in turn. Visitors count by network address, all other callers by
  * credential.
  */
-import type { Visitor } from "../operations/access/gate.js";
+import type { AccessRequest } from "../operations/access/gate.js";
 import { isPageCaller } from "../rules/access.js";
 import { getAddressBlock } from "../rules/address-block.js";
 
@@ -11,7 +11,7 @@ export const senderOfAddress = (address: string | undefined): string =>
   `address ${address === undefined ? "" : getAddressBlock(address)}`;
 
 /** Returns the key of the request's sender. Visitors count by address, because a page can get any number of visitor tokens. */
-export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {
+export function senderOf({ caller, address }: Pick<AccessRequest, "caller" | "address">): string {
   if (caller === null || isPageCaller(caller)) return senderOfAddress(address);
   return `credential ${caller.credentialId}`;
 }

@@ -6,9 +6,9 @@ import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SESSION_LIFETIME_MS } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { RefusalDelay } from "../operations/access/refusal-delay.js";
+import type { RejectionDelay } from "../operations/access/refusal-delay.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
-import type { ToolCalls } from "../operations/access/tool-calls.js";
+import type { ToolCallLog } from "../operations/access/tool-calls.js";
 import type { OpenId } from "../operations/accounts/open-id.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
@@ -16,7 +16,7 @@ import type { GitWebhooks } from "../operations/git/git-webhooks.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
 import type { OAuthServer } from "../operations/oauth/oauth.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
-import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { AddressOf } from "./address.js";
 import { callWhenResponseEnds, responseEndSignal } from "./answer-end.js";
@@ -71,7 +71,7 @@ export interface ApiOptions {
   credentials: Credentials;
   sessions: PageSessions;
   reports: DeliveryReports;
-  toolCalls: ToolCalls;
+  toolCalls: ToolCallLog;
   oauth: OAuthServer;
   scripts: StoredScripts;
   /** The service's address for people and browsers, without a trailing slash. */
@@ -84,12 +84,12 @@ export interface ApiOptions {
   runtimeUrl: string | null;
   addressOf: AddressOf;
   responseMemory: ResponseMemory;
-  refusalDelay: RefusalDelay;
+  refusalDelay: RejectionDelay;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   bodyCapacities: BodyCapacities;
   appExists: (appId: number) => Promise<boolean>;
-  measures: Pick<ServiceMeasures, "refused">;
+  measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
   /** GraphQL documents that app users may send: any, or only persisted ones. */
   graphqlDocuments: "any" | "persisted";
@@ -139,7 +139,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
  * Registers how responses are sent: a large text in slices, an error while the rest of the request is still read and dropped, and an error
  * about a credential after a delay.
  */
-function registerResponseHooks(app: FastifyInstance, refusalDelay: RefusalDelay): void {
+function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.isRejected === true) {
       discardUnreadBody(raw);

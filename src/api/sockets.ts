@@ -13,9 +13,9 @@ import { runInBackground } from "../background.js";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import { createMessageRate } from "../operations/access/message-rate.js";
+import { createMessageRateLimiter } from "../operations/access/message-rate.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
-import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
 import { getRateLimitKey } from "../rules/address-block.js";
@@ -73,7 +73,7 @@ interface SocketOptions extends SubscriptionSources {
   runtimeUrl: string | null;
   readUpgrade: ReadUpgradeToken;
   credentials: Credentials;
-  measures: Pick<ServiceMeasures, "refused">;
+  measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";
   log: Logger;
@@ -177,7 +177,7 @@ export function createSockets({
     },
   });
 
-  const rate = createMessageRate();
+  const rate = createMessageRateLimiter();
   const socketBound = createSocketLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );

@@ -26,7 +26,7 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
     request.context.span = span;
     callWhenResponseEnds(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;
-      span.set({ "http.response.status_code": statusCode });
+      span.setValues({ "http.response.status_code": statusCode });
       span.endSpan(statusCode >= 500);
     });
   });
@@ -34,7 +34,7 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
 
 /** Runs `work`, so that spans which it creates belong to the request's span. */
 export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
-  return span ? tracing.within(span, work) : work();
+  return span ? tracing.runInSpan(span, work) : work();
 }
 
 /** Runs one websocket operation within a new span. */
@@ -42,7 +42,7 @@ export async function traceOperation<T>(tracing: RequestTracing, work: () => Pro
   if (!tracing.isOn) return work();
   const span: TraceSpan = tracing.beginSpan("websocket operation", "server", null);
   try {
-    return await tracing.within(span, work);
+    return await tracing.runInSpan(span, work);
   } finally {
     span.endSpan();
   }

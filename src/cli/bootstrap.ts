@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, readConfig } from "../config.js";
 import { StartError } from "../errors.js";
-import { bootstrap, type FirstCredentials } from "../operations/access/bootstrap.js";
+import { createFirstAppIfEmpty, type FirstCredentials } from "../operations/access/bootstrap.js";
 import { createPeople } from "../operations/access/people.js";
 import { createPeopleAccounts } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
@@ -44,7 +44,7 @@ await runCommand(async () => {
   }
   const baseUrl = publicUrl ?? `http://${host}:${port}`;
   const created = await withDatabase(config, async (database) => {
-    const credentials = await bootstrap({ ...database, dataDir, baseUrl });
+    const credentials = await createFirstAppIfEmpty({ ...database, dataDir, baseUrl });
     return credentials && { credentials, setupLink: await createAdministratorLink(database, baseUrl) };
   });
   if (created === null)

@@ -75,13 +75,13 @@ await runCommand(async () => {
       replace: values.replace,
       storeKeys: (keys) => storeKeys(config, keys),
       openStore: (space) => openBlobStore({ folder, bucket: config.mediaBucket, space }),
-      removeSpace: async (space) => {
+      removeMediaFiles: async (space) => {
         if (config.mediaBucket === null && MEDIA_FOLDER_NAME_PATTERN.test(space))
           await rm(join(folder, space), { recursive: true, force: true });
       },
       temporaryDir: join(folder, "incoming"),
       createIndexes: () => createEntryIndexes({ url, log }).reconcile(),
-      warn: writeWarning,
+      logWarning: writeWarning,
     }),
   );
   warnAboutMissingKey(config, report);

@@ -6,7 +6,7 @@
 export type Environment = "server" | "client" | "any";
 
 /** A version of an action: the draft (`master`) or the live version (`production`). */
-export type Copy = "master" | "production";
+export type DraftOrLive = "master" | "production";
 
 /** Types of triggers. The specification defines all of them except `http`, which only this service has. */
 export type TriggerType = "manual" | "schedule" | "log" | "analytics" | "http";

@@ -88,14 +88,14 @@ export function createDatabase(
   return new Database(options, sessionUrl, poolSize);
 }
 
-/** Object that executes SQL: the connection pool or one transaction. */
-export type Executor = Pick<EntityManager, "query">;
+/** Runs SQL statements: in the connection pool, or in one transaction. */
+export type SqlClient = Pick<EntityManager, "query">;
 
 /**
  * Executes one statement, and returns its rows. TypeORM returns [rows, count] for UPDATE and DELETE; this function
  * always returns the rows.
  */
-export async function rows<T>(executor: Executor, sql: string, parameters: unknown[] = []): Promise<T[]> {
+export async function rows<T>(executor: SqlClient, sql: string, parameters: unknown[] = []): Promise<T[]> {
   const answer: T[] | [T[], number] = await executor.query(sql, parameters);
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
 }
@@ -115,7 +115,7 @@ export function countConnections(db: DataSource): { busy: number; idle: number; 
  * statements that every run or event executes. In a transaction, the statement is not prepared.
  */
 export async function queryPreparedRows<T>(
-  executor: Executor,
+  executor: SqlClient,
   name: string,
   text: string,
   values: unknown[],

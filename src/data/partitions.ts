@@ -1,5 +1,5 @@
 /** Reads the partitions of a table, with their ranges of IDs, from PostgreSQL's catalogue. */
-import { type Executor, rows } from "./database.js";
+import { rows, type SqlClient } from "./database.js";
 
 /** Partition for IDs that are at least `low` and less than `high`; null means no bound. */
 export interface Partition {
@@ -16,5 +16,5 @@ const SELECT_PARTITIONS = `
    WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
 
 /** Returns the partitions of a table, the oldest first. The last partition has no upper bound. */
-export const listPartitions = (db: Executor, table: string): Promise<Partition[]> =>
+export const listPartitions = (db: SqlClient, table: string): Promise<Partition[]> =>
   rows<Partition>(db, SELECT_PARTITIONS, [table]);

@@ -60,7 +60,7 @@ export class ResponseTooLargeError extends Error {}
 
 export class TooManyRedirectsError extends Error {}
 
-export interface CheckedConnections {
+export interface AddressCheckedConnections {
   /** Opens a TCP connection to a host. @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
   /**
@@ -206,7 +206,7 @@ function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number
   });
 }
 
-export function createCheckedConnections(options: CheckedOptions): CheckedConnections {
+export function createCheckedConnections(options: CheckedOptions): AddressCheckedConnections {
   const { mayReach, mayUsePort, resolve, trusted, localAddress = null } = options;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
 

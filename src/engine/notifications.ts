@@ -18,7 +18,7 @@ const LISTEN_LINGER_MS = 30_000;
 
 export type NotificationHandler = (payload: string) => void;
 
-export interface Notifications {
+export interface DatabaseNotifications {
   start(): Promise<void>;
   /**
    * Calls `listener` for each notification on `channel`, which must be one of `channels`. Returns a function that
@@ -63,7 +63,7 @@ export function createNotifications(options: {
   followed?: readonly string[];
   lingerMs?: number;
   log: Logger;
-}): Notifications {
+}): DatabaseNotifications {
   const { url, channels, followed = [], lingerMs = LISTEN_LINGER_MS, log } = options;
   const listeners = new Map<string, Set<NotificationHandler>>(channels.map((channel) => [channel, new Set()]));
   const follows = new Map<string, ChannelState>(

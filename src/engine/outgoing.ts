@@ -1,7 +1,7 @@
 /**
  * Sends HTTP requests to other services on behalf of an app: with checked addresses, limits and redirect rules.
  *
- * Use: create one `OutgoingSender` per process with `open`, which connects to checked addresses only
+ * Use: create one `OutgoingRequestSender` per process with `open`, which connects to checked addresses only
  * (`checked-connections.ts`). Create one `RunBudget` per run. Then `sender.send(request, scope)` resolves for every
  * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` says who sends: `pool` separates the
  * connections of apps, `mayUseOrigin` decides which origins it may contact, `authorize` adds a credential to each hop.
@@ -181,7 +181,7 @@ function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: Abort
   return { signal: controller.signal, clear };
 }
 
-export class OutgoingSender {
+export class OutgoingRequestSender {
   private readonly pools: ConnectionPools;
 
   constructor(open: OpenConnection) {

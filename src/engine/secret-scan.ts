@@ -20,7 +20,7 @@ const INLINE_SECRETS_MAX = 100;
 const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
 
 /** Functions that search for one set of secrets. See createSecretScan. */
-export interface Scan {
+export interface SecretScanner {
   find(texts: readonly ScannedText[]): Promise<string | null>;
   findInUrl(url: string): Promise<string | null>;
   mask(texts: readonly ScannedText[]): Promise<string[]>;
@@ -43,11 +43,11 @@ export interface SecretScans {
    * @param asker owner of the work: owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
-  getScan(asker: string, key: string, secrets: readonly Secret[]): Scan;
+  getScan(asker: string, key: string, secrets: readonly Secret[]): SecretScanner;
 }
 
 /** Functions for an empty set of secrets, which find nothing. */
-const NO_SECRETS: Scan = {
+const NO_SECRETS: SecretScanner = {
   find: async () => null,
   findInUrl: async () => null,
   mask: async (texts) => texts.map(({ text }) => text),

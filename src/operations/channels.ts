@@ -18,7 +18,7 @@ import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
-/** Channels to which every process subscribes when it starts, and stays subscribed. */
+/** PostgreSQL channels to which every process subscribes while it runs. */
 export const DATABASE_CHANNELS = [
   CREDENTIAL_CHANNEL,
   CANCEL_CHANNEL,
@@ -38,6 +38,6 @@ export const DATABASE_CHANNELS = [
 
 /**
  * Channels that carry many notifications a second: new log entries with run results, and console lines. A process
- * subscribes to them only while one of its callers waits for such a notification.
+ * subscribes to these channels only while one of its callers waits for such a notification.
  */
 export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -1,42 +1,42 @@
 /**
- * Creates the modules that send something to people: e-mails and text messages, notifications, verification codes, and
+ * Creates the modules that send messages to people: e-mails and text messages, notifications, verification codes, and
  * alerts. Does not start them.
  */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessGate } from "./access/gate.js";
 import { createAlerts } from "./alerts/alerts.js";
-import type { MessageAcceptance } from "./communicate/acceptance.js";
-import { createCommunicate } from "./communicate/communicate.js";
+import type { MessageAcceptor } from "./communicate/acceptance.js";
+import { createMessagingModules } from "./communicate/communicate.js";
 import { readOperatorMail } from "./communicate/destinations.js";
-import type { MessageOutlet } from "./data-sources/hook-messages.js";
-import type { DataSourceStore } from "./data-sources/store.js";
+import type { HookMessageStore } from "./data-sources/hook-messages.js";
+import type { DataSourceModules } from "./data-sources/store.js";
 import { createVerification } from "./data-sources/verification.js";
-import { createNotify } from "./notifications/notify.js";
-import type { IntakeLimiter } from "./records/intake.js";
+import { createNotificationModules } from "./notifications/notify.js";
+import type { ReceivedDataLimiter } from "./records/intake.js";
 import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
-import type { Surroundings } from "./surroundings.js";
+import type { ProcessDependencies } from "./surroundings.js";
 
 export function createMessaging(
-  { config, db, notifications, baseUrl, now, log }: Surroundings,
+  { config, db, notifications, baseUrl, now, log }: ProcessDependencies,
   parts: {
     settings: ReturnType<typeof createSettings>;
-    store: DataSourceStore;
+    store: DataSourceModules;
     scans: SecretScans;
     logEvents: LogEvents;
-    intake: IntakeLimiter;
+    intake: ReceivedDataLimiter;
     userChanged: (caller: Caller, appId: number) => Promise<void>;
-    holder: string;
+    processId: string;
   },
 ) {
-  const { settings, store, intake, userChanged, holder } = parts;
+  const { settings, store, intake, userChanged, processId } = parts;
   const { sessionOf } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
-  const communicate = createCommunicate({ ...sharedParts, ...parts, operator: readOperatorMail(config) });
+  const communicate = createMessagingModules({ ...sharedParts, ...parts, operatorMail: readOperatorMail(config) });
   const connections = communicate.checked;
-  const notify = createNotify({
+  const notify = createNotificationModules({
     ...sharedParts,
     notices: notifications,
     settings,
@@ -44,7 +44,7 @@ export function createMessaging(
     intake,
     connections,
     mailFrom,
-    holder,
+    processId,
   });
   const { acceptance } = communicate;
   return {
@@ -54,8 +54,9 @@ export function createMessaging(
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Returns claimed messages and push notifications to their queues if no process works on them: those whose claim
-     * response this process did not receive. With `mayDeclareDead`, also those of processes whose lease has expired.
+     * Releases claimed messages and push notifications, so that they are sent later: those that this process has
+     * claimed but did not receive, because the database's response was lost. With `mayDeclareDead`, also those of
+     * processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);
@@ -68,7 +69,7 @@ export function createMessaging(
  * Creates the interface through which hooks of data sources send messages.
  * @param acceptance returns the module that stores messages, which is created later than this interface
  */
-export function messageOutletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
+export function createHookMessageStore(gate: AccessGate, acceptance: () => MessageAcceptor): HookMessageStore {
   return {
     countRequest: gate.countMessages,
     statusFor: (appId, kind) => acceptance().statusFor(appId, kind),

@@ -12,8 +12,8 @@ import { createAppTokens } from "./access/app-tokens.js";
 import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
 import { createPeople } from "./access/people.js";
-import { createRefusalDelay } from "./access/refusal-delay.js";
-import { createToolCalls } from "./access/tool-calls.js";
+import { createRejectionDelay } from "./access/refusal-delay.js";
+import { createToolCallLog } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createInvitationMailer, createServiceMail } from "./accounts/service-mail.js";
 import { createActionFeed } from "./actions/action-feed.js";
@@ -22,14 +22,14 @@ import { createAi } from "./ai/ai.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
-import { createStore } from "./data-sources/store.js";
+import { createDataSourceModules } from "./data-sources/store.js";
 import { createGitConnections } from "./git/git-connections.js";
 import { createGitDeliveries } from "./git/git-deliveries.js";
 import { createGitPullOrder } from "./git/git-pull-order.js";
 import { createGitPulls } from "./git/git-pulls.js";
 import { createGitRepository } from "./git/git-repository.js";
 import { createGitWebhooks } from "./git/git-webhooks.js";
-import { createEndpoints } from "./http/endpoints.js";
+import { createTriggerEndpoints } from "./http/endpoints.js";
 import { createHttpTriggers } from "./http/http-triggers.js";
 import { createProofs } from "./http/proofs.js";
 import { createRefusals } from "./http/refusals.js";
@@ -39,18 +39,18 @@ import { createAdministrators } from "./members/administrators.js";
 import { createEditors } from "./members/editors.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
-import { createMessaging, messageOutletOf } from "./messaging.js";
+import { createHookMessageStore, createMessaging } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
-import { createPackages } from "./packages/packages.js";
+import { createDependencyResolver } from "./packages/packages.js";
 import { type ListAuditLog, listAudit } from "./records/audit.js";
-import { createIntake, type IntakeLimiter } from "./records/intake.js";
+import { createReceivedDataLimiter, type ReceivedDataLimiter } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
 import type { RunSearch } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
 import { createRunning } from "./running.js";
-import { Replay } from "./runs/replay.js";
+import { RunReplayer } from "./runs/replay.js";
 import { RunQueries } from "./runs/run-queries.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
 import type { Runs } from "./runs/runs.js";
@@ -58,9 +58,9 @@ import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createPromotions } from "./stages/promotions.js";
 import { createStages } from "./stages/stages.js";
-import type { Surroundings } from "./surroundings.js";
+import type { ProcessDependencies } from "./surroundings.js";
 import { createBacktest } from "./triggers/backtest.js";
-import { createSchedule, type Schedule } from "./triggers/schedule.js";
+import { createScheduler, type Scheduler } from "./triggers/schedule.js";
 import { createSchedulePause } from "./triggers/schedule-pause.js";
 import { createTriggerIndex } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
@@ -68,10 +68,10 @@ import { createRetention } from "./upkeep/retention.js";
 import { createTrimming } from "./upkeep/trimming.js";
 import { createVitals } from "./upkeep/vitals.js";
 
-const queueBoundsOf = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
-  max: queueMax,
-  maxPerApp: queueMaxPerApp,
-  maxBytes: queueMaxMb * 2 ** 20,
+const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
+  maxRuns: queueMax,
+  maxRunsPerApp: queueMaxPerApp,
+  maxPayloadBytes: queueMaxMb * 2 ** 20,
 });
 
 export type Operations = Awaited<ReturnType<typeof createOperations>>;
@@ -88,14 +88,17 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 /**
  * Creates the modules that load the scripts of an app's dependencies: from the catalogue, from npm and from other URLs.
  */
-function createDependencyModules({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
+function createDependencyModules(
+  { config, db, baseUrl, browsers, log }: ProcessDependencies,
+  intake: ReceivedDataLimiter,
+) {
   const catalogue = readCatalogue(config);
-  const addressed: AddAssetUrls = (stored) => addAssetUrls(stored, catalogue, baseUrl);
+  const addUrls: AddAssetUrls = (stored) => addAssetUrls(stored, catalogue, baseUrl);
   const { npm, allowPrivateNetwork, egressAddress } = config;
   return {
     catalogue,
-    addressed,
-    packages: createPackages({
+    addUrls,
+    packages: createDependencyResolver({
       db,
       catalogue,
       intake,
@@ -109,7 +112,7 @@ function createDependencyModules({ config, db, baseUrl, browsers, log }: Surroun
 }
 
 /** Creates the modules that delete old rows from tables, and the metrics of the whole service. */
-function createUpkeepModules({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
+function createUpkeepModules({ config, db }: ProcessDependencies, schedule: Scheduler, queueLimits: QueueLimits) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
@@ -119,13 +122,13 @@ function createUpkeepModules({ config, db }: Surroundings, schedule: Schedule, q
 
 /** Creates the modules that start actions without a caller (schedules and log events), and the queries about runs. */
 function createTriggerModules(
-  { config, db, now }: Surroundings,
+  { config, db, now }: ProcessDependencies,
   {
     runs,
     runWords,
     ...parts
   }: {
-    schedule: Schedule;
+    schedule: Scheduler;
     runs: Runs;
     runWords: RunSearch;
     logEvents: LogEvents;
@@ -136,7 +139,7 @@ function createTriggerModules(
     ...parts,
     week: createScheduleWeek({ db, now, defaultTimezone }),
     history: new RunQueries(db, runWords),
-    replay: new Replay(db, runs),
+    replay: new RunReplayer(db, runs),
     statistics: createRunStatistics({ db, runWords }),
     backtest: createBacktest(db),
     pause: createSchedulePause(db),
@@ -144,7 +147,7 @@ function createTriggerModules(
 }
 
 /** Creates the modules that identify callers, check their rights, and manage people. */
-function createAccessModules({ config, db, notifications, diskSpace, baseUrl, log }: Surroundings) {
+function createAccessModules({ config, db, notifications, diskSpace, baseUrl, log }: ProcessDependencies) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
   const credentials = createCredentials({ db, notifications });
@@ -153,7 +156,7 @@ function createAccessModules({ config, db, notifications, diskSpace, baseUrl, lo
   const members = createMembers({ db, credentials });
   return {
     credentials,
-    gate: createGate({ db, window: createRateWindow(db), limits: config.rateLimits, diskSpace }),
+    gate: createGate({ db, rateWindow: createRateWindow(db), limits: config.rateLimits, diskSpace }),
     people,
     tokens: createAppTokens({ db, credentials, people, log }),
     accounts,
@@ -173,7 +176,7 @@ function createAccessModules({ config, db, notifications, diskSpace, baseUrl, lo
 
 /** Creates the modules that handle requests to HTTP triggers and build the URLs of these triggers. */
 function createHttpTriggerModules(
-  { config, db, log }: Surroundings,
+  { config, db, log }: ProcessDependencies,
   parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusalCounter" | "maxRequestsPerWindow"> &
     Parameters<typeof createProofs>[0],
 ) {
@@ -195,15 +198,15 @@ function createHttpTriggerModules(
 
 /** Creates the OAuth server, and the module that counts and records the tool calls of AI agents. */
 const createProgramModules = (
-  parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0],
+  parts: Parameters<typeof createToolCallLog>[0] & ConstructorParameters<typeof OAuthServer>[0],
 ) => ({
-  toolCalls: createToolCalls(parts),
+  toolCalls: createToolCallLog(parts),
   oauth: new OAuthServer(parts),
 });
 
 /** Creates the modules that send requests to other services and to language models. */
 function createIntegrationModules(
-  { db, config }: Surroundings,
+  { db, config }: ProcessDependencies,
   parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
 ) {
   const integrations = createRequestParts({ db, config, ...parts });
@@ -212,7 +215,7 @@ function createIntegrationModules(
 
 /** Creates the modules that pull the definitions of apps from Git repositories. */
 function createGitModules(
-  { config, db, baseUrl, log }: Surroundings,
+  { config, db, baseUrl, log }: ProcessDependencies,
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
     Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
     Pick<Parameters<typeof createGitWebhooks>[0], "gate"> &
@@ -228,7 +231,7 @@ function createGitModules(
 
 /** Creates the modules for manifests, promotions between stages, and Git pulls. */
 function createManifestModules(
-  surroundings: Surroundings,
+  surroundings: ProcessDependencies,
   options: Parameters<typeof createManifests>[0] &
     Omit<Parameters<typeof createStages>[0], "manifests"> &
     Omit<Parameters<typeof createGitModules>[1], "manifests">,
@@ -239,12 +242,12 @@ function createManifestModules(
   return { manifests, stages, git, promotions: createPromotions({ ...options, manifests, stages }) };
 }
 
-export async function createOperations(surroundings: Surroundings) {
+export async function createOperations(surroundings: ProcessDependencies) {
   const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = surroundings;
   const access = createAccessModules(surroundings);
   const { credentials, gate, people } = access;
-  const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room: diskSpace });
-  const queueLimits = new QueueLimits(db, queueBoundsOf(config));
+  const intake = createReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room: diskSpace });
+  const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
   const logEvents = createLogEvents({ db, queueLimits, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
@@ -252,19 +255,27 @@ export async function createOperations(surroundings: Surroundings) {
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
-  const outlet = messageOutletOf(gate, () => messaging.communicate.acceptance);
-  const ofStore = { ring, logEvents, intake, person: people.session, needsSecondFactor, userChanged, outlet };
-  const store = createStore({ ...surroundings, ...ofStore });
+  const outlet = createHookMessageStore(gate, () => messaging.communicate.acceptance);
+  const ofStore = {
+    ring,
+    logEvents,
+    intake,
+    readPersonSession: people.session,
+    needsSecondFactor,
+    userChanged,
+    outlet,
+  };
+  const store = createDataSourceModules({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
-  const { catalogue, addressed, packages } = createDependencyModules(surroundings, intake);
-  const schedule = createSchedule({ db, now, defaultTimezone, measures });
-  const endpoints = createEndpoints({ db, dataKeys, baseUrl });
+  const { catalogue, addUrls, packages } = createDependencyModules(surroundings, intake);
+  const schedule = createScheduler({ db, now, defaultTimezone, measures });
+  const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
-  const ofAuthoring = { ...codeRules, packages, addressed, triggerIndex, endpoints };
+  const ofAuthoring = { ...codeRules, packages, addAssetUrls: addUrls, triggerIndex, endpoints };
   const authoring = createAuthoring({ db, ...ofAuthoring, log });
   const scans = createSecretScans();
   const integrations = createIntegrationModules(surroundings, { settings, scans, logEvents });
@@ -274,8 +285,25 @@ export async function createOperations(surroundings: Surroundings) {
   const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
   const { repository, lease, runs, runWords } = running;
   const { holder } = lease;
-  const messaging = createMessaging(surroundings, { settings, store, scans, logEvents, intake, userChanged, holder });
-  const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addressed, userOf };
+  const messaging = createMessaging(surroundings, {
+    settings,
+    store,
+    scans,
+    logEvents,
+    intake,
+    userChanged,
+    processId: holder,
+  });
+  const ofClients = {
+    credentials,
+    notifications,
+    repository,
+    logEvents,
+    intake,
+    diskSpace,
+    addAssetUrls: addUrls,
+    userOf,
+  };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
   const ofMedia = { ring, instance: holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
@@ -285,7 +313,7 @@ export async function createOperations(surroundings: Surroundings) {
     ...running,
     ...integrations,
     ...access,
-    refusalDelay: createRefusalDelay(),
+    refusalDelay: createRejectionDelay(),
     settings,
     apps,
     authoring,

@@ -16,12 +16,12 @@ export function createRunningDeliveries(maxDeliveries: number) {
   let onFree: () => void = () => undefined;
 
   return {
-    /** Aborts when the running deliveries must stop. */
+    /** Signal that aborts when the running deliveries must stop. */
     signal: stopController.signal,
     ids: (): number[] => [...running.keys()],
 
     /** Returns how many further deliveries this process can start; 0 while the process is stopping. */
-    free: (): number => (isDraining ? 0 : maxDeliveries - running.size),
+    countFree: (): number => (isDraining ? 0 : maxDeliveries - running.size),
 
     /**
      * Returns the IDs of the apps with running deliveries and the number of deliveries for each, as two lists for SQL
@@ -45,7 +45,7 @@ export function createRunningDeliveries(maxDeliveries: number) {
       running.set(id, { appId, done });
     },
 
-    /** Sets the function that is called when a running delivery has ended. */
+    /** Sets the function to call when a running delivery has ended. */
     whenFree(listener: () => void): void {
       onFree = listener;
     },

@@ -2,16 +2,16 @@
 import type { SecretScans } from "../engine/secret-scan.js";
 import { createServiceRequests } from "../engine/service-requests.js";
 import type { ReadSession } from "../rules/env-script.js";
-import type { Catalogue } from "../rules/packages.js";
+import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
-import type { Packages } from "./packages/packages.js";
+import type { DependencyResolver } from "./packages/packages.js";
 import { createLogs } from "./records/execution-logs.js";
-import type { IntakeLimiter } from "./records/intake.js";
+import type { ReceivedDataLimiter } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueLimits } from "./records/queue-limits.js";
-import { createRunWords } from "./records/run-words.js";
+import { createRunSearch } from "./records/run-words.js";
 import type { RunRequests } from "./requests/run-requests.js";
-import { Backlogs } from "./runs/backlog.js";
+import { QueuedRuns } from "./runs/backlog.js";
 import { ConcurrencyLimiter } from "./runs/concurrency-limiter.js";
 import { RunConsole } from "./runs/console.js";
 import { Debouncer } from "./runs/debouncer.js";
@@ -21,24 +21,24 @@ import { RunExecutor } from "./runs/executor.js";
 import { Lease } from "./runs/lease.js";
 import { CLIENT_LATE_MS, lostEnding, overdueEnding } from "./runs/outcomes.js";
 import { PageScripts } from "./runs/page-scripts.js";
-import type { UserOf } from "./runs/run-access.js";
+import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
 import { RunTraces } from "./runs/run-traces.js";
 import type { RunRecord } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
-import type { Surroundings } from "./surroundings.js";
+import type { ProcessDependencies } from "./surroundings.js";
 
 interface RunningParts {
   credentials: Credentials;
-  catalogue: Catalogue;
-  packages: Packages;
+  catalogue: PackageCatalogue;
+  packages: DependencyResolver;
   queueLimits: QueueLimits;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   settings: Settings;
   sessionOf: ReadSession;
-  userOf: UserOf;
+  userOf: FindAppUser;
   scans: SecretScans;
   requests: RunRequests;
   /**
@@ -49,11 +49,11 @@ interface RunningParts {
 }
 
 /**
- * Called after each renewal of this process's lease. Ends or queues again the runs that no process executes any more,
- * and ends runs that exceed their time limit.
+ * Called after each renewal of this process's lease. Ends runs that no process executes any more, or queues them again.
+ * Ends runs that exceed their time limit.
  */
 async function settleRuns(
-  { config, measures, log }: Surroundings,
+  { config, measures, log }: ProcessDependencies,
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },
   mayDeclareDead: boolean,
 ): Promise<void> {
@@ -73,7 +73,7 @@ async function settleRuns(
   await dispatcher.findAwaitedRuns();
 }
 
-export function createRunning(surroundings: Surroundings, parts: RunningParts) {
+export function createRunning(surroundings: ProcessDependencies, parts: RunningParts) {
   const {
     config,
     db,
@@ -120,9 +120,9 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const dispatcher = new Dispatcher({ repository, executor, holder, concurrency });
+  const dispatcher = new Dispatcher({ repository, executor, processId: holder, concurrency });
   const limiter = new ConcurrencyLimiter(db, repository, measures);
-  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, holder });
+  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, processId: holder });
   const isRunner = concurrency > 0;
   const callParts = { enqueuer, dispatcher, queueLimits, intake, logs, notifications, userOf };
   return {
@@ -132,9 +132,9 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     lease,
     console,
     dispatcher,
-    runs: new Runs({ db, repository, ...callParts, holder, isRunner }),
+    runs: new Runs({ db, repository, ...callParts, processId: holder, isRunner }),
     debouncer: new Debouncer(db, limiter),
-    runWords: createRunWords(db),
-    backlogs: new Backlogs(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
+    runWords: createRunSearch(db),
+    backlogs: new QueuedRuns(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Type of the things on which the operations of a process depend, such as configuration, database, notifications and
+ * Type of everything on which the operations of a process depend, such as configuration, database, notifications and
  * browsers.
  */
 import type { Logger } from "pino";
@@ -7,20 +7,20 @@ import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import type { Browsers } from "../engine/browser/browsers.js";
 import type { DiskSpace } from "../engine/disk-space.js";
-import type { Notifications } from "../engine/notifications.js";
-import type { ServiceMeasures } from "./watch/measures.js";
+import type { DatabaseNotifications } from "../engine/notifications.js";
+import type { ServiceMetrics } from "./watch/measures.js";
 import type { RequestTracing } from "./watch/tracing.js";
 
-export interface Surroundings {
+export interface ProcessDependencies {
   config: Config;
   db: DataSource;
   /** URL of the database, for modules that open connections of their own. */
   databaseUrl: string;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   /** Browsers of this process; null if this process does not have the role runner. */
   browsers: Browsers | null;
   diskSpace: DiskSpace;
-  measures: ServiceMeasures;
+  measures: ServiceMetrics;
   tracing: RequestTracing;
   /** URL at which people and browsers reach the service. */
   baseUrl: string;

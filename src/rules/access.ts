@@ -1,5 +1,5 @@
 /** Access table: which callers may perform which operation. Read this file before you add an operation. */
-import type { Copy } from "../data/action-types.js";
+import type { DraftOrLive } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 import type { ActionError } from "../errors.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
@@ -49,7 +49,7 @@ export interface Caller {
    */
   debugActionId: number | null;
   /** Version of actions that this caller starts: the draft (`master`) or the live version (`production`). */
-  copy: Copy;
+  copy: DraftOrLive;
   /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
   /** Network address of the client that sent the request; absent for a call that the service itself makes. */

@@ -1,5 +1,5 @@
 /** Builds the script that sets `window.ENV` in an app's page (specification, App settings, rule 2). */
-import type { Copy } from "../data/action-types.js";
+import type { DraftOrLive } from "../data/action-types.js";
 import type { Person } from "../data/person.js";
 import type { SettingsView } from "./setting-tiers.js";
 
@@ -29,7 +29,7 @@ export interface AppSession {
   entries?: { dataSource: SignedInUserEntry };
   /** Present if the app user has entered the correct password, but not yet the code of the second factor. */
   awaits?: "secondFactor";
-  environment: Copy;
+  environment: DraftOrLive;
 }
 
 /**
@@ -40,7 +40,7 @@ export type ReadSession = (user: {
   appId: number;
   personId: number | null;
   credentialId: number | null;
-  copy: Copy;
+  copy: DraftOrLive;
 }) => Promise<AppSession>;
 
 /** Value of `window.ENV` in a page without a credential. */

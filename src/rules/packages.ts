@@ -42,7 +42,7 @@ export interface PackageEntry {
   withoutDocument?: readonly string[];
 }
 
-export type Catalogue = ReadonlyMap<string, PackageEntry>;
+export type PackageCatalogue = ReadonlyMap<string, PackageEntry>;
 
 /** The nine packages of the specification (Code rules 3), and svc-ai. */
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
@@ -58,7 +58,7 @@ const URL_MAX_CHARACTERS = 2048;
  * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error with the path of the invalid entry
  */
-export function createCatalogue(extra: unknown = []): Catalogue {
+export function createCatalogue(extra: unknown = []): PackageCatalogue {
   if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${describeValue(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
   for (const [index, value] of extra.entries()) {
@@ -135,7 +135,7 @@ export function createUnresolvedError(dependency: string, reason: string, retryA
 }
 
 /** Parses one element of an action's `dependencies`. @throws ActionError DEPENDENCY_UNRESOLVED if it is invalid */
-export function parseDependency(dependency: string, catalogue: Catalogue): Dependency {
+export function parseDependency(dependency: string, catalogue: PackageCatalogue): Dependency {
   const entry = catalogue.get(dependency);
   if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
   if (entry && entry.url === undefined) throw createNotBuiltError(dependency);
@@ -211,7 +211,7 @@ export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
  * Adds to each stored asset the URL from which browsers can currently load it (specification, Action object, `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */
-export function addAssetUrls(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
+export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
     // Assets that older versions of the service have stored contain a URL too: an external one, or one of the service,
     // which may be outdated.
@@ -258,7 +258,7 @@ export const getImportName = (dependency: string): string => dependency.replace(
  * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only
  * for the word `Svc`, because code can use the library by no other name.
  */
-export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
+export function needsLibrary(code: string, dependencies: readonly string[], catalogue: PackageCatalogue): boolean {
   if (!code.includes("Svc")) return false;
   const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
   if (entries.length < dependencies.length) return true;
@@ -275,7 +275,7 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
 export function findModeForLibraryCode(
   code: string,
   dependencies: readonly string[],
-  catalogue: Catalogue,
+  catalogue: PackageCatalogue,
 ): PackageMode {
   const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
   const namespaces = [...packageNames, ...(usesRequestFunctions(code) ? REQUEST_FUNCTIONS : [])];

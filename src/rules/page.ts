@@ -42,7 +42,7 @@ export function parseCursor(cursor: unknown, name = "cursor"): number | null {
  * Reserves memory for a response of this size, before the operation reads the rows. Rejects if the response would be
  * too large.
  */
-export type ReserveBytes = (bytes: number) => Promise<void>;
+export type ReserveResponseBytes = (bytes: number) => Promise<void>;
 
 /** ID of a row, and the size of the row's values in bytes. */
 export interface SizedRow {
@@ -56,7 +56,7 @@ export interface SizedRow {
  */
 export async function selectIdsThatFit(
   sized: readonly SizedRow[],
-  reserve: ReserveBytes = async () => undefined,
+  reserve: ReserveResponseBytes = async () => undefined,
 ): Promise<number[]> {
   let sum = 0;
   const ids: number[] = [];

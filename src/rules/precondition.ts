@@ -9,7 +9,7 @@ import { ActionError } from "../errors.js";
  * Values of the resource's `updatedAt` (ISO 8601 with milliseconds) with which the change is allowed; undefined allows
  * every value.
  */
-export type ExpectedTags = readonly string[] | undefined;
+export type ExpectedETags = readonly string[] | undefined;
 
 /**
  * Separates the two parts of an entity tag: the version (`updatedAt`), and state that only the service changes, such as the firing state of
@@ -44,7 +44,7 @@ function parseEntityTags(header: string | undefined, name: string): string[] | u
  * Returns the versions that the header `If-Match` allows; undefined if the header is absent or `*`.
  * @throws REQUEST_INVALID
  */
-export const readIfMatch = (header: string | undefined): ExpectedTags =>
+export const readIfMatch = (header: string | undefined): ExpectedETags =>
   parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
 /**
@@ -67,7 +67,10 @@ export const NEXT_UPDATED_AT =
  * Checks the precondition of a change.
  * @throws RESOURCE_CHANGED with the current resource, if its `updatedAt` is not one of the expected values
  */
-export function requireExpectedVersion<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
+export function requireExpectedVersion<T extends { updatedAt: string }>(
+  resource: T,
+  precondition: ExpectedETags,
+): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the version that the request expects; read it again`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
@@ -98,7 +101,7 @@ export const computeListVersion = (items: readonly ListItemVersion[]): string =>
 export function requireExpectedItemVersion(
   item: ListItemVersion | undefined,
   lists: readonly (readonly ListItemVersion[])[],
-  precondition: ExpectedTags,
+  precondition: ExpectedETags,
 ): void {
   if (!precondition || (item && precondition.includes(item.updatedAt))) return;
   if (lists.some((list) => precondition.includes(computeListVersion(list)))) return;
@@ -112,7 +115,7 @@ export function requireExpectedItemVersion(
  */
 export function requireExpectedRowVersion(
   updatedAt: Date,
-  precondition: ExpectedTags,
+  precondition: ExpectedETags,
   changed: () => ActionError,
 ): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();

@@ -1,7 +1,7 @@
 /** Parses references to actions and data sources: a reference is an ID or a name (contract, section 3). */
 import { refuseField } from "./fields.js";
 
-export type EntityReference = { readonly id: number } | { readonly name: string };
+export type IdOrName = { readonly id: number } | { readonly name: string };
 
 /** Values of the request parameter `by`, which says if the reference is an ID or a name. */
 export const REFERENCE_KINDS = ["id", "name"] as const;
@@ -12,13 +12,13 @@ const ID = /^[1-9]\d{0,15}$/;
 /** Reference that matches no row. It replaces a number that is too large for an ID. */
 const UNKNOWN_ID = { id: 0 } as const;
 
-function createIdReference(text: string): EntityReference {
+function createIdReference(text: string): IdOrName {
   const id = ID.test(text) ? Number(text) : 0;
   return Number.isSafeInteger(id) ? { id } : UNKNOWN_ID;
 }
 
 /** Parses a reference. If `kind` is not set, a number or a text of digits is an ID, and any other text is a name. */
-export function parseReference(value: string | number, kind?: ReferenceKind | null): EntityReference {
+export function parseReference(value: string | number, kind?: ReferenceKind | null): IdOrName {
   const text = String(value);
   if (kind === "name") return { name: text };
   return kind === "id" || typeof value === "number" || /^\d+$/.test(text) ? createIdReference(text) : { name: text };
@@ -32,13 +32,13 @@ export function parseReferenceKind(value: unknown): ReferenceKind | null {
 }
 
 /** Returns a text that identifies the reference, for use as the key of a Map. */
-export const getReferenceKey = (ref: EntityReference): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
+export const getReferenceKey = (ref: IdOrName): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
 
 /**
  * Returns the name and the ID as SQL parameters, one of which is null. A name with U+0000 becomes null too, because
  * PostgreSQL rejects such a text.
  */
-export function getReferenceParameters(ref: EntityReference): [name: string | null, id: number | null] {
+export function getReferenceParameters(ref: IdOrName): [name: string | null, id: number | null] {
   if ("id" in ref) return [null, ref.id];
   return [ref.name.includes("\0") ? null : ref.name, null];
 }

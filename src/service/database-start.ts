@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import { isConnectionLimitReached, isDatabaseAway, migrateDatabase, openDatabase, rows } from "../data/database.js";
-import { createNotifications, type Notifications } from "../engine/notifications.js";
+import { createNotifications, type DatabaseNotifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
 import {
@@ -64,7 +64,7 @@ async function checkConnections(db: DataSource, config: Config, log: Logger): Pr
 
 export interface OpenedDatabase {
   db: DataSource;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
 }
 
 /**

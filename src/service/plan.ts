@@ -4,8 +4,8 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { HttpEntryPoint, ReadinessChecks } from "../api/health.js";
 import type { Config } from "../config.js";
-import type { Notifications } from "../engine/notifications.js";
-import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { DatabaseNotifications } from "../engine/notifications.js";
+import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { ReleaseStack } from "./releases.js";
 
 /**
@@ -24,7 +24,7 @@ export interface StartPlan {
   log: Logger;
   /** Called when the database has accepted this process's heartbeat. */
   onDatabaseReached: () => void;
-  measures: ServiceMeasures;
+  measures: ServiceMetrics;
   releases: ReleaseStack;
   readinessChecks: ReadinessChecks;
   server: Server;
@@ -41,7 +41,7 @@ export interface DatabaseConnections {
   /** URL of the database itself, not of a pooler, for statements that need a session. */
   url: string;
   db: DataSource;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
 }
 
 /** State of a runner process. */

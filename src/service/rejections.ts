@@ -1,12 +1,12 @@
 /** Logs and counts unhandled promise rejections, so that they do not end the process. */
 import type { Logger } from "pino";
 import { reportFailuresTo } from "../background.js";
-import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { ServiceMetrics } from "../operations/watch/measures.js";
 
 /**
  * Starts to log and count unhandled rejections until the process ends, so that a rejection during the stop does not change the exit code.
  */
-export function logUnhandledRejections(log: Logger, measures: ServiceMeasures): void {
+export function logUnhandledRejections(log: Logger, measures: ServiceMetrics): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();
     log.error({ err: error }, "unhandled rejection; the service keeps running");

@@ -1,6 +1,6 @@
 /** Periodic work of a process: schedules, messages, notifications, alerts, cleanup. It ends when the service stops. */
 import { runInBackground } from "../background.js";
-import type { Notifications } from "../engine/notifications.js";
+import type { DatabaseNotifications } from "../engine/notifications.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
@@ -21,7 +21,7 @@ const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((tic
 /** Starts to claim the ticks of schedules when they are due. */
 export async function startScheduler(
   plan: StartPlan,
-  notifications: Notifications,
+  notifications: DatabaseNotifications,
   { triggers: { schedule } }: Operations,
 ): Promise<void> {
   const { config, clock, log, releases, readinessChecks } = plan;
@@ -40,7 +40,7 @@ export async function startScheduler(
  */
 export async function startSendingMessages(
   plan: StartPlan,
-  notifications: Notifications,
+  notifications: DatabaseNotifications,
   { communicate, vitals }: Operations,
 ): Promise<void> {
   const { config, clock, log, releases, gracePeriodEnded } = plan;
@@ -65,7 +65,7 @@ export async function startSendingMessages(
 /** Starts to evaluate and send alerts. Every process does this, so that alerts work even if other processes fail. */
 export async function startAlerts(
   plan: StartPlan,
-  notifications: Notifications,
+  notifications: DatabaseNotifications,
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
   const { clock, log, releases, gracePeriodEnded } = plan;
@@ -83,7 +83,7 @@ export async function startAlerts(
 /** Starts to publish scheduled notifications, and to send published notifications to devices. */
 export async function startNotifications(
   plan: StartPlan,
-  notices: Notifications,
+  notices: DatabaseNotifications,
   { notify }: Operations,
 ): Promise<void> {
   const { config, clock, log, releases, gracePeriodEnded } = plan;

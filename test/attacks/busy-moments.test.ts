@@ -12,7 +12,7 @@ describe("code that was rejected while the machine was busy", () => {
       if (busy) throw new ActionError("CODE_VALIDATION_FAILED", "code takes longer than 1000 ms to compile");
     });
     const faults = async () =>
-      Promise.all([1, 2].map(async (appId) => (await readings.read(appId, CODE)).compileFault?.message ?? null));
+      Promise.all([1, 2].map(async (appId) => (await readings.read(appId, CODE)).compileError?.message ?? null));
     expect((await faults())[0]).to.match(/longer/);
     busy = false;
     expect(await faults()).to.deep.equal([null, null]);

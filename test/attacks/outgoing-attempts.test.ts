@@ -9,7 +9,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
-import { OutgoingSender } from "../../src/engine/outgoing.js";
+import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createSecretScans } from "../../src/engine/secret-scan.js";
 import { createCredential } from "../../src/operations/requests/credentials.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
@@ -41,7 +41,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   let printed: string[] = [];
 
   /** Sender that connects every request to a local server, and records the host and port that it should have reached. */
-  const sender = new OutgoingSender(async (host, port) => {
+  const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });
     const socket = connect(port, "127.0.0.1");
@@ -72,10 +72,10 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       findInUrl: (url) => known.findInUrl(url),
       findInRequestUrl: (url) => known.findInUrl(url),
       onSecretsRead: () => undefined,
-      onFailure: () => undefined,
-      print: ({ text }) => printed.push(text),
-      onHost: () => undefined,
-      onHop: () => () => undefined,
+      onRequestFailed: () => undefined,
+      printLine: ({ text }) => printed.push(text),
+      onHostContacted: () => undefined,
+      startRequestSpan: () => () => undefined,
     });
     const { head, text } = await run.send(JSON.stringify(options), new AbortController().signal);
     const [status, second, third] = JSON.parse(head) as Answer;
@@ -288,7 +288,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       mayUsePort: () => true,
       resolve: async () => resolved.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
     });
-    const strict = new OutgoingSender(open);
+    const strict = new OutgoingRequestSender(open);
     try {
       for (let count = 0; count < 400; count += 1) {
         const plain = v4[next!(v4.length)]!();

@@ -1,6 +1,6 @@
 /** Generates 2,000 URLs that try to leave the origins of an action: no connection goes anywhere else. */
 import { expect } from "chai";
-import { OutgoingSender } from "../../src/engine/outgoing.js";
+import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
 import { HOSTS, numbers, PATHS, PORTS, SCHEMES, USERS } from "./outgoing-urls.js";
 
@@ -11,7 +11,7 @@ describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
   /** Sender that refuses each connection, and records the host and port that it should have reached. */
-  const sender = new OutgoingSender(async (host, port) => {
+  const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });
   });
@@ -31,10 +31,10 @@ describe("requests that try to leave the origins of an action", () => {
         findInUrl: async () => null,
         findInRequestUrl: async () => null,
         onSecretsRead: () => undefined,
-        onFailure: () => undefined,
-        print: () => undefined,
-        onHost: () => undefined,
-        onHop: () => () => undefined,
+        onRequestFailed: () => undefined,
+        printLine: () => undefined,
+        onHostContacted: () => undefined,
+        startRequestSpan: () => () => undefined,
       })
       .send(JSON.stringify(options), new AbortController().signal);
   after(() => sender.close());

@@ -5,7 +5,7 @@ import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
 import { queueLimitOfApp } from "../../src/operations/records/queue-limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const BOUNDS = { max: 10_000, maxPerApp: 1_000, maxBytes: 2 ** 30 };
+const BOUNDS = { maxRuns: 10_000, maxRunsPerApp: 1_000, maxPayloadBytes: 2 ** 30 };
 
 describe("the queue", () => {
   it("has a minimum for every app, whatever others put into it, and counts in little memory", () => {
@@ -19,8 +19,8 @@ describe("the queue", () => {
             all += 1;
           }
         }
-        expect(Math.max(...queued.values())).to.be.at.most(BOUNDS.maxPerApp);
-        expect(all).to.be.at.most(BOUNDS.max + QUEUE_MIN_PER_APP * queued.size);
+        expect(Math.max(...queued.values())).to.be.at.most(BOUNDS.maxRunsPerApp);
+        expect(all).to.be.at.most(BOUNDS.maxRuns + QUEUE_MIN_PER_APP * queued.size);
         expect(queueLimitOfApp(all, BOUNDS)).to.be.at.least(QUEUE_MIN_PER_APP);
       }),
     );
@@ -33,8 +33,8 @@ describe("the queue", () => {
     before(async () => {
       service = await startTestService({
         ROLES: "api",
-        QUEUE_MAX: String(BOUNDS.max),
-        QUEUE_MAX_PER_APP: String(BOUNDS.maxPerApp),
+        QUEUE_MAX: String(BOUNDS.maxRuns),
+        QUEUE_MAX_PER_APP: String(BOUNDS.maxRunsPerApp),
       });
       const create = async (name: string): Promise<number> =>
         (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } })).body.app.id;
@@ -54,7 +54,7 @@ describe("the queue", () => {
       }
       await service.db.query(
         `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
-         SELECT unnest($1::bigint[]), 1, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${BOUNDS.maxPerApp})`,
+         SELECT unnest($1::bigint[]), 1, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${BOUNDS.maxRunsPerApp})`,
         [apps],
       );
     });

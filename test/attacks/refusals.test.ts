@@ -1,16 +1,16 @@
 /** Tests repeated refusals: responses to callers without a credential are delayed more each time, those to other callers are not. */
 import { expect } from "chai";
-import { createRefusalDelay } from "../../src/operations/access/refusal-delay.js";
+import { createRejectionDelay } from "../../src/operations/access/refusal-delay.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("rejections without a credential", () => {
   it("are immediate at first, then delayed, for a limited number per address; another address is not delayed", async () => {
-    const refusalDelay = createRefusalDelay({
+    const refusalDelay = createRejectionDelay({
       immediateRejections: 3,
       windowMs: 3_600_000,
       delayMs: 1,
       maxDelayed: 3,
-      maxDelayedPerSender: 2,
+      maxDelayedPerAddress: 2,
     });
     const order: string[] = [];
     const ask = (sender: string) => refusalDelay.wait(sender).then((answered) => order.push(`${sender} ${answered}`));

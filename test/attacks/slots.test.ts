@@ -19,8 +19,8 @@ function acquireAll(slots: Slots, appId: number): Slot[] {
 /** Acquires all slots that an app can get through the queue, which contains only runs of this app. */
 function acquireAllQueued(slots: Slots, appId: number): void {
   let reserved = slots.reserve();
-  for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.share; reserved = slots.reserve())
-    reserved.assign(appId);
+  for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.slotLimitOfApp; reserved = slots.reserve())
+    reserved.assignToApp(appId);
   reserved?.free();
 }
 
@@ -108,10 +108,10 @@ describe("the slots of a dispatcher", () => {
   it("count for their app until they are released; reserved ones count for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const reserved = slots.reserve()!;
-    expect([reserved.share, slots.freeCount(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
+    expect([reserved.slotLimitOfApp, slots.freeCount(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
     const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
     expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
-    own.push(reserved.assign(1));
+    own.push(reserved.assignToApp(1));
     expect([slots.perApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([3, true, false]);
     for (const [left, slot] of own.reverse().entries()) {
       slot.free();
@@ -127,7 +127,7 @@ describe("the slots of a dispatcher", () => {
     for (const app of [1, 2, 3]) slots.tryAcquire(app);
     const reserved = slots.reserve()!;
     expect([slots.freeCount(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
-    reserved.assign(4);
+    reserved.assignToApp(4);
     expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });
 

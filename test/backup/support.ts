@@ -114,10 +114,10 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
     ...{ url, path, secret, replace },
     storeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
-    removeSpace: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
+    removeMediaFiles: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
     temporaryDir: join(folderOf(dataDir), "incoming"),
     createIndexes: () => createEntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
-    warn: (words) => void warnings.push(words),
+    logWarning: (words) => void warnings.push(words),
   });
 }
 

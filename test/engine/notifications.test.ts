@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import pg from "pg";
 import { pino } from "pino";
-import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
@@ -11,7 +11,7 @@ const OWN_CONNECTIONS = "datname = current_database() AND application_name = 'sv
 
 describe("a PostgreSQL channel that is followed", () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>;
-  let notifications: Notifications;
+  let notifications: DatabaseNotifications;
   let client: pg.Client;
   let received: string[];
 

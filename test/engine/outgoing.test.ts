@@ -10,8 +10,8 @@ import {
   type HopSummary,
   OutgoingError,
   type OutgoingRequest,
+  OutgoingRequestSender,
   type OutgoingScope,
-  OutgoingSender,
   RunBudget,
 } from "../../src/engine/outgoing.js";
 import { systemLookup } from "../../src/engine/public-lookup.js";
@@ -30,7 +30,7 @@ describe("outgoing requests", () => {
   const closers: (() => void)[] = [];
 
   const anywhere = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
-  const sender = new OutgoingSender(anywhere.connect);
+  const sender = new OutgoingRequestSender(anywhere.connect);
 
   async function listen(one: Server | Http2SecureServer): Promise<number> {
     one.listen(0, "127.0.0.1");
@@ -235,7 +235,7 @@ describe("outgoing requests", () => {
       mayUsePort: (port) => port === 443,
       resolve: systemLookup,
     });
-    const outgoing = new OutgoingSender(strict.connect);
+    const outgoing = new OutgoingRequestSender(strict.connect);
     for (const url of [`${origin}/`, "https://localhost/", "https://[::1]/", "https://169.254.169.254/"]) {
       const request = { url: new URL(url), method: "GET", headers: {}, body: null, timeoutMs: 60_000 };
       const { code, message } = await failure(outgoing.send(request, scopeOf({ mayUseOrigin: () => true })));

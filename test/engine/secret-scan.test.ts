@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
-import type { Scan } from "../../src/engine/secret-scan.js";
+import type { SecretScanner } from "../../src/engine/secret-scan.js";
 import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 
@@ -126,7 +126,7 @@ describe("the secret scan", () => {
   it("scans a long text without a place to split in linear time", async () => {
     let scanned = 0;
     const passed: string[] = [];
-    const counting: Pick<Scan, "maskBeginning"> = {
+    const counting: Pick<SecretScanner, "maskBeginning"> = {
       maskBeginning: async (part) => {
         scanned += part.text.length;
         return scan.maskBeginning(part);

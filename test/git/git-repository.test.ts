@@ -226,7 +226,7 @@ describe("git repositories", () => {
   it("reaches no private address, and no http URL, unless the operator allows it", async () => {
     expect(() => readGitInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(/the https URL/);
     const outgoing = createOutgoingSender({ allowPrivateNetwork: false, egressAddress: null });
-    const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const host of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "localhost"]) {
       const input = readGitInput({ provider: "github", url: `https://${host}/a/b` }, false);
       expect(await faultOf(repository.find(1, input, "token", "refs/heads/main")), host).to.match(
@@ -241,7 +241,7 @@ describe("git repositories", () => {
     const outgoing = {
       send: async (_: unknown, { mayUse }: { mayUse: (origin: string) => boolean }) => mayUse("https://other.example"),
     } as unknown as ReturnType<typeof createOutgoingSender>;
-    const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const token of ["token", null])
       expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
         "the Git server redirects to https://other.example, but a pull sends requests only to https://git.example; connect the app with the URL to which the server redirects",
@@ -256,7 +256,7 @@ describe("git repositories", () => {
         return { status: 404, headers: {}, body: Buffer.alloc(0) };
       },
     } as unknown as ReturnType<typeof createOutgoingSender>;
-    const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const [provider, name] of [
       ["gitlab", "b"],
       ["gitlab", "b.git"],

@@ -331,7 +331,7 @@ describe("git connections", () => {
     });
     expect(last).to.deep.include({ ref: "refs/heads/main", commit: null, published: [] });
     expect(last.error).to.equal(
-      "every attempt of this pull was interrupted, so it is not repeated; start a pull by hand",
+      "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand",
     );
     expect(last.at).to.equal(new Date(last.at).toISOString());
     expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);

@@ -15,8 +15,8 @@ import { createEntryReads } from "../../src/operations/data-sources/entry-reads.
 import { createEntryRights } from "../../src/operations/data-sources/entry-rights.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { createEntryWrites } from "../../src/operations/data-sources/entry-writes.js";
-import { createHookMessenger } from "../../src/operations/data-sources/hook-messages.js";
-import { createIntake } from "../../src/operations/records/intake.js";
+import { createHookMessageBuilder } from "../../src/operations/data-sources/hook-messages.js";
+import { createReceivedDataLimiter } from "../../src/operations/records/intake.js";
 import { createLogEvents } from "../../src/operations/records/log-events.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
@@ -106,17 +106,21 @@ describe("a million entries beside a thousand", function () {
       const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE id = $1`;
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
     };
-    const intake = createIntake({ quotaBytes: 0, room: { level: () => "enough" } as never });
+    const intake = createReceivedDataLimiter({ quotaBytes: 0, room: { level: () => "enough" } as never });
     const notifications = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as never;
     const changes = createEntryChanges({
       db: fixture.db,
       logEvents: createLogEvents({
         db: fixture.db,
-        queueLimits: new QueueLimits(fixture.db, { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 32 }),
+        queueLimits: new QueueLimits(fixture.db, {
+          maxRuns: 1_000_000,
+          maxRunsPerApp: 100_000,
+          maxPayloadBytes: 2 ** 32,
+        }),
         intake,
       }),
       sources: createDataSourceRows({ db: fixture.db, notifications }),
-      messenger: createHookMessenger({ outlet: {} as never, intake }),
+      messenger: createHookMessageBuilder({ outlet: {} as never, intake }),
       quotaBytes: 0,
     });
     const writes = createEntryWrites({ changes, intake });

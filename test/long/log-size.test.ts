@@ -10,7 +10,7 @@ import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
-import { createRunWords } from "../../src/operations/records/run-words.js";
+import { createRunSearch } from "../../src/operations/records/run-words.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { createCursor } from "../../src/rules/page.js";
 import { startService } from "../../src/service.js";
@@ -35,7 +35,7 @@ interface LogOfSize extends ConnectedDatabase {
   dataDir: string;
   token: string;
   logs: ReturnType<typeof createLogs>;
-  words: ReturnType<typeof createRunWords>;
+  words: ReturnType<typeof createRunSearch>;
 }
 
 /** Inserts runs of the last 30 days with their entries and words. One in fifty failed, one in 10,000 contains `rare`. */
@@ -93,7 +93,7 @@ async function grown(size: number, url?: string): Promise<LogOfSize> {
   const { tokens } = await firstCredentials(database.url, dataDir);
   if (!url) await fill(database.url, size);
   const stop = () => database.stop().finally(() => rmSync(dataDir, { recursive: true, force: true }));
-  return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunWords(db) };
+  return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunSearch(db) };
 }
 
 /** Starts a service on this database, and callers that run an action repeatedly. Collects the duration and the end of each run. */

@@ -3,8 +3,8 @@ import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createSchedule } from "../../src/operations/triggers/schedule.js";
-import { createMeasures } from "../../src/operations/watch/measures.js";
+import { createScheduler } from "../../src/operations/triggers/schedule.js";
+import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
@@ -47,7 +47,12 @@ async function claim(db: DataSource): Promise<number> {
     "UPDATE schedule SET next_tick = $1 WHERE action_id IN (SELECT action_id FROM schedule ORDER BY action_id LIMIT 100)",
     [new Date(NOON)],
   );
-  const { claimDue } = createSchedule({ db, now: () => NOON, defaultTimezone: "UTC", measures: createMeasures() });
+  const { claimDue } = createScheduler({
+    db,
+    now: () => NOON,
+    defaultTimezone: "UTC",
+    measures: createServiceMetrics(),
+  });
   const startedAt = performance.now();
   await claimDue();
   return performance.now() - startedAt;
@@ -78,7 +83,7 @@ describe("many schedules", () => {
     }));
     await publishDirectly(db, appId, wanted, () => NOON - 60_000);
     const startedAt = performance.now();
-    await createSchedule({ db, now: () => NOON, defaultTimezone: "UTC", measures: createMeasures() }).claimDue();
+    await createScheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: createServiceMetrics() }).claimDue();
     const durationMs = performance.now() - startedAt;
     process.stdout.write(`1,000 due at once were claimed in ${durationMs.toFixed(0)} ms\n`);
     expect(durationMs).to.be.below(5_000);

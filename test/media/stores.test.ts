@@ -113,8 +113,8 @@ describe("media: the store", () => {
         await service.db.query("UPDATE media_file SET created_at = created_at - interval '1 minute'");
 
         const found = await sweep.compare();
-        if (kind === "folder") expect(found.orphans).to.equal(1);
-        expect(found.lost).to.deep.equal([lost.id]);
+        if (kind === "folder") expect(found.orphanCount).to.equal(1);
+        expect(found.missingFileIds).to.deep.equal([lost.id]);
         const keys = await keysIn();
         expect(keys).to.include(await keyOf(kept.id));
         expect(keys, "it may be of an upload under way").to.include(young);

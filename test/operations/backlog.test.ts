@@ -3,14 +3,14 @@ import type { DataSource } from "typeorm";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
-import { Backlogs } from "../../src/operations/runs/backlog.js";
+import { QueuedRuns } from "../../src/operations/runs/backlog.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { NewRun } from "../../src/operations/runs/run-types.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 
-const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
+const BOUNDS = { maxRuns: 1_000_000, maxRunsPerApp: 100_000, maxPayloadBytes: 2 ** 30 };
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const TABLES = ["run", "execution_log", "audit_entry", "action", "app", "organization"];
 const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
@@ -48,7 +48,7 @@ describe("a backlog", () => {
     await wait(2, 3);
     const running = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
     expect(running?.appId).to.equal(1);
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
+    const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 2_499, more: false });
     expect(await states(1)).to.deep.equal(["2499 cancelled", "1 running"]);
     expect(await states(2)).to.deep.equal(["3 queued"]);
@@ -69,7 +69,7 @@ describe("a backlog", () => {
     await wait(1, 5, { actionId: 1 });
     await wait(1, 7, { actionId: 2 });
     await wait(2, 2, { actionId: 1 });
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
+    const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect((await backlogs.cancel(EDITOR, 1, { actionId: 2 })).cancelled).to.equal(7);
     expect((await backlogs.cancel(EDITOR, 2, { actionId: 1 })).cancelled).to.equal(0);
     expect([await states(1), await states(2)]).to.deep.equal([["7 cancelled", "5 queued"], ["2 queued"]]);
@@ -78,7 +78,7 @@ describe("a backlog", () => {
   it("is reported by number, bytes and age, for each app", async () => {
     await wait(1, 3);
     await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
+    const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.read(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
     expect(await backlogs.read(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
     await wait(1, 1);
@@ -87,24 +87,25 @@ describe("a backlog", () => {
 
   it("is limited in bytes, for one app to a tenth, and leaves every app its minimum", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
-    const room = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
-    expect(await room.reserve(1, 1_000)).to.equal(false);
-    expect(await room.reserve(2, 9_000)).to.equal(true);
+    const room = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
+    expect(await room.reserveCapacity(1, 1_000)).to.equal(false);
+    expect(await room.reserveCapacity(2, 9_000)).to.equal(true);
     // App 2 is above its limit of bytes here, but below its limit of runs.
-    expect(await room.reserve(2, 9_000)).to.equal(true);
+    expect(await room.reserveCapacity(2, 9_000)).to.equal(true);
   });
 
   it("is limited in the bytes of all apps together", async () => {
     await wait(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
     await wait(2, QUEUE_MIN_PER_APP, { payload: "{}" });
     const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
-    const taken = (more: number) => new QueueLimits(db, { ...BOUNDS, maxBytes: bytes + 100 }).reserve(2, more);
+    const taken = (more: number) =>
+      new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: bytes + 100 }).reserveCapacity(2, more);
     expect([await taken(100), await taken(101)]).to.deep.equal([true, false]);
   });
 
   it("does not count a run whose row was not written", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: "{}" });
-    const queueLimits = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
+    const queueLimits = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
     const enqueuer = new Enqueuer({
       queueLimits,
       repository: { insert: () => Promise.reject(new Error("not written")) },
@@ -121,12 +122,12 @@ describe("a backlog", () => {
 
   it("is full at its maximum number", async () => {
     await wait(1, 150);
-    const room = new QueueLimits(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
-    expect(await room.reserve(1, 2)).to.equal(true);
+    const room = new QueueLimits(db, { maxRuns: 10_000, maxRunsPerApp: 152, maxPayloadBytes: 2 ** 30 });
+    expect(await room.reserveCapacity(1, 2)).to.equal(true);
     await wait(1, 1);
-    expect(await room.reserve(1, 2)).to.equal(true);
+    expect(await room.reserveCapacity(1, 2)).to.equal(true);
     await wait(1, 1);
-    expect(await room.reserve(1, 2)).to.equal(false);
-    expect(await room.reserve(2, 2)).to.equal(true);
+    expect(await room.reserveCapacity(1, 2)).to.equal(false);
+    expect(await room.reserveCapacity(2, 2)).to.equal(true);
   });
 });

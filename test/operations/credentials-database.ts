@@ -1,6 +1,6 @@
 /** Creates a database with one app, and receives the notifications with which processes announce changed credentials. */
 import pino from "pino";
-import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -9,7 +9,7 @@ const INSERT_ONE_APP =
   "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')";
 
 export interface CredentialsDatabase extends Pick<ConnectedDatabase, "db" | "stop"> {
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
 }
 
 export async function createCredentialsDatabase(): Promise<CredentialsDatabase> {

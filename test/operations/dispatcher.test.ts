@@ -79,7 +79,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   } as unknown as RunRepository;
   const dispatcher = new Dispatcher({
     repository,
-    holder: "h",
+    processId: "h",
     concurrency,
     executor: {
       execute: ({ appId }, _holder, signal) =>

@@ -1,7 +1,7 @@
 /** Tests callers that wait for a run's console or result and then disconnect: the service makes no further queries for them. */
 import { expect } from "chai";
 import { pino } from "pino";
-import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
 import { createLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 import { waitForLogEntry } from "../../src/operations/records/log-wait.js";
 import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.js";
@@ -14,7 +14,7 @@ const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
 describe("a wait for a run whose reader leaves", () => {
   let database: ConnectedDatabase;
-  let notifications: Notifications;
+  let notifications: DatabaseNotifications;
   let runId: number;
 
   before(async () => {

@@ -7,8 +7,8 @@ import { rows } from "../../src/data/database.js";
 import { eventParameters, STORE_EVENTS } from "../../src/operations/records/log-event-statement.js";
 import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
-import { createSchedule } from "../../src/operations/triggers/schedule.js";
-import { createMeasures } from "../../src/operations/watch/measures.js";
+import { createScheduler } from "../../src/operations/triggers/schedule.js";
+import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
@@ -64,7 +64,7 @@ describe("a queued run", () => {
       { name: "n", triggers: [{ trigger: "manual" }] },
       { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
     ]);
-    const access = { granted: null, user: null, isGranted: async () => true };
+    const access = { granted: null, user: null, meetsRule: async () => true };
     const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
       return insertNamedRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
@@ -76,7 +76,7 @@ describe("a queued run", () => {
   });
 
   it("that waited for its own process is announced together with the others of its app", async () => {
-    const room = new QueueLimits(db, { max: 100, maxPerApp: 100, maxBytes: 100 });
+    const room = new QueueLimits(db, { maxRuns: 100, maxRunsPerApp: 100, maxPayloadBytes: 100 });
     const announced = await noticesOf(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
     expect(announced.sort()).to.deep.equal(["1", "2"]);
   });
@@ -84,7 +84,7 @@ describe("a queued run", () => {
   it("of a tick is announced once it is written", async () => {
     await publishDirectly(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
-    const schedule = createSchedule({ db, now: Date.now, defaultTimezone: "UTC", measures: createMeasures() });
+    const schedule = createScheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: createServiceMetrics() });
     expect(await noticesOf(schedule.claimDue)).to.deep.equal(["1"]);
   });
 

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
 import { failedPageOutcome, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
-import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
+import type { SecretScanner, SecretScans } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequests } from "../../src/operations/requests/run-requests.js";
 import type { ConsoleWriter } from "../../src/operations/runs/console.js";
@@ -43,7 +43,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
     },
   } as unknown as Settings;
   const scans = {
-    of: (_app: string, _key: string, secrets: readonly unknown[]): Partial<Scan> => ({
+    of: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
       async findInJson(json) {
         app.steps.push("scan");
         await delay(20);
@@ -89,14 +89,18 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
           readsLater: true,
           sendsRequests: true,
           responseMark: null,
-          revoke: async () => {},
+          revokeToken: async () => {},
         }),
       },
       console: { writer: () => writer as unknown as ConsoleWriter },
       timeoutMs: 1_000,
       measures: { runEnded: () => {}, requestEnded: () => {} },
       traces: {
-        beginTrace: async () => ({ page: (run, request) => run(request), request: () => () => {}, endTrace: () => {} }),
+        beginTrace: async () => ({
+          tracePage: (run, request) => run(request),
+          startRequestSpan: () => () => {},
+          endTrace: () => {},
+        }),
       },
       serviceRequests: null,
       requests: { beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }) } as RunRequests,

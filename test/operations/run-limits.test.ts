@@ -5,12 +5,12 @@ import type { Concurrency, Debounce } from "../../src/data/action-types.js";
 import { openDatabase } from "../../src/data/database.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
-import { Backlogs } from "../../src/operations/runs/backlog.js";
+import { QueuedRuns } from "../../src/operations/runs/backlog.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { Debouncer } from "../../src/operations/runs/debouncer.js";
 import { lostEnding } from "../../src/operations/runs/outcomes.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
-import { createMeasures } from "../../src/operations/watch/measures.js";
+import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { longTest } from "../harness/samples.js";
@@ -18,7 +18,7 @@ import { until } from "../harness/until.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const DEAD_PROCESS_ID = "00000000-0000-4000-8000-000000000002";
-const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
+const BOUNDS = { maxRuns: 1_000_000, maxRunsPerApp: 100_000, maxPayloadBytes: 2 ** 30 };
 const TABLES = [
   ...["run", "execution_log", "run_concurrency", "concurrency_due", "debounced_run"],
   ...["audit_entry", "action", "app", "organization"],
@@ -44,7 +44,7 @@ describe("the limits of an action's runs", () => {
     second = await openDatabase(database.url, 8);
     processes = [db, second].map((one) => {
       const repository = new RunRepository(one);
-      const limiter = new ConcurrencyLimiter(one, repository, createMeasures());
+      const limiter = new ConcurrencyLimiter(one, repository, createServiceMetrics());
       return { repository, limiter, debouncer: new Debouncer(one, limiter) };
     });
   });
@@ -248,7 +248,7 @@ describe("the limits of an action's runs", () => {
   it("are released when a whole backlog is cancelled", async () => {
     await limit(one("queue"));
     for (let run = 0; run < 30; run += 1) await ask();
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
+    const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 30, more: false });
     await look();
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
@@ -333,7 +333,7 @@ describe("the limits of an action's runs", () => {
     it("survive the process that accepted them, and start another run if theirs was cancelled", async () => {
       await limit(null, MANUAL_DEBOUNCE);
       const first = await start({ n: 1 });
-      const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
+      const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
       expect((await backlogs.cancel(EDITOR, 1, {})).cancelled).to.equal(1);
       const next = await start({ n: 2 });
       expect(next).to.not.equal(first);

@@ -3,11 +3,11 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
-import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
+import { createScheduler, type Scheduler } from "../../src/operations/triggers/schedule.js";
 import { createSchedulePause } from "../../src/operations/triggers/schedule-pause.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 import { createScheduleWeek } from "../../src/operations/triggers/week.js";
-import { createMeasures } from "../../src/operations/watch/measures.js";
+import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { computeJitterDelayMs } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
@@ -24,7 +24,7 @@ describe("schedules", () => {
   let db: DataSource;
   let appId: number;
   let time = NOON - MINUTE;
-  let schedule: Schedule;
+  let schedule: Scheduler;
   const now = () => time;
 
   before(async () => {
@@ -39,7 +39,7 @@ describe("schedules", () => {
       organization.id,
     ]);
     appId = app.id;
-    schedule = createSchedule({ db, now, defaultTimezone: "UTC", measures: createMeasures() });
+    schedule = createScheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
   });
   after(() => database.stop());
 
@@ -269,7 +269,7 @@ describe("schedules", () => {
     await publish(...wanted);
     time = NOON;
     const others = Array.from({ length: 3 }, () =>
-      createSchedule({ db, now, defaultTimezone: "UTC", measures: createMeasures() }),
+      createScheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() }),
     );
     await Promise.all(others.map((other) => other.claimDue()));
     const [queued] = await db.query(
@@ -330,7 +330,7 @@ describe("schedules", () => {
       );
       return row.read as number;
     };
-    const single = createSchedule({ db: one, now, defaultTimezone: "UTC", measures: createMeasures() });
+    const single = createScheduler({ db: one, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
     const before = await read();
     for (let look = 0; look < 10; look += 1) await single.claimDue();
     expect((await read()) - before).to.be.at.most(20);

@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../src/data/credential.js";
-import type { Notifications } from "../../src/engine/notifications.js";
+import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
 import { createCredentials } from "../../src/operations/access/credentials.js";
@@ -51,7 +51,7 @@ describe("a token", () => {
 describe("an unknown token", () => {
   let database: CredentialsDatabase;
   let db: DataSource;
-  let notifications: Notifications;
+  let notifications: DatabaseNotifications;
 
   before(async () => {
     database = await createCredentialsDatabase();
@@ -116,7 +116,11 @@ describe("an unknown token", () => {
       },
     };
     // Notifications of the database could arrive at any moment, so this test uses none.
-    const silent = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as unknown as Notifications;
+    const silent = {
+      listen: () => undefined,
+      onGap: () => undefined,
+      healthy: () => true,
+    } as unknown as DatabaseNotifications;
     const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
     const asked = [];

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
 import { UncontainedError } from "../../src/engine/bundler/fault.js";
-import type { CheckedConnections } from "../../src/engine/checked-connections.js";
+import type { AddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { type ActionError, httpOf } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
@@ -35,7 +35,7 @@ const SCOPED_PACKAGE: PublishedPackage = {
 
 describe("the registry's description of a package", () => {
   it("is requested again if this machine could not read it in time", async () => {
-    const connections = {} as CheckedConnections;
+    const connections = {} as AddressCheckedConnections;
     const registry = createRegistry({ url: "https://registry.example.com", token: null, connections, readLimitMs: 1 });
     const asking = { dependency: "busy-day", signal: AbortSignal.timeout(1_000) };
     const refusal = await registry.choose(asking, "busy-day", Buffer.from("{}"), "").catch((error: unknown) => error);

@@ -6,7 +6,7 @@ import type { ActionChange, ActionFeed } from "../../operations/actions/action-f
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, LiveVersionSummary } from "../../operations/actions/actions.js";
 import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
-import type { Endpoints } from "../../operations/http/endpoints.js";
+import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { guardSource } from "../../operations/records/live-source.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
@@ -47,7 +47,7 @@ export class ActionResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly service: Actions,
-    private readonly endpoints: Endpoints,
+    private readonly endpoints: TriggerEndpoints,
     private readonly rotateSecret: SecretRotation,
   ) {}
 

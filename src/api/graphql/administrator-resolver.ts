@@ -17,7 +17,7 @@ export class AdministratorResolver {
   ) {}
 
   private requireAdministrator(context: RequestContext): Caller {
-    const caller = this.gate.enterService(context, "manageAdministrators");
+    const caller = this.gate.requireServiceAccess(context, "manageAdministrators");
     return context.address === undefined ? caller : { ...caller, address: context.address };
   }
 

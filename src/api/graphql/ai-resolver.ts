@@ -74,7 +74,7 @@ export class AiResolver {
     options: unknown,
   ): Promise<AiReply | LineStream> {
     const caller = await this.gate.enter(context, "useAi", appId);
-    const request = { appId, call, options, gone: context.closedSignal };
+    const request = { appId, call, options, disconnectSignal: context.closedSignal };
     if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
       return this.service.callModel(caller, request);
     }

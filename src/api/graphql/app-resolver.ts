@@ -38,19 +38,21 @@ export class AppResolver {
   ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
     const { organizationId: requested } = data;
     const namedId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
-    const enteredOrganization = await this.gate.enterOrganization(context, "administrate", namedId).catch((error) => {
-      const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
-      throw isMissing
-        ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an existing organization")
-        : error;
-    });
+    const enteredOrganization = await this.gate
+      .requireOrganizationAccess(context, "administrate", namedId)
+      .catch((error) => {
+        const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
+        throw isMissing
+          ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an existing organization")
+          : error;
+      });
     const organizationId = parseOptionalId(requested, "organizationId") ?? enteredOrganization.organizationId;
     return { caller: enteredOrganization.caller, data: { ...data, organizationId } };
   }
 
   @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
   async apps(@Ctx() context: RequestContext): Promise<App[]> {
-    return this.service.list(this.gate.enterService(context, "listApps"));
+    return this.service.list(this.gate.requireServiceAccess(context, "listApps"));
   }
 
   @Mutation(() => AppType, {

@@ -8,7 +8,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
 import type { AccessEntryPage } from "../../operations/accounts/access-events.js";
 import type { SignInResult } from "../../operations/accounts/accounts.js";
-import type { Identity } from "../../operations/accounts/identities.js";
+import type { ProviderIdentity } from "../../operations/accounts/identities.js";
 import type { Passkey, PasskeyPage, SignedInRequest } from "../../operations/accounts/passkeys.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
@@ -62,7 +62,7 @@ export class AuthResolver {
 
   /** Returns the caller, who must be a person with a session: a token cannot manage the account of its person. */
   private requireSessionCaller(context: RequestContext): Caller & { personId: number } {
-    const caller = this.gate.enterService(context, "manageOwnAccount");
+    const caller = this.gate.requireServiceAccess(context, "manageOwnAccount");
     if (!caller.session || caller.personId === null) {
       throw new ActionError(
         "FORBIDDEN",
@@ -135,7 +135,7 @@ export class AuthResolver {
   @Query(() => [IdentityType], {
     description: "Lists the identities at OpenID providers that sign in to the caller's account.",
   })
-  async authIdentities(@Ctx() context: RequestContext): Promise<Identity[]> {
+  async authIdentities(@Ctx() context: RequestContext): Promise<ProviderIdentity[]> {
     return this.service.identities.list(this.requireSessionCaller(context).personId);
   }
 
@@ -161,7 +161,7 @@ export class AuthResolver {
 
   @Query(() => AuthSessionType, { description: "Returns the person behind the credential and their roles." })
   async authSession(@Ctx() context: RequestContext): Promise<CallerAccess> {
-    return this.service.whoAmI(this.gate.enterService(context, "manageOwnAccount"));
+    return this.service.whoAmI(this.gate.requireServiceAccess(context, "manageOwnAccount"));
   }
 
   @Mutation(() => UserType, {
@@ -217,7 +217,11 @@ export class AuthResolver {
     })
     cursor?: string | null,
   ): Promise<AccessEntryPage> {
-    const enteredOrganization = await this.gate.enterOrganization(context, "manageOrganization", organizationId);
+    const enteredOrganization = await this.gate.requireOrganizationAccess(
+      context,
+      "manageOrganization",
+      organizationId,
+    );
     return this.service.listAccess(enteredOrganization.organizationId, enteredOrganization.caller.kind === "admin", {
       limit,
       cursor,

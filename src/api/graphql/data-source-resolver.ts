@@ -7,7 +7,7 @@ import type { DataSources } from "../../operations/data-sources/data-sources.js"
 import type { Entries } from "../../operations/data-sources/entries.js";
 import type { EntryVersion } from "../../operations/data-sources/entry-versions.js";
 import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
-import type { EntityReference, ReferenceKind } from "../../rules/reference.js";
+import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
@@ -42,7 +42,7 @@ export class DataSourceResolver {
   async dataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("id") ref: EntityReference,
+    @Ref("id") ref: IdOrName,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     await this.gate.enter(context, "readDataSources", appId);
@@ -64,7 +64,7 @@ export class DataSourceResolver {
   async updateDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("id") ref: EntityReference,
+    @Ref("id") ref: IdOrName,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
@@ -77,7 +77,7 @@ export class DataSourceResolver {
   async deleteDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("id") ref: EntityReference,
+    @Ref("id") ref: IdOrName,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<boolean> {
@@ -93,7 +93,7 @@ export class DataSourceResolver {
   async dataSourceQueries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
     await this.gate.enter(context, "readDataSources", appId);
@@ -104,7 +104,7 @@ export class DataSourceResolver {
   async dataSourceVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
     await this.gate.enter(context, "readDataSources", appId);
@@ -117,7 +117,7 @@ export class DataSourceResolver {
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
@@ -133,7 +133,7 @@ export class DataSourceResolver {
   async tryAccess(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
     trial: unknown,
     @ByReference() _by?: ReferenceKind | null,

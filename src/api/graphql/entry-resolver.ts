@@ -13,7 +13,7 @@ import type { EntryChangeMessage } from "../../operations/data-sources/entry-fee
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
 import { guardSource } from "../../operations/records/live-source.js";
-import { type EntityReference, parseReference, type ReferenceKind } from "../../rules/reference.js";
+import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
@@ -65,7 +65,7 @@ export class EntryResolver {
   async dataSourceEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
@@ -79,7 +79,7 @@ export class EntryResolver {
   async dataSourceEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("query", () => EntryQueryInput, {
       nullable: true,
       description: "Filter, sort order, page, joins and aggregate; the first page of all entries by default.",
@@ -96,7 +96,7 @@ export class EntryResolver {
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<object> {
@@ -115,13 +115,13 @@ export class EntryResolver {
         { appId, ref: parseReference(dataSourceId, by) },
         { where, since },
       );
-      return guardSource(liveSource, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
+      return guardSource(liveSource, { appId, check: (caller) => gate.recheckAdmission(caller, "readEntries", appId) });
     },
   })
   dataSourceChanged(
     @Root() news: EntryChangeMessage,
     @AppId() _appId: number,
-    @Ref("dataSourceId") _ref: EntityReference,
+    @Ref("dataSourceId") _ref: IdOrName,
     @Arg("where", () => GraphQLJSON, {
       nullable: true,
       description: "Filter that the entries must match; all entries by default.",
@@ -141,7 +141,7 @@ export class EntryResolver {
   async deleteEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<DeletedType> {
@@ -149,18 +149,13 @@ export class EntryResolver {
   }
 
   /** Deletes the entries that match `query.where`, and returns the REST response. */
-  async removeMatching(
-    context: RequestContext,
-    appId: number,
-    ref: EntityReference,
-    query: object,
-  ): Promise<DeletedType> {
+  async removeMatching(context: RequestContext, appId: number, ref: IdOrName, query: object): Promise<DeletedType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
   /** Finds entries that match a query, and returns the REST response. */
-  async find(context: RequestContext, appId: number, ref: EntityReference, query: unknown): Promise<FoundEntries> {
+  async find(context: RequestContext, appId: number, ref: IdOrName, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserveBytes);
   }
@@ -169,7 +164,7 @@ export class EntryResolver {
   async insertEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
@@ -181,7 +176,7 @@ export class EntryResolver {
   async updateEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
@@ -195,7 +190,7 @@ export class EntryResolver {
   async deleteEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
@@ -208,7 +203,7 @@ export class EntryResolver {
   async commitEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
     @ByReference() _by?: ReferenceKind | null,
@@ -223,7 +218,7 @@ export class EntryResolver {
   async importEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("entries", () => [GraphQLJSON], { description: "Data of the entries." }) entries: unknown[],
     @Arg("append", () => Boolean, {
       nullable: true,
@@ -240,18 +235,13 @@ export class EntryResolver {
   }
 
   /** Exports all entries that the caller may read. Only REST has this operation. */
-  async exportFile(context: RequestContext, appId: number, ref: EntityReference, options: EntryExportOptions) {
+  async exportFile(context: RequestContext, appId: number, ref: IdOrName, options: EntryExportOptions) {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, options);
   }
 
   /** Imports entries from a file. Only REST has this operation. */
-  async importFile(
-    context: RequestContext,
-    appId: number,
-    ref: EntityReference,
-    file: ImportFile,
-  ): Promise<ImportResult> {
+  async importFile(context: RequestContext, appId: number, ref: IdOrName, file: ImportFile): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

@@ -6,9 +6,9 @@ import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } f
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
-import type { Replay } from "../../operations/runs/replay.js";
+import type { RunReplayer } from "../../operations/runs/replay.js";
 import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
-import type { RunStatistics, Statistics } from "../../operations/runs/run-statistics.js";
+import type { RunStatistics, StatisticsOfRuns } from "../../operations/runs/run-statistics.js";
 import { parseCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
@@ -30,7 +30,12 @@ import { QueuedRunType } from "./run-resolver.js";
 export class RunHistoryResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: ExecutionLogs },
+    private readonly services: {
+      history: RunQueries;
+      replay: RunReplayer;
+      statistics: RunStatistics;
+      logs: ExecutionLogs;
+    },
   ) {}
 
   @Query(() => RunDetailsType, {
@@ -95,7 +100,7 @@ export class RunHistoryResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Args(() => StatisticsArguments) options: StatisticsArguments,
-  ): Promise<Statistics> {
+  ): Promise<StatisticsOfRuns> {
     await this.gate.enter(context, "listRuns", appId);
     return this.services.statistics(appId, options);
   }

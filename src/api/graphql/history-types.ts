@@ -3,7 +3,7 @@ import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunSummary } from "../../operations/runs/run-queries.js";
-import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
+import type { PeriodLength, StatisticsPeriod } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { CopyEnum, createEnum, DateTime, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
@@ -138,7 +138,7 @@ const PeriodLengthEnum = createEnum<PeriodLength>("PeriodLength", "Length of the
 });
 
 @ObjectType("RunPeriod", { description: "Statistics of one hour or day with at least one run or skipped tick." })
-class RunPeriodType implements Period {
+class RunPeriodType implements StatisticsPeriod {
   @Field(() => DateTime, { description: "Start of the hour or day." }) start: string;
   @Field(() => Int, { description: "Number of runs, without skipped ticks." }) runs: number;
   @Field(() => Int, { description: "Number of failed runs." }) failed: number;
@@ -167,7 +167,8 @@ export class RunStatisticsType {
     description: "Time before which the runs of the range were not counted; null if all matching runs were counted.",
   })
   countedFrom: string | null;
-  @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." }) periods: Period[];
+  @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." })
+  periods: StatisticsPeriod[];
 }
 
 /**

@@ -1,13 +1,13 @@
 /** Declares the argument `ifUpdatedAt`: the service rejects a change if the resource was updated at another time. */
 import { Arg } from "type-graphql";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
 
 /**
  * Condition under which the service makes a change: the time in GraphQL's argument `ifUpdatedAt`, or the entity tags in REST's `If-Match`
  * header.
  */
-export type StatePrecondition = Date | ExpectedTags | null;
+export type StatePrecondition = Date | ExpectedETags | null;
 
 const IF_UPDATED_AT_DESCRIPTION =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
@@ -15,5 +15,5 @@ const IF_UPDATED_AT_DESCRIPTION =
 export const IfUpdatedAt = () =>
   Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: IF_UPDATED_AT_DESCRIPTION });
 
-export const toExpectedTags = (input: StatePrecondition): ExpectedTags =>
+export const toExpectedTags = (input: StatePrecondition): ExpectedETags =>
   input instanceof Date ? [input.toISOString()] : (input ?? undefined);

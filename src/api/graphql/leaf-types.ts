@@ -7,7 +7,7 @@ import { GraphQLDateTime, GraphQLJSON } from "graphql-scalars";
 import { registerEnumType } from "type-graphql";
 import type {
   ConcurrencyPolicy,
-  Copy,
+  DraftOrLive,
   Environment,
   RunWait,
   SourceLanguage,
@@ -77,7 +77,7 @@ export const TriggerTypeEnum = createEnum<TriggerType>(
   },
 );
 
-export const CopyEnum = createEnum<Copy>("Copy", "Draft or live version of an action.", {
+export const CopyEnum = createEnum<DraftOrLive>("Copy", "Draft or live version of an action.", {
   master: "Draft, which editors change.",
   production: "Live version, which the last publication stored and live apps run.",
 });

@@ -15,7 +15,7 @@ import type { MediaItemKind, MediaItemRules } from "../../operations/media/media
 import type { UploadRequest } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
@@ -219,7 +219,7 @@ export class MediaResolver {
     kind: MediaItemKind,
     { appId, id, precondition }: MediaTarget,
     accessRules: MediaAccessRuleInput[] | null | undefined,
-  ): Promise<ExpectedTags> {
+  ): Promise<ExpectedETags> {
     if (accessRules === undefined) return precondition;
     const rules = accessRules?.map(toMediaRule) ?? null;
     const { updatedAt } = await this.setOwnRules(context, appId, kind, id, rules, precondition);
@@ -238,7 +238,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     body: unknown,
-    precondition: ExpectedTags,
+    precondition: ExpectedETags,
   ): Promise<MediaFolder> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.folders.update(admission, { appId, id, precondition }, body);
@@ -249,7 +249,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     body: unknown,
-    precondition: ExpectedTags,
+    precondition: ExpectedETags,
   ): Promise<MediaFile> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.files.update(admission, { appId, id, precondition }, body);
@@ -266,7 +266,7 @@ export class MediaResolver {
     kind: MediaItemKind,
     id: number,
     body: unknown,
-    precondition?: ExpectedTags,
+    precondition?: ExpectedETags,
   ): Promise<MediaItemRules> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);

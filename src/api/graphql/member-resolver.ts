@@ -42,7 +42,7 @@ export class MemberResolver {
     operation: Operation,
     id: number,
   ): Promise<{ caller: Caller; scope: RoleScope }> {
-    const { caller, organizationId } = await this.gate.enterOrganization(context, operation, id);
+    const { caller, organizationId } = await this.gate.requireOrganizationAccess(context, operation, id);
     return { caller: withAddress(caller, context), scope: { organizationId, appId: null } };
   }
 
@@ -69,7 +69,7 @@ export class MemberResolver {
 
   @Query(() => [OrganizationType], { description: "Lists the organizations in which the caller has a role." })
   async organizations(@Ctx() context: RequestContext): Promise<(Organization & { role: Role })[]> {
-    return this.service.members.organizations(this.gate.enterService(context, "listOrganizations"));
+    return this.service.members.organizations(this.gate.requireServiceAccess(context, "listOrganizations"));
   }
 
   @Mutation(() => OrganizationType, {
@@ -79,7 +79,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @Arg("name", () => String, { nullable: true, description: "Name of the organization; required." }) name?: unknown,
   ): Promise<Organization & { role: Role }> {
-    const caller = withAddress(this.gate.enterService(context, "createOrganization"), context);
+    const caller = withAddress(this.gate.requireServiceAccess(context, "createOrganization"), context);
     return { ...(await this.service.members.createOrganization(caller, name)), role: "owner" };
   }
 
@@ -237,7 +237,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @Arg("token", () => String, { description: "Token from the fragment of the link." }) token: unknown,
   ): Promise<User> {
-    this.gate.enterService(context, "manageOwnAccount");
+    this.gate.requireServiceAccess(context, "manageOwnAccount");
     return (await this.accept(context, { token })).user;
   }
 

@@ -3,7 +3,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "ty
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
-import type { Notify } from "../../operations/notifications/notify.js";
+import type { NotificationModules } from "../../operations/notifications/notify.js";
 import { guardSource } from "../../operations/records/live-source.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
@@ -26,7 +26,7 @@ import {
  */
 export interface NotificationContext extends RequestContext {
   gate: AccessGate;
-  notify: Pick<Notify, "feed">;
+  notify: Pick<NotificationModules, "feed">;
 }
 
 /**
@@ -46,7 +46,7 @@ function readNotificationFields(body: unknown): unknown {
 export class NotificationResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly notify: Notify,
+    private readonly notify: NotificationModules,
   ) {}
 
   @Query(() => NotificationListType, {

@@ -2,8 +2,8 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";
-import type { Publishing } from "../../operations/actions/publishing.js";
-import type { Endpoints } from "../../operations/http/endpoints.js";
+import type { ActionPublishing } from "../../operations/actions/publishing.js";
+import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
 import { AppId } from "./arguments.js";
@@ -18,8 +18,8 @@ class PublishedActionType {
 export class PublishResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: Publishing,
-    private readonly endpoints: Endpoints,
+    private readonly service: ActionPublishing,
+    private readonly endpoints: TriggerEndpoints,
   ) {}
 
   @Mutation(() => PublishedActionType, {

@@ -5,7 +5,7 @@
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { Backlog, Backlogs, CancelledBacklog } from "../../operations/runs/backlog.js";
+import type { Backlog, CancelledBacklog, QueuedRuns } from "../../operations/runs/backlog.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -34,7 +34,7 @@ class CancelledBacklogType {
 export class QueueResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: Backlogs,
+    private readonly service: QueuedRuns,
   ) {}
 
   @Query(() => BacklogType, {

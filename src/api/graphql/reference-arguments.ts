@@ -1,6 +1,6 @@
 /** Arguments that refer to an action or a data source by ID or name. The argument `by` says which of the two. */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
-import { type EntityReference, parseReference, type ReferenceKind } from "../../rules/reference.js";
+import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 
 export enum ReferenceKindType {
   id = "id",
@@ -16,12 +16,9 @@ const REFERENCE_DESCRIPTION = "ID or name. Digits only are an ID unless `by` is 
 
 /** Declares an argument `name` that contains an ID or a name. A field with this argument must also declare `by` (ByReference). */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
-  createParameterDecorator(
-    ({ args }): EntityReference => parseReference(args[name] as string, args["by"] as ReferenceKind),
-    {
-      arg: { name, typeFunc: () => ID, options: { description: REFERENCE_DESCRIPTION } },
-    },
-  );
+  createParameterDecorator(({ args }): IdOrName => parseReference(args[name] as string, args["by"] as ReferenceKind), {
+    arg: { name, typeFunc: () => ID, options: { description: REFERENCE_DESCRIPTION } },
+  });
 
 /** Declares the argument `by`, which says if the argument of `Ref` is an ID or a name. */
 export const ByReference = () =>

@@ -1,14 +1,14 @@
 /** Runs over GraphQL: start or cancel a run, read its console. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { Copy } from "../../data/action-types.js";
+import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import { createAbortableGenerator, endOnAbort } from "../../operations/records/leavable.js";
 import { guardSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
-import type { EntityReference, ReferenceKind } from "../../rules/reference.js";
+import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
@@ -128,7 +128,7 @@ export class RunResolver {
   private async requireRunAccess(
     context: RequestContext,
     appId: number,
-    copy: Copy | null | undefined,
+    copy: DraftOrLive | null | undefined,
   ): Promise<Caller> {
     if (!copy) return this.gate.enter(context, "runAction", appId);
     return { ...(await this.gate.enter(context, copy === "master" ? "runDraft" : "runLive", appId)), copy };
@@ -138,12 +138,12 @@ export class RunResolver {
   async runAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("nameOrId") ref: EntityReference,
+    @Ref("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKey() key?: string | null,
     @ByReference() _by?: ReferenceKind | null,
-    @CopyToRun() copy?: Copy | null,
+    @CopyToRun() copy?: DraftOrLive | null,
   ): Promise<QueuedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false } = context;
@@ -155,17 +155,24 @@ export class RunResolver {
   async runActionWithResult(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("nameOrId") ref: EntityReference,
+    @Ref("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKey() key?: string | null,
     @ByReference() _by?: ReferenceKind | null,
-    @CopyToRun() copy?: Copy | null,
+    @CopyToRun() copy?: DraftOrLive | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false, closedSignal: gone } = context;
     const idempotencyKey = idempotencyKeyOf(context, key);
-    return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });
+    return this.service.runWithResult(caller, {
+      appId,
+      ref,
+      payload,
+      idempotencyKey,
+      retryFailed,
+      disconnectSignal: gone,
+    });
   }
 
   @Mutation(() => Boolean, {

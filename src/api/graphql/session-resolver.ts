@@ -8,7 +8,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppUserSessions } from "../../operations/data-sources/sessions.js";
 import type { CodeSentAnswer, Verification } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
-import type { EntityReference, ReferenceKind } from "../../rules/reference.js";
+import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -51,7 +51,7 @@ export class AppSessionResolver {
   async authorizeAppUser(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: EntityReference,
+    @Ref("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Values of the entry's columns, including the hashed one." })
     where: unknown,
     @Arg("passport", () => String, {

@@ -1,7 +1,7 @@
 /** GraphQL resolver of an app's settings. Each caller gets the tiers of settings (public, private, protected) that its role allows. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Copy } from "../../data/action-types.js";
+import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings, SettingsUse, TaggedSettings } from "../../operations/settings/settings.js";
 import { mayPerformOnApp } from "../../rules/access.js";
@@ -70,7 +70,8 @@ export class AppSessionType {
     description: "Person with an account who uses the page; null for anonymous users.",
   })
   user: AppSessionUserType | null;
-  @Field(() => CopyEnum, { description: "Drafts or live versions of actions that the page runs." }) environment: Copy;
+  @Field(() => CopyEnum, { description: "Drafts or live versions of actions that the page runs." })
+  environment: DraftOrLive;
   @Field(() => AppSessionEntriesType, {
     nullable: true,
     description: "Entries with which the user signed in; null if no user is signed in.",

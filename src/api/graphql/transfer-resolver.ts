@@ -2,7 +2,7 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ImportFault } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { Transfer, TransferDocument } from "../../operations/actions/transfer.js";
+import type { ActionTransfer, TransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
 import { ImportDocumentInput } from "./action-inputs.js";
@@ -48,7 +48,7 @@ class ImportReportType {
 export class ActionTransferResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: Transfer,
+    private readonly service: ActionTransfer,
   ) {}
 
   @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })

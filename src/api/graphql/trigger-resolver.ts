@@ -4,8 +4,8 @@ import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
 import type { BacktestResult, RunBacktest } from "../../operations/triggers/backtest.js";
-import type { Schedule, SchedulePreview } from "../../operations/triggers/schedule.js";
-import type { ScheduleWeek, Week } from "../../operations/triggers/week.js";
+import type { SchedulePreview, Scheduler } from "../../operations/triggers/schedule.js";
+import type { ScheduleWeek, WeekOfSchedules } from "../../operations/triggers/week.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
 import { AppId } from "./arguments.js";
@@ -33,7 +33,7 @@ class SchedulePreviewType {
 export class TriggerResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly services: { events: LogEvents; schedule: Schedule; week: ScheduleWeek; backtest: RunBacktest },
+    private readonly services: { events: LogEvents; schedule: Scheduler; week: ScheduleWeek; backtest: RunBacktest },
   ) {}
 
   @Mutation(() => LogEventType, { description: "Stores a log event and starts the actions whose triggers match it." })
@@ -85,7 +85,7 @@ export class TriggerResolver {
     description:
       "Returns the scheduled runs of the next seven days, and the skipped and failed ticks of the last seven days.",
   })
-  async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Week> {
+  async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<WeekOfSchedules> {
     await this.gate.enter(context, "previewSchedule", appId);
     return this.services.week(appId);
   }

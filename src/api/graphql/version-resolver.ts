@@ -3,9 +3,9 @@ import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } fro
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ActionComparisons, Comparison } from "../../operations/actions/comparison.js";
-import type { RestoreResult, Restoring } from "../../operations/actions/restoring.js";
-import type { Version, Versions } from "../../operations/actions/versions.js";
-import type { Endpoints } from "../../operations/http/endpoints.js";
+import type { DraftRestoring, RestoreResult } from "../../operations/actions/restoring.js";
+import type { ActionVersions, Version } from "../../operations/actions/versions.js";
+import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { changedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
@@ -18,10 +18,10 @@ export class ActionVersionResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly services: {
-      versions: Versions;
-      restoring: Restoring;
+      versions: ActionVersions;
+      restoring: DraftRestoring;
       comparison: ActionComparisons;
-      endpoints: Endpoints;
+      endpoints: TriggerEndpoints;
     },
   ) {}
 

@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { ListedOrigins, VisitorSession, Visitors } from "../../operations/client/visitors.js";
+import type { ListedOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
@@ -19,7 +19,7 @@ function toOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigin
 export class VisitorResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: Visitors,
+    private readonly service: VisitorSessions,
   ) {}
 
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })

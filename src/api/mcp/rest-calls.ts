@@ -35,7 +35,13 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
     const row = rows.get(`${method} ${path}`);
     if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
-    const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
+    const {
+      quota: _quota,
+      deferredError: _deferred,
+      unknownField: _unknown,
+      updatedAt: _updatedAt,
+      ...shared
+    } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
     const values = convertValuesToTexts(params);
     // A real URL is not needed: routes read only lists of names from it, and no tool passes such a list.
@@ -49,7 +55,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
     };
     const innerRequest = createRestRequest(request as unknown as FastifyRequest, innerContext);
     const answer = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
-    if (innerContext.deferred) throw innerContext.deferred;
+    if (innerContext.deferredError) throw innerContext.deferredError;
     reportUnknownField(innerContext);
     return answer;
   };

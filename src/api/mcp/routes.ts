@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type GraphQLSchema, printSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import type { ToolCalls } from "../../operations/access/tool-calls.js";
+import type { ToolCallLog } from "../../operations/access/tool-calls.js";
 import type { Caller } from "../../rules/access.js";
 import { readClientDeclarations } from "../client-declarations.js";
 import type { RequestContext } from "../context.js";
@@ -19,7 +19,7 @@ const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource/mcp";
 
 export interface McpOptions {
   resolvers: Resolvers;
-  toolCalls: ToolCalls;
+  toolCalls: ToolCallLog;
   docs: DocsSite;
   schema: GraphQLSchema;
   publicUrl: string | null;

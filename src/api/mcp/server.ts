@@ -12,7 +12,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Logger } from "pino";
 import { z } from "zod";
-import type { ToolCalls } from "../../operations/access/tool-calls.js";
+import type { ToolCallLog } from "../../operations/access/tool-calls.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { serviceVersion } from "../../version.js";
 import type { RequestContext } from "../context.js";
@@ -54,7 +54,7 @@ export interface McpRequest {
   context: RequestContext & { caller: Caller };
   tools: ToolContext;
   isReadOnly: boolean;
-  toolCalls: ToolCalls;
+  toolCalls: ToolCallLog;
   log: Logger;
 }
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
-import { throwDeferred } from "../../operations/access/gate.js";
+import { throwDeferredError } from "../../operations/access/gate.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { writeJsonParts } from "../../rules/json-text.js";
 import { createEntityTag, isKnownTag } from "../../rules/precondition.js";
@@ -75,7 +75,7 @@ export function registerRest(
         const body = await traceRequest(tracing, context, () =>
           context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
-        throwDeferred(context);
+        throwDeferredError(context);
         // Operations that do not check the names of the body's fields leave unknown fields to this call.
         reportUnknownField(context);
         if (body instanceof LineStream) {

@@ -9,11 +9,11 @@ import { refuseField } from "../../rules/fields.js";
 import {
   computeListVersion,
   createEntityTag,
-  type ExpectedTags,
+  type ExpectedETags,
   type ListItemVersion,
   readIfMatch,
 } from "../../rules/precondition.js";
-import { type EntityReference, parseReference, parseReferenceKind } from "../../rules/reference.js";
+import { type IdOrName, parseReference, parseReferenceKind } from "../../rules/reference.js";
 import { createUnknownFieldError, type Shape } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 
@@ -28,7 +28,7 @@ export interface RestRequest {
   /** Returns a path parameter as an ID. Returns 0, which no resource has as its ID, if the parameter is not a positive integer. */
   pathId(name: string): number;
   /** Returns a path parameter that contains an ID or a name. With `?by=name`, even digits are a name. */
-  pathReference(name: string): EntityReference;
+  pathReference(name: string): IdOrName;
   /** Returns a query parameter as a whole number; undefined if absent. */
   queryNumber(name: string): number | undefined;
   /** Returns a query parameter as text; undefined if absent. */
@@ -43,7 +43,7 @@ export interface RestRequest {
    */
   check<T>(read: () => T): T | undefined;
   /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
-  readExpectedTags(): ExpectedTags;
+  readExpectedTags(): ExpectedETags;
   /**
    * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If a route does not call this
    * function, the ETag of its responses to GET is a digest of the body.
@@ -104,7 +104,7 @@ export function createRestRequest(
       return read();
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
-      context.deferred ??= error;
+      context.deferredError ??= error;
       return otherwise;
     }
   }

@@ -1,5 +1,5 @@
 /** REST routes of runs: entries for the route table in rest/routes.ts. */
-import type { Copy } from "../../data/action-types.js";
+import type { DraftOrLive } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
 import { flatShape } from "../../rules/unknown-fields.js";
@@ -8,17 +8,17 @@ import type { Route } from "./route.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
-const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
+const COPY_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
 /**
  * Returns the last three arguments of the resolver's method `runAction`: no idempotency key, because the header contains it; no `by`; and
  * the version that `?copy=` names.
  */
-function readCopyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
+function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];
   if (text !== undefined && !copy) {
-    request.context.deferred ??= new ActionError(
+    request.context.deferredError ??= new ActionError(
       "REQUEST_INVALID",
       `"copy" must be draft or live (got ${describeValue(text)})`,
     );

@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
@@ -20,13 +20,13 @@ import type { People } from "./people.js";
 /** Kinds of token that an editor can make for an app. */
 export const APP_TOKEN_KINDS = ["api", "viewer", "live"] as const satisfies readonly CredentialKind[];
 
-/** A token without its secret. Times are ISO 8601. */
+/** A token of an app as responses contain it, without the token's secret. Times are ISO 8601. */
 export interface TokenSummary {
   id: number;
   kind: CredentialKind;
   name: string | null;
   userId: number | null;
-  /** Scopes of the token. Null for an API token with all rights, and for all other kinds. */
+  /** Scopes of an API token. Null for an API token with all rights, and for tokens of other kinds. */
   scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
@@ -78,7 +78,10 @@ async function selectValidTokens(db: DataSource, condition: string, appId: numbe
   }));
 }
 
-/** Returns the app's tokens, and the sessions of administrators and of all people with a role on the app. */
+/**
+ * Returns the app's tokens, and the sign-in sessions of people who can use the app: administrators of the service and
+ * people with a role on the app.
+ */
 export const listTokensWithSessions = (db: DataSource, appId: number): Promise<TokenSummary[]> =>
   selectValidTokens(
     db,
@@ -86,7 +89,10 @@ export const listTokensWithSessions = (db: DataSource, appId: number): Promise<T
     appId,
   );
 
-/** Parses the field "scopes" of a new token; null for a token without scopes. @throws REQUEST_INVALID */
+/**
+ * Parses the field "scopes" of a new token. Returns null if the field is missing, for a token without scopes. @throws
+ * REQUEST_INVALID
+ */
 function parseScopes(value: unknown, kind: unknown): Scope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
@@ -101,7 +107,7 @@ function parseScopes(value: unknown, kind: unknown): Scope[] | null {
   return SCOPES.filter((scope) => value.includes(scope));
 }
 
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
+const ISO_TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
 
 /**
  * Parses the field "expiresAt" of a new token. @throws REQUEST_INVALID unless it is a time in the future, null or
@@ -110,17 +116,17 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d
 function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
   const text = value instanceof Date ? value.toISOString() : value;
-  const time = typeof text === "string" && ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  const time = typeof text === "string" && ISO_TIME_PATTERN.test(text) ? Date.parse(text) : Number.NaN;
   if (time > Date.now()) return new Date(time);
   const expected = Number.isNaN(time) ? "a time such as 2030-01-31T12:00:00Z" : "in the future";
   refuseField("expiresAt", expected, value);
 }
 
-/** The token to revoke, and the ETags that the request accepts (`If-Match`). */
+/** The token that a request revokes, and the ETags that the request accepts (`If-Match`). */
 export interface TokenTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 export type AppTokens = ReturnType<typeof createAppTokens>;
@@ -147,7 +153,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
         await lockApp(manager, appId);
         const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
         if (tokenCount!.count >= TOKENS_PER_APP) {
-          throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);
+          throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused tokens`);
         }
         const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
         const issuedToken = await credentials.issue(fields, manager);
@@ -158,7 +164,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       });
     },
 
-    /** Revokes a token in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
+    /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, RESOURCE_CHANGED */
     async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
       if (precondition) {
         const tokens = (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);

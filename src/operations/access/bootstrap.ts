@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { Credentials } from "./credentials.js";
 
 /** Content of the file credentials.json: the IDs and tokens of the app that the first start creates. */
@@ -16,12 +16,12 @@ export interface FirstCredentials {
   tokens: Record<"editor" | "admin" | "api" | "viewer" | "live", string>;
 }
 
-async function insertRow(executor: Executor, sql: string, parameters: unknown[]): Promise<number> {
+async function insertRow(executor: SqlClient, sql: string, parameters: unknown[]): Promise<number> {
   const [row] = await rows<{ id: number }>(executor, `${sql} RETURNING id`, parameters);
   return row!.id;
 }
 
-async function insertPerson(executor: Executor, organizationId: number, role: string): Promise<number> {
+async function insertPerson(executor: SqlClient, organizationId: number, role: string): Promise<number> {
   const sql = "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)";
   return insertRow(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
 }
@@ -72,10 +72,10 @@ function writeCredentialsFile(path: string, content: FirstCredentials): void {
 
 /**
  * Creates the first app in an empty database and writes its credentials to `credentials.json` (mode 0600) in `dataDir`.
- * Later starts only update the service's URL in that file. Returns the path of the file if this start created it,
- * otherwise null.
+ * Later starts of the service only update the service's URL in that file. Returns the path of the file if this start
+ * created it, otherwise null.
  */
-export async function bootstrap(options: {
+export async function createFirstAppIfEmpty(options: {
   db: DataSource;
   credentials: Credentials;
   dataDir: string;
@@ -93,7 +93,7 @@ export async function bootstrap(options: {
     const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
   } catch {
-    // The file is missing: the operator may have removed it. The service itself does not need it.
+    // Ignores a missing file: the operator may have removed it, and the service itself does not need it.
   }
   return null;
 }

@@ -1,10 +1,10 @@
-/** Issues credentials, finds the caller of a token, and revokes credentials in all processes. */
+/** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
@@ -14,14 +14,14 @@ import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
- * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if any
- * credential or any person's rights may have changed.
+ * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if credential
+ * or any person's rights may have changed.
  */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
 /**
- * Maximum time in milliseconds that a process caches the caller of a token. If the notification of a revocation is
- * lost, the revoked token works for this long.
+ * Maximum time in milliseconds that a process caches the caller of a token. If a process misses the notification of a
+ * revocation, it accepts the revoked token for up to this time.
  */
 const CALLER_CACHE_MS = 5_000;
 const CALLER_CACHE_MAX_ENTRIES = 10_000;
@@ -40,11 +40,11 @@ export interface NewCredential {
   isPageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
-  /** Hash of the network address range that a visitor's session was created for. */
-  visitorBlock?: Buffer | null;
+  /** Hash of the network address range for which a visitor's session was created. Missing for other credentials. */
+  visitorAddressHash?: Buffer | null;
   /** Scopes of an API token; null if the token has all rights. */
   scopes?: readonly Scope[] | null;
-  /** Secret to use as the token; if missing, the service generates a token. */
+  /** Secret to use as the token. If it is missing, the service generates a random token. */
   secret?: string | undefined;
 }
 
@@ -68,7 +68,7 @@ interface CredentialRow {
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
   /**
-   * For an OAuth token: the roles on the app of the person who authorized the token. Null for all other credentials.
+   * For an OAuth token: roles that the person who authorized the token has on the app. Null for all other credentials.
    */
   grantRoles: Role[] | null;
   session: "full" | "provisional" | null;
@@ -82,8 +82,8 @@ interface CredentialRow {
 }
 
 /**
- * SQL condition that is true if the OAuth grant `g` is valid. If a person used a token to create the grant, the grant
- * ends when that token ends.
+ * SQL condition that is true if the OAuth grant `g` is valid. A grant that a person created with an API token ends when
+ * this API token ends.
  */
 export const IS_GRANT_VALID = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
@@ -127,9 +127,9 @@ const SELECT_CREDENTIAL = `
        END)`;
 
 /**
- * Extends a session that is in use, up to its maximum lifetime. Does not update a person's row that another transaction
- * has locked. Waiting for it could cause a deadlock, because changes of roles lock the person first, then the
- * credential.
+ * Extends a session that is in use, up to its maximum lifetime. Also stores when the person was last seen, unless
+ * another transaction has locked the person's row. Waiting for this lock could cause a deadlock, because changes of
+ * roles lock the person first and then the credential.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -168,7 +168,7 @@ function highestRoleByApp(roles: readonly [appId: number, role: Role][]): Map<nu
   return highestRoles;
 }
 
-function toCaller(row: CredentialRow): Caller {
+function callerFromRow(row: CredentialRow): Caller {
   return {
     credentialId: row.id,
     kind: row.kind,
@@ -187,17 +187,17 @@ function toCaller(row: CredentialRow): Caller {
   };
 }
 
-const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
+const tokenCacheKey = (token: string): string => hash("sha256", token, "base64");
 
 /**
- * Creates the cache of recently unknown tokens, which avoids database queries, and the limit of unknown tokens per
- * network address.
+ * Remembers tokens that were unknown a moment ago, so that they cause no further database query. Also limits the number
+ * of unknown tokens per network address.
  */
-function createUnknownTokens() {
+function createUnknownTokenLimiter() {
   const recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   /**
-   * Keys of tokens that were valid in this process before. Other clients' unknown tokens from the same address never
-   * block these tokens.
+   * Keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks these
+   * tokens.
    */
   const previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
@@ -212,6 +212,7 @@ function createUnknownTokens() {
     clear: () => recentlyUnknown.clear(),
 
     /**
+     * Checks the limit of unknown tokens.
      * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this
      *   process before
      */
@@ -233,9 +234,9 @@ function createUnknownTokens() {
 
 export type Credentials = ReturnType<typeof createCredentials>;
 
-export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
+export function createCredentials({ db, notifications }: { db: DataSource; notifications: DatabaseNotifications }) {
   const callersByHash = createBoundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
-  const unknownTokens = createUnknownTokens();
+  const unknownTokens = createUnknownTokenLimiter();
   /**
    * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
    * key is empty until the token is first used.
@@ -256,9 +257,10 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   notifications.onGap(forgetCallers);
 
   /**
-   * Makes all processes drop their cached callers, because rights have changed. This process drops them immediately.
+   * Makes all processes clear their caches of callers, because rights have changed. This process clears its cache at
+   * once.
    */
-  async function announceChange(executor: Executor = db): Promise<void> {
+  async function announceChange(executor: SqlClient = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     forgetCallers();
   }
@@ -283,7 +285,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /** Creates a credential. Only the return value contains the token; the database stores a hash of the token. */
-    async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
+    async issue(credential: NewCredential, executor: SqlClient = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const {
         isPageSession: pageSession = false,
@@ -291,11 +293,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         actionId = null,
         secret: token = newToken(kind),
       } = credential;
-      const { visitorBlock = null, scopes = null } = credential;
+      const { visitorAddressHash: visitorBlock = null, scopes = null } = credential;
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
       const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
       const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
-      unknownTokens.markFound(cacheKeyOf(token));
+      unknownTokens.markFound(tokenCacheKey(token));
       if (kind === "task") runTokenKeys.set(row!.id, "");
       return { id: row!.id, token };
     },
@@ -309,7 +311,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
-      const key = cacheKeyOf(token);
+      const key = tokenCacheKey(token);
       const hit = callersByHash.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       if (unknownTokens.has(key) && notifications.healthy()) return null;
@@ -326,14 +328,14 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       }
       unknownTokens.markFound(key);
       if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await renewExpiry(row, address);
-      // The caller does not wait for this write of the token's last use. An error is ignored, because the database may
-      // be read-only.
+      // Stores the time of the token's last use without waiting. Ignores an error, because the database may be
+      // read-only.
       if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
-      const caller = toCaller(row);
-      // The token of a run ends with the run. Only the process that issued the token then removes the token from its
-      // cache, so other processes never cache it.
+      const caller = callerFromRow(row);
+      // A run's token ends with the run, and only the process that issued the token then removes it from its cache. So
+      // other processes must not cache it.
       const isCacheable = row.kind !== "task" || runTokenKeys.has(row.id);
-      // If rights changed during the query, the caller that it returned may be outdated, so it is not cached.
+      // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
       if (epochBefore !== epoch || !isCacheable) return caller;
       callersByHash.set(key, caller);
       if (row.kind === "task") runTokenKeys.set(row.id, key);

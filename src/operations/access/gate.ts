@@ -1,5 +1,5 @@
 /**
- * Checks each operation before it runs: the caller's right, the existence of the app, and the rate limit. The
+ * Checks each operation before it runs: the caller's rights, the existence of the app, and the rate limit. The
  * permission table is in rules/access.ts.
  */
 import type { DataSource } from "typeorm";
@@ -24,109 +24,114 @@ import {
 } from "../../rules/access.js";
 
 /**
- * Parts of a request that the access check reads. The check sets `quota`, the remaining requests, for the headers of
- * the response.
+ * Data about a request that the access check reads. The check stores the number of requests that the caller can still
+ * send in `quota`, for the headers of the response.
  */
-export interface Visitor {
+export interface AccessRequest {
   caller: Caller | null;
-  /** Network address of the request. */
+  /** Network address that sent the request. */
   address?: string;
   quota?: RateDecision & { limit: number };
   /**
-   * Error in the request. It is thrown only after the caller's right has been checked, so that callers without the
-   * right do not see it.
+   * Error of an invalid request. The access check throws it only after it has checked the caller's rights, so that
+   * callers without rights do not see it.
    */
-  deferred?: ActionError;
-  /** Error for an unknown field of the body. It is thrown after all other checks of the request have passed. */
+  deferredError?: ActionError;
+  /** Error for an unknown field in the body. The operation throws it after all other checks have passed. */
   unknownField?: ActionError;
 }
 
 /**
- * Throws the error of the request that was held back until the access check had passed. Does nothing if there is no
- * such error.
+ * Throws the error of an invalid request that was held back until the access check had passed. Does nothing if there is
+ * none.
  */
-export function throwDeferred({ deferred }: Pick<Visitor, "deferred">): void {
-  if (deferred) throw deferred;
+export function throwDeferredError({ deferredError }: Pick<AccessRequest, "deferredError">): void {
+  if (deferredError) throw deferredError;
 }
 
-/** A request that passed `admit`: for an operation that the app's access rules may allow. */
+/**
+ * A request that `admit` let through. The operation must still check the app's access rules if `isTrusted` is false.
+ */
 export interface AdmittedRequest {
   /** Caller of the request; null for anonymous callers. */
   caller: Caller | null;
   /** True if the permission table allows the operation. If false, the app's access rules decide. */
   isTrusted: boolean;
-  /** The network address of the request. */
+  /** Network address that sent the request. */
   address?: string;
-  /** Error in the request. The operation throws it after the access rules have granted the right. */
-  deferred?: ActionError;
+  /** Error of an invalid request. The operation throws it after the access rules have allowed the request. */
+  deferredError?: ActionError;
   /** Error for an unknown field of the body. The operation throws it after all its other checks have passed. */
   unknownField?: ActionError;
 }
 
 /**
- * Returns the caller with two parts of the request that operations need: the network address and the error for an
- * unknown field.
+ * Adds to the caller two parts of the request that operations need: the network address, and the error for an unknown
+ * field.
  */
-const addRequestToCaller = (caller: Caller, { address, unknownField }: Visitor): Caller => ({
+const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessRequest): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
   ...(unknownField && { unknownField }),
 });
 
 export interface AccessGate {
-  /** Returns true if the app exists. The result for an existing app is cached. */
+  /** Returns true if the app exists. Caches a true result. */
   appExists(appId: number): Promise<boolean>;
   /**
    * Checks that the caller may use `operation` on the app, and counts the request in the app's rate limit.
    * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full
    *   disk
    */
-  enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
+  enter(request: AccessRequest, operation: Operation, appId: number): Promise<Caller>;
   /**
-   * Admits a request, with or without a credential, to an operation that the app's access rules may allow. The
+   * Lets a request through, with or without a credential, to an operation that the app's access rules can allow. The
    * operation then checks these rules.
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
-  admit(visitor: Visitor, operation: Operation, appId: number): Promise<AdmittedRequest>;
+  admit(request: AccessRequest, operation: Operation, appId: number): Promise<AdmittedRequest>;
   /**
-   * Repeats the permission check of `enter` for a caller that passed it before. Does not count a request. @throws
+   * Repeats the permission check of `enter` for a caller who passed it before, without counting a request. @throws
    * FORBIDDEN
    */
   recheck(caller: Caller, operation: Operation, appId: number): void;
   /**
-   * Repeats the permission check of `admit` for a caller that passed it before. Does not count a request. @throws
+   * Repeats the permission check of `admit` for a caller who passed it before, without counting a request. @throws
    * FORBIDDEN
    */
-  readmit(caller: Caller, operation: Operation, appId: number): void;
-  /** Counts one message of `sender` in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
+  recheckAdmission(caller: Caller, operation: Operation, appId: number): void;
+  /** Counts one message that `sender` sends in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /**
-   * Counts a request to an HTTP trigger. Call it after the credential of the request was checked.
+   * Counts a request to an HTTP trigger in the app's rate limit. Call this method after the credential of the request
+   * was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
-  enterTrigger(visitor: Visitor, appId: number): Promise<void>;
+  countTriggerRequest(request: AccessRequest, appId: number): Promise<void>;
   /**
-   * Counts a webhook request of a git server. Call it after the signature of the request was checked.
+   * Counts a webhook request of a Git server in the app's rate limit. Call this method after the signature of the
+   * request was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
-  enterGitWebhook(visitor: Visitor, appId: number): Promise<void>;
+  countGitWebhook(request: AccessRequest, appId: number): Promise<void>;
   /**
-   * Counts an agent's tool call in the app's rate limit. The operations that the tool uses are counted as well.
+   * Counts a tool call of an AI agent in the app's rate limit. The operations that the tool then runs count as further
+   * requests.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
-  countToolCall(visitor: Visitor, appId: number): Promise<void>;
+  countToolCall(request: AccessRequest, appId: number): Promise<void>;
   /**
-   * Checks access to an operation that belongs to no app, such as reading one's own account. A person needs no role for
-   * it.
+   * Checks access to an operation that belongs to no app, such as reading one's own account. A signed-in person needs
+   * no role for this operation.
    */
-  enterService(visitor: Visitor, operation: Operation): Caller;
+  requireServiceAccess(request: AccessRequest, operation: Operation): Caller;
   /**
    * Checks access to an operation on an organization. If the organization's ID is null, selects the caller's first
    * organization in which the operation is allowed.
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
-  enterOrganization(
-    visitor: Visitor,
+  requireOrganizationAccess(
+    visitor: AccessRequest,
     operation: Operation,
     organizationId: number | null,
   ): Promise<{ caller: Caller; organizationId: number }>;
@@ -149,20 +154,21 @@ function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
 
 export function createGate(options: {
   db: DataSource;
-  window: RateWindow;
+  rateWindow: RateWindow;
   limits: Config["rateLimits"];
   diskSpace: DiskSpace;
 }): AccessGate {
-  const { db, window, limits, diskSpace } = options;
-  /** IDs of apps that are known to exist. An entry stays correct, because the service never deletes an app. */
+  const { db, rateWindow: window, limits, diskSpace } = options;
+  /** IDs of apps that exist. Cached for EXISTING_APP_CACHE_MS. */
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts one request in the app's rate window. Visitors can use the whole window. Requests of visitors above their
-   * share do not reduce the limit of the app's own credentials, so that visitors cannot lock out editors and back ends.
+   * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. But their requests
+   * above a share of it do not reduce the limit of the app's own credentials, so that visitors cannot lock out editors
+   * and back ends.
    */
   async function countInBuckets(
-    visitor: Visitor,
+    visitor: AccessRequest,
     appId: number,
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
@@ -175,7 +181,8 @@ export function createGate(options: {
       if (visitorExcess > 0)
         windowState = await window.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
-    // A GraphQL document can use several rate-limited fields. The response then reports the smallest remaining quota.
+    // One GraphQL request can contain several fields with rate limits. The response then reports the smallest remaining
+    // quota.
     const remaining = Math.min(limit, windowState.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
@@ -187,7 +194,12 @@ export function createGate(options: {
     );
   }
 
-  async function countRequest(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
+  async function countRequest(
+    visitor: AccessRequest,
+    caller: Caller,
+    rateClass: RateClass,
+    appId: number,
+  ): Promise<void> {
     const limit = limits[rateClass];
     if (limit === 0) return;
     const isAnonymous = rateClass === "run" && isPageCaller(caller) && caller.personId === null;
@@ -237,11 +249,11 @@ export function createGate(options: {
       }
       if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
-      const { deferred, unknownField } = visitor;
+      const { deferredError, unknownField } = visitor;
       return {
         ...{ caller, isTrusted: false },
         ...(address !== undefined && { address }),
-        ...(deferred && { deferred }),
+        ...(deferredError && { deferredError }),
         ...(unknownField && { unknownField }),
       };
     },
@@ -255,7 +267,7 @@ export function createGate(options: {
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = getRateClass(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);
-      throwDeferred(visitor);
+      throwDeferredError(visitor);
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
       return addRequestToCaller(caller, visitor);
     },
@@ -264,13 +276,13 @@ export function createGate(options: {
       if (!mayPerformOnApp(caller, operation, appId)) throw new ActionError("FORBIDDEN");
     },
 
-    readmit(caller, operation, appId) {
+    recheckAdmission(caller, operation, appId) {
       if (!mayPerformOnApp(caller, operation, appId) && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
     },
 
     countMessages,
 
-    async enterTrigger(visitor, appId) {
+    async countTriggerRequest(visitor, appId) {
       const limit = limits.http;
       if (limit > 0) {
         await countInBuckets(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
@@ -278,7 +290,7 @@ export function createGate(options: {
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull("runAction", diskSpace.level());
     },
 
-    async enterGitWebhook(visitor, appId) {
+    async countGitWebhook(visitor, appId) {
       const limit = limits.publish;
       if (limit > 0) {
         const windowMs = getRateWindowMs("publish");
@@ -298,15 +310,15 @@ export function createGate(options: {
       });
     },
 
-    enterService(visitor, operation) {
+    requireServiceAccess(visitor, operation) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayPerformOnService(caller, operation)) throw new ActionError("FORBIDDEN");
-      throwDeferred(visitor);
+      throwDeferredError(visitor);
       return addRequestToCaller(caller, visitor);
     },
 
-    async enterOrganization(visitor, operation, organizationId) {
+    async requireOrganizationAccess(visitor, operation, organizationId) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       const organizationIds = [...caller.organizations.keys()].filter((id) =>
@@ -316,11 +328,11 @@ export function createGate(options: {
       if (caller.kind === "admin") {
         const [organization] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
         if (!organization) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
-        throwDeferred(visitor);
+        throwDeferredError(visitor);
         return { caller: addRequestToCaller(caller, visitor), organizationId: organization.id };
       }
       if (id === null || !mayPerformOnOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
-      throwDeferred(visitor);
+      throwDeferredError(visitor);
       return { caller: addRequestToCaller(caller, visitor), organizationId: id };
     },
   };

@@ -5,11 +5,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket, type TokenBucket } from "../../engine/token-bucket.js";
 import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../limits.js";
 
-const MESSAGE_RATES = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
+const MESSAGE_RATE_LIMITS = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
 
-/** @param wait waits for the passed number of seconds; tests replace it with a function that does not wait */
-export function createMessageRate(
-  rates = MESSAGE_RATES,
+/** @param wait waits for the passed number of seconds; tests pass a function that returns at once */
+export function createMessageRateLimiter(
+  rates = MESSAGE_RATE_LIMITS,
   wait = (waitSeconds: number): Promise<void> => delay(waitSeconds * 1_000),
 ) {
   const sockets = createTokenBucket(rates.socket);
@@ -29,7 +29,8 @@ export function createMessageRate(
 
   return {
     /**
-     * Counts one message for its socket, and for each key in `senderKeys` (the credential and the network address).
+     * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network
+     * address).
      * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be
      *   handled or the socket has closed
      */

@@ -46,8 +46,8 @@ export function createPeople({ db }: { db: DataSource }) {
     session,
 
     /**
-     * Returns `userId` unchanged. @throws REQUEST_INVALID unless `userId` is null or the ID of a person who belongs to
-     * the app
+     * Checks that `userId` is null or the ID of a person who belongs to the app, and returns it.
+     * @throws REQUEST_INVALID
      */
     async requireAppUser(appId: number, userId: number | null): Promise<number | null> {
       if (userId === null) return null;

@@ -1,12 +1,12 @@
 /**
- * Delays the rejection of requests without a valid credential. The first rejections for a network address are sent at
- * once, later rejections after a delay, so that guessing credentials is slow.
+ * Delays the rejection of requests without a valid credential, so that guessing credentials is slow. The first
+ * rejections for a network address are sent at once, later ones after a delay.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
-const REFUSAL_BOUNDS = {
-  /** Number of rejections that one network address gets without delay within `windowMs`. */
+const REJECTION_DELAY_LIMITS = {
+  /** Number of rejections within `windowMs` that the service sends to one network address without delay. */
   immediateRejections: 200,
   windowMs: 20_000,
   delayMs: 1_000,
@@ -14,25 +14,25 @@ const REFUSAL_BOUNDS = {
    * Maximum number of rejections that wait at the same time, because each waiting rejection holds a connection open.
    */
   maxDelayed: 2_000,
-  maxDelayedPerSender: 128,
+  maxDelayedPerAddress: 128,
 };
 
-export type RefusalDelay = ReturnType<typeof createRefusalDelay>;
+export type RejectionDelay = ReturnType<typeof createRejectionDelay>;
 
-export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
+export function createRejectionDelay(bounds = REJECTION_DELAY_LIMITS) {
   const refusalBucket = createTokenBucket({ limit: bounds.immediateRejections, windowMs: bounds.windowMs });
   const waitingBySender = new Map<string, number>();
   let delayedCount = 0;
 
   return {
     /**
-     * Waits until the service may send a rejection to this sender.
-     * @returns false if too many rejections are waiting, so that the connection must be closed without a response
+     * Waits until the service may send a rejection to this network address.
+     * @returns false if too many rejections wait already; the caller must then close the connection without a response
      */
     async wait(sender: string): Promise<boolean> {
       if (refusalBucket.takeTokens(sender) === 0) return true;
       const waitingCount = waitingBySender.get(sender) ?? 0;
-      if (waitingCount >= bounds.maxDelayedPerSender || delayedCount >= bounds.maxDelayed) return false;
+      if (waitingCount >= bounds.maxDelayedPerAddress || delayedCount >= bounds.maxDelayed) return false;
       waitingBySender.set(sender, waitingCount + 1);
       delayedCount += 1;
       await delay(bounds.delayMs, undefined, { ref: false });

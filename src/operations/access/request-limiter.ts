@@ -1,7 +1,7 @@
 /**
- * Limits the requests in progress per credential and per network address. Requests above the limit wait in a queue with
- * their bodies unread, and leave the queue if the caller disconnects. A request counts until the last part of its work
- * has ended.
+ * Limits the requests in progress per credential and per network address. Requests above the limit wait in a queue, and
+ * the service does not read their bodies meanwhile. They leave the queue if the caller disconnects. A request counts
+ * until all its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { clientDisconnected } from "../../errors.js";
@@ -12,28 +12,31 @@ import {
 } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
 import { getAddressBlock, getRateLimitKey } from "../../rules/address-block.js";
-import type { Visitor } from "./gate.js";
+import type { AccessRequest } from "./gate.js";
 
 export interface RequestLimiter {
   /**
    * Waits for a free slot. Returns a function that frees the slot. @throws REQUEST_INVALID if the client disconnects
    * first
    */
-  acquireSlot(visitor: Pick<Visitor, "caller" | "address">, disconnectSignal: () => AbortSignal): Promise<() => void>;
+  acquireSlot(
+    visitor: Pick<AccessRequest, "caller" | "address">,
+    disconnectSignal: () => AbortSignal,
+  ): Promise<() => void>;
 }
 
-const CONCURRENT_REQUESTS = {
+const MAX_CONCURRENT_REQUESTS = {
   credential: REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
   visitor: REQUESTS_IN_PROGRESS_PER_VISITOR,
   address: REQUESTS_IN_PROGRESS_PER_ADDRESS,
 };
 
-export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimiter {
+export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestLimiter {
   const createSemaphore = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
   const credentials = createSemaphore(limits.credential);
   const visitors = createSemaphore(limits.visitor);
-  // Separate semaphores for visitors and for requests without a credential, so that these requests do not delay
-  // visitors from the same network address.
+  // Separate semaphores per network address for visitors and for requests without a credential. So requests without a
+  // credential do not delay visitors from the same address.
   const visitorAddresses = createSemaphore(limits.address);
   const anonymousAddresses = createSemaphore(limits.address);
 

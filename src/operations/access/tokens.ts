@@ -4,20 +4,17 @@ import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
 
 const SECRET_BYTES = 32;
-/** Prefix of the token that the service issues for each run. */
+/** Prefix of run tokens. The service issues a token for each run. */
 export const TASK_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/**
- * Form of a token: prefix, secret, and a checksum of six characters. Tokens from before checksums existed have no
- * checksum.
- */
+/** Form of a token: prefix, secret, and a checksum of six characters. Tokens from older releases have no checksum. */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
 /**
- * Returns the CRC32 checksum of `text` (the token without its checksum) as six base62 digits, the most significant
- * digit first.
+ * Returns the CRC32 checksum of `text`, a token without its checksum, as six base62 digits, the most significant digit
+ * first.
  */
 function tokenChecksum(text: string): string {
   let remainder = crc32(text);
@@ -33,15 +30,15 @@ function tokenChecksum(text: string): string {
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
 /**
- * Returns a new token. The prefix lets secret scanners find the token. The checksum lets the service reject an invented
- * token without a database query.
+ * Returns a new token. Secret scanners recognize a leaked token by its prefix. The checksum lets the service reject an
+ * invented token without a database query.
  */
 export function newToken(kind: CredentialKind): string {
   const text = newSecret(`svc_${kind}`);
   return text + tokenChecksum(text);
 }
 
-/** True if `token` has the form of a token of this service. If it has a checksum, the checksum must be correct. */
+/** True if `token` has the form of a token of this service, and its checksum (if it has one) is correct. */
 export function isWellFormedToken(token: string): boolean {
   const tokenMatch = TOKEN_SHAPE.exec(token);
   if (!tokenMatch) return false;

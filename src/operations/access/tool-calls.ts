@@ -1,25 +1,25 @@
 /**
- * Records tool calls of agents: counts each call in the app's rate limit and writes it to the audit log before the tool
- * runs.
+ * Records the tool calls of AI agents: counts each call in the app's rate limit and writes it to the audit log before
+ * the tool runs.
  */
 import type { DataSource } from "typeorm";
 import type { Caller } from "../../rules/access.js";
-import { type AuditFact, recordChange } from "../records/audit.js";
-import type { AccessGate, Visitor } from "./gate.js";
+import { type AuditRecord, recordChange } from "../records/audit.js";
+import type { AccessGate, AccessRequest } from "./gate.js";
 
 const NAME_MAX_CHARACTERS = 100;
 /**
  * Maximum number of argument names in an audit entry. No tool has more arguments, but a caller can send any number of
- * unknown ones.
+ * unknown arguments.
  */
 const MAX_ARGUMENT_NAMES = 20;
 /**
- * Arguments that identify a resource. The audit log contains their values. Of all other arguments it contains only the
- * names, because values may be secrets.
+ * Arguments that identify a resource. The audit log contains their values. It contains only the names of other
+ * arguments, because their values may be secrets.
  */
 const RESOURCE_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
-export type ToolCalls = ReturnType<typeof createToolCalls>;
+export type ToolCallLog = ReturnType<typeof createToolCallLog>;
 
 const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
@@ -34,7 +34,7 @@ function describeArguments(args: Readonly<Record<string, unknown>>): Record<stri
   return { arguments: input, ...Object.fromEntries(values) };
 }
 
-export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<AccessGate, "countToolCall"> }) {
+export function createToolCallLog({ db, gate }: { db: DataSource; gate: Pick<AccessGate, "countToolCall"> }) {
   return {
     /**
      * Counts a tool call and writes its audit entry.
@@ -42,16 +42,16 @@ export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Acces
      * @throws RATE_LIMIT_EXCEEDED
      */
     async record(
-      visitor: Visitor & { caller: Caller },
+      visitor: AccessRequest & { caller: Caller },
       appId: number,
       tool: string,
       args: Readonly<Record<string, unknown>>,
       { isRefused }: { isRefused: boolean },
     ): Promise<void> {
       await gate.countToolCall(visitor, appId);
-      // A rejected call could contain any text. So the values of its arguments are not recorded.
+      // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
       const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
-      const toolCallFact: AuditFact = { type: "app.mcp.call", data };
+      const toolCallFact: AuditRecord = { type: "app.mcp.call", data };
       await recordChange(db, visitor.caller, { appId, ...toolCallFact });
     },
   };

@@ -3,10 +3,10 @@
  * app is in `records/audit.ts`.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { createCursor, parseCursor, parsePageLimits } from "../../rules/page.js";
 
-/** Entry to write to the audit log of access. `data` contains names and IDs, never a secret. */
+/** Entry to write to the audit log of access. `data` contains names and IDs, but never a secret. */
 export interface AccessEvent {
   /** Type of the event, such as `person.signIn`, `person.signInFailed` or `person.passkey.create`. */
   type: string;
@@ -23,9 +23,9 @@ const INSERT_ACCESS_EVENT = `
   INSERT INTO access_event (type, organization_id, person_id, subject_id, address, data) VALUES ($1, $2, $3, $4, $5, $6)`;
 
 /** Writes one entry to the audit log of access. Pass the executor of the transaction that makes the recorded change. */
-export async function recordAccessEvent(executor: Executor | DataSource, event: AccessEvent): Promise<void> {
+export async function recordAccessEvent(executor: SqlClient | DataSource, event: AccessEvent): Promise<void> {
   const { type, organizationId = null, personId = null, subjectId = null, address = null, data = {} } = event;
-  await rows(executor as Executor, INSERT_ACCESS_EVENT, [
+  await rows(executor as SqlClient, INSERT_ACCESS_EVENT, [
     type,
     organizationId,
     personId,

@@ -4,7 +4,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
-import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
@@ -14,15 +14,16 @@ import { requireEmail, requireText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
-import { type HashTurn, hashText, matchesHash } from "../records/hashes.js";
+import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
-import type { IssuedLink, Links } from "./links.js";
+import type { IssuedLink, OneTimeLinks } from "./links.js";
 import { lockPersonAndLinks } from "./overtaken-links.js";
 import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
 /**
- * Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if it had no session.
+ * Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if the browser had no
+ * session.
  */
 export interface SignInRequest extends SessionOrigin {
   caller: Caller | null;
@@ -72,7 +73,10 @@ interface PersonRow extends User {
   passphraseHash: string | null;
 }
 
-const hashQueueKeyOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: getAddressBlock(address ?? "") });
+const hashQueueKeyFor = ({ address }: SessionOrigin): HashQueueKey => ({
+  appId: 0,
+  sender: getAddressBlock(address ?? ""),
+});
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
@@ -82,7 +86,7 @@ export function createAccounts(options: {
   db: DataSource;
   people: People;
   sessions: PersonSessions;
-  links: Links;
+  links: OneTimeLinks;
   attempts: SignInAttempts;
   sendReset: SendResetLink;
 }) {
@@ -96,7 +100,7 @@ export function createAccounts(options: {
     return { user, passphraseHash };
   }
 
-  async function insertPerson(values: unknown[], executor: Executor): Promise<User> {
+  async function insertPerson(values: unknown[], executor: SqlClient): Promise<User> {
     const [user] = await rows<User>(executor, INSERT_PERSON, values).catch((error: unknown) => {
       throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
     });
@@ -149,7 +153,7 @@ export function createAccounts(options: {
       const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       await links.peek(body["token"], "setup");
-      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));
+      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
       const organizationId = await people.organizationOf(null);
       return db.transaction(async (manager) => {
         await links.redeem(body["token"], "setup", manager);
@@ -178,7 +182,7 @@ export function createAccounts(options: {
     ): Promise<SignInResult> {
       const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));
+      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await acceptInvitation(user, manager);
@@ -198,7 +202,7 @@ export function createAccounts(options: {
       const { address } = request;
       const user = await attempts.runCounted(email.toLowerCase(), address, async () => {
         const foundPerson = await personOf(SELECT_PERSON_BY_EMAIL, email);
-        return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashQueueKeyOf(request)))
+        return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashQueueKeyFor(request)))
           ? foundPerson!.user
           : null;
       });
@@ -210,10 +214,7 @@ export function createAccounts(options: {
       return this.beginSession(request, user, { by: "passphrase" });
     },
 
-    /**
-     * Starts a session for a person who has proven their identity. Uses the transaction of `executor` if `executor` is
-     * set.
-     */
+    /** Starts a session for a person who has proven their identity. If `executor` is passed, uses its transaction. */
     async beginSession(
       request: SignInRequest,
       user: User,
@@ -275,13 +276,13 @@ export function createAccounts(options: {
 
     /**
      * Sets the passphrase of the person to whom the reset link belongs. Ends all sessions and tokens of the person, and
-     * the access of programs, so that only the person with the link can use the account afterwards.
+     * the access of authorized programs. So only the person with the link can use the account afterwards.
      * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
       const { id: linkId, personId } = await links.peek(body["token"], "reset");
-      const passphraseHash = await hashText(passphrase, hashQueueKeyOf(request));
+      const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
       await db.transaction(async (manager) => {
         await lockPersonAndLinks(manager, personId!, linkId);
         await links.redeem(body["token"], "reset", manager);
@@ -310,15 +311,16 @@ export function createAccounts(options: {
       if (passphrase !== null && passphraseHash !== null) {
         const currentPassphrase = readPassphrase(body["currentPassphrase"]);
         const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
-          (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyOf(request))) ? true : null,
+          (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyFor(request))) ? true : null,
         );
         if (!isRight)
           throw new ActionError("SIGN_IN_FAILED", '"currentPassphrase" is not the current passphrase of the account');
       }
-      // An account can be sent back as it was read. A changed ID or address is an unknown field, so that it is not ignored.
+      // A request can contain unchanged fields of the account, so that clients can send back an account that they have
+      // read. A changed ID or e-mail address is rejected as an unknown field.
       const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
       refuseUnknownFields(body, flatShape(ACCOUNT_FIELDS, unchangedFields));
-      const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyOf(request));
+      const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];
         await manager.query(

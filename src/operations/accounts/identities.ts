@@ -3,9 +3,9 @@
  * from the groups that the provider reports.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -18,11 +18,11 @@ import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** E-mail address; null if the provider sent none, or has not verified it. */
+  /** E-mail address; null if the provider sent no address, or has not verified it. */
   email: string | null;
   firstName: string;
   lastName: string;
-  /** Role that the person's groups at the provider give; null if no group gives a role. */
+  /** Role that the person's groups at the provider grant; null if no group grants a role. */
   role: Role | null;
   /**
    * ID of the organization to which the provider's claim or the person's e-mail domain assigns the person; null if
@@ -32,7 +32,7 @@ export interface ProvenIdentity {
 }
 
 /** Identity at an OpenID provider with which a person can sign in to their account. Times are ISO 8601. */
-export interface Identity {
+export interface ProviderIdentity {
   id: number;
   provider: string;
   issuer: string;
@@ -60,8 +60,8 @@ const SET_ROLE = `
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
 /**
- * Locks the organization, in a statement of its own. A single statement for lock and count would count the owners from
- * before it waited for the lock.
+ * Locks the organization in a separate statement. A statement that both locks and counts would count the owners as they
+ * were before it waited for the lock.
  */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
@@ -75,8 +75,8 @@ const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id
 export type IdentityStore = ReturnType<typeof createIdentities>;
 
 export function createIdentities({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  async function list(personId: number, executor: Executor = db): Promise<Identity[]> {
-    type Row = Pick<Identity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
+  async function list(personId: number, executor: SqlClient = db): Promise<ProviderIdentity[]> {
+    type Row = Pick<ProviderIdentity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
     return (await rows<Row>(executor, SELECT_IDENTITIES, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
       ...row,
       createdAt: createdAt.toISOString(),
@@ -87,17 +87,17 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
 
   return {
     /**
-     * Returns the account of an identity and marks the identity as used. Returns null if the identity has no account.
+     * Returns the account of an identity and marks the identity as used. Returns null if no account has this identity.
      * Locks the identity until the transaction ends.
      */
-    async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
+    async ownerOf({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
       await rows(executor, LOCK_IDENTITY, [issuer, subject]);
       type Owner = { personId: number; managesRoles: boolean };
       return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
     },
 
     async insert(
-      executor: Executor,
+      executor: SqlClient,
       personId: number,
       provider: string,
       { issuer, subject }: ProvenIdentity,
@@ -110,7 +110,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
      * Creates a person in the identity's organization. If the identity has no organization, uses the organization that
      * was created first. Returns null if the organization does not exist.
      */
-    async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
+    async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
       const { organizationId, firstName, lastName, email } = identity;
       return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;
     },
@@ -119,7 +119,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
      * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps
      * their role.
      */
-    async setRole(executor: Executor, { id, organizationId }: User, role: Role | null): Promise<void> {
+    async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
       await rows(executor, LOCK_ORGANIZATION, [organizationId]);
       const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, COUNT_OTHER_OWNERS, [
         organizationId,
@@ -144,10 +144,10 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     list,
 
     /**
-     * Removes an identity from the caller's account. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if it is the
-     * person's last way to sign in
+     * Removes an identity from the caller's account. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person
+     * could not sign in without this identity
      */
-    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedTags): Promise<void> {
+    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);

@@ -4,7 +4,7 @@
  * POST. Read this file before you add a kind of link.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { hashToken, newSecret } from "../access/tokens.js";
 
@@ -55,13 +55,13 @@ function requireValidLink(row: RedeemedLink | undefined): RedeemedLink {
   throw new ActionError("LINK_EXPIRED");
 }
 
-export type Links = ReturnType<typeof createLinks>;
+export type OneTimeLinks = ReturnType<typeof createOneTimeLinks>;
 
 /** @param baseUrl URL at which people open the service. It comes from the configuration, never from a request */
-export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
+export function createOneTimeLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
   return {
     /** Creates a one-time link. For an invitation, pass the executor of the transaction that creates the invitation. */
-    async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: Executor = db) {
+    async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: SqlClient = db) {
       const token = newSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
       const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
@@ -71,34 +71,34 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
     },
 
     /**
-     * Marks the link as used. Pass the executor of the transaction that performs the link's operation: if this
+     * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this
      * transaction fails, the link stays valid.
      * @throws REQUEST_INVALID if `token` is not a text; LINK_EXPIRED if the link is unknown, of another kind, used,
      *   revoked or expired
      */
-    async redeem(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
+    async redeem(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
       return requireValidLink(
         (await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(requireTokenText(token)), kind]))[0],
       );
     },
 
     /** Reads a valid link without marking it as used. @throws the same errors as `redeem` */
-    async peek(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
+    async peek(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
       return requireValidLink(
         (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
       );
     },
 
     /** Revokes an unused link. Returns false if there is no unused link with this ID. */
-    async revoke(id: number, executor: Executor = db): Promise<boolean> {
+    async revoke(id: number, executor: SqlClient = db): Promise<boolean> {
       return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
     },
 
     /**
-     * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links that
-     * belong to no person.
+     * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for
+     * people without an account.
      */
-    async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
+    async revokeAll(kind: LinkKind, personId: number | null, executor: SqlClient = db): Promise<void> {
       await executor.query(REVOKE_LINKS_OF_PERSON, [kind, personId]);
     },
   };
@@ -106,7 +106,7 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
 
 const TOKEN_MAX_CHARACTERS = 200;
 
-/** Returns `token` if it is a text of a possible length. @throws REQUEST_INVALID */
+/** Checks that `token` is a text whose length a token can have, and returns it. @throws REQUEST_INVALID */
 function requireTokenText(token: unknown): string {
   if (typeof token === "string" && token !== "" && token.length <= TOKEN_MAX_CHARACTERS) return token;
   throw new ActionError("REQUEST_INVALID", `"token" must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);

@@ -26,7 +26,7 @@ export interface OpenIdFlow {
   verifier: string;
   /** Path of the page that the browser opens after the sign-in. */
   next: string;
-  /** If a signed-in person links an identity: the ID of the person's session. Null for a sign-in. */
+  /** For a signed-in person who links an identity: ID of the credential of the person's session. Null for a sign-in. */
   linkedBy: number | null;
 }
 
@@ -34,10 +34,10 @@ export interface OpenIdFlow {
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignInResult; next: string }
   | { kind: "linked"; next: string }
-  | { kind: "refused"; reason: OpenIdRefusal; next: string };
+  | { kind: "refused"; reason: OpenIdFailureReason; next: string };
 
 /** Reasons for a failed sign-in at a provider. Studio's sign-in page shows a text for each reason. */
-export type OpenIdRefusal =
+export type OpenIdFailureReason =
   | "failed"
   | "unavailable"
   | "no-account"
@@ -56,8 +56,8 @@ const PROVIDER_CACHE_MS = 3_600_000;
 const CALLBACKS_PER_ADDRESS = 120;
 const CALLBACK_WINDOW_MS = 60_000;
 
-class SignInRefusal extends Error {
-  constructor(readonly reason: OpenIdRefusal) {
+class OpenIdSignInError extends Error {
+  constructor(readonly reason: OpenIdFailureReason) {
     super(reason);
   }
 }
@@ -69,7 +69,7 @@ const nonEmptyTextOrNull = (value: unknown): string | null =>
 const claimStrings = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
-function identityOf(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
+function identityFromClaims(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
   const email = nonEmptyTextOrNull(claims["email"]);
   const [firstName, lastName] = [nonEmptyTextOrNull(claims["given_name"]), nonEmptyTextOrNull(claims["family_name"])];
   const name = nonEmptyTextOrNull(claims["name"]) ?? email ?? "OpenID";
@@ -128,7 +128,7 @@ export function createOpenId(options: {
       return await configuration;
     } catch {
       discoveredProviders.delete(id);
-      throw new SignInRefusal("unavailable");
+      throw new OpenIdSignInError("unavailable");
     }
   }
 
@@ -150,14 +150,14 @@ export function createOpenId(options: {
 
   /**
    * Exchanges the authorization code in the callback URL for tokens, and returns the identity that they contain.
-   * @throws SignInRefusal
+   * @throws OpenIdSignInError
    */
   async function proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
     const configuration = await configurationOf(provider);
     const { state, nonce, verifier } = flow;
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
     const tokens = await client.authorizationCodeGrant(configuration, callback, checks).catch(() => {
-      throw new SignInRefusal("failed");
+      throw new OpenIdSignInError("failed");
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
     // Many providers return groups and e-mail addresses only from the userinfo endpoint, not in the ID token.
@@ -165,16 +165,17 @@ export function createOpenId(options: {
       .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
       .catch(() => ({}) as Record<string, unknown>);
     const issuer = configuration.serverMetadata().issuer;
-    return identityOf(provider, { ...userInfo, ...claims }, issuer);
+    return identityFromClaims(provider, { ...userInfo, ...claims }, issuer);
   }
 
   async function linkIdentity(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
     const { caller, address } = request;
-    if (!caller?.session || caller.credentialId !== by || caller.personId === null) throw new SignInRefusal("failed");
+    if (!caller?.session || caller.credentialId !== by || caller.personId === null)
+      throw new OpenIdSignInError("failed");
     const { personId } = caller;
     await db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
-      if (owner !== null && owner.personId !== personId) throw new SignInRefusal("linked-elsewhere");
+      if (owner !== null && owner.personId !== personId) throw new OpenIdSignInError("linked-elsewhere");
       if (owner !== null) return;
       await identities.insert(manager, personId, provider.id, identity, { managesRoles: false });
       const data = { provider: provider.id };
@@ -190,14 +191,14 @@ export function createOpenId(options: {
 
   /** Creates the account for an identity that signs in for the first time. */
   async function createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
-    if (!provider.autoCreate) throw new SignInRefusal("no-account");
-    if (identity.email === null) throw new SignInRefusal("no-account");
+    if (!provider.autoCreate) throw new OpenIdSignInError("no-account");
+    if (identity.email === null) throw new OpenIdSignInError("no-account");
     const isMapped = provider.organizations.size > 0;
-    if (isMapped && identity.organizationId === null) throw new SignInRefusal("no-organization");
+    if (isMapped && identity.organizationId === null) throw new OpenIdSignInError("no-organization");
     const user = await identities.createPerson(manager, identity).catch((error: unknown) => {
-      throw isDuplicate(error) ? new SignInRefusal("email-in-use") : error;
+      throw isDuplicate(error) ? new OpenIdSignInError("email-in-use") : error;
     });
-    if (!user) throw new SignInRefusal("no-organization");
+    if (!user) throw new OpenIdSignInError("no-organization");
     await identities.insert(manager, user.id, provider.id, identity, { managesRoles: true });
     const data = { provider: provider.id };
     await recordAccessEvent(manager, {
@@ -256,7 +257,7 @@ export function createOpenId(options: {
       if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
       const next = flow?.next ?? "";
       try {
-        if (flow === null || flow.provider !== id) throw new SignInRefusal("failed");
+        if (flow === null || flow.provider !== id) throw new OpenIdSignInError("failed");
         const identity = await proveIdentity(provider, flow, callback);
         if (flow.linkedBy !== null) {
           await linkIdentity(request, provider, identity, flow.linkedBy);
@@ -264,7 +265,7 @@ export function createOpenId(options: {
         }
         return { kind: "signed-in", signedIn: await signIn(request, provider, identity), next };
       } catch (error) {
-        if (!(error instanceof SignInRefusal)) throw error;
+        if (!(error instanceof OpenIdSignInError)) throw error;
         const { reason } = error;
         await recordAccessEvent(db, {
           type: "person.signInFailed",
@@ -290,7 +291,7 @@ export function createOpenId(options: {
 }
 
 function rethrowAsOverloaded(error: unknown): never {
-  if (!(error instanceof SignInRefusal)) throw error;
+  if (!(error instanceof OpenIdSignInError)) throw error;
   throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
 }
 

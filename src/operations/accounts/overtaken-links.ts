@@ -1,14 +1,14 @@
 /**
  * Revokes one-time links that a change of a person's roles makes invalid: invitations and reset links. All code that
- * changes roles calls it. Also locks people and their links.
+ * changes roles must call this file. Also locks the rows of people and of their links.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 
 /**
  * Locks the rows of people in the order of their IDs. Changes of one person's roles and new reset links of this person
  * then run one after the other.
  */
-export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
+export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
 /* Locks the unused links that the person $1 created or can use, and the link $2. */
@@ -19,11 +19,11 @@ const LOCK_LINKS = `
 
 /**
  * Locks a person, and then unused links in the order of their IDs: those that the person created or can use, and the
- * link `linkId`. Call it before any link is used or revoked together with a change of the person. Such transactions
+ * link `linkId`. Call it before a transaction changes the person and also uses or revokes a link. Such transactions
  * then lock the same rows in the same order, so they cannot deadlock.
  */
 export async function lockPersonAndLinks(
-  executor: Executor,
+  executor: SqlClient,
   personId: number,
   linkId: number | null = null,
 ): Promise<void> {
@@ -41,8 +41,8 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes reset links that the person $1 created, and those for this person. The creator of a reset link must have a
- * higher role than its person. After a change of roles, this may no longer be true.
+ * Revokes reset links that the person $1 created, and reset links for this person. A reset link requires that its
+ * creator has a higher role than the person who uses it, and a change of roles may have ended this.
  */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
@@ -51,10 +51,10 @@ const REVOKE_RESETS = `
 /**
  * Revokes links that a change of the person's roles makes invalid: pending invitations that the person may no longer
  * create, and reset links by or for the person. Call it after the change, in the same transaction. Otherwise a former
- * administrator could return by a link, and an administrator could take over an account that was promoted in the
- * meantime.
+ * administrator could get a role back by a link. Or an administrator could take over the account of a person who has
+ * got a higher role since the link was created.
  */
-export async function revokeInvalidLinks(executor: Executor, personId: number): Promise<void> {
+export async function revokeInvalidLinks(executor: SqlClient, personId: number): Promise<void> {
   await lockPersonAndLinks(executor, personId);
   await executor.query(REVOKE_INVITATIONS, [personId]);
   await executor.query(REVOKE_RESETS, [personId]);

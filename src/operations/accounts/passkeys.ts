@@ -18,7 +18,7 @@ import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requireText } from "../../rules/fields.js";
-import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
@@ -46,8 +46,8 @@ export interface PasskeyPage {
 export type SignedInRequest = SignInRequest & { caller: Caller & { personId: number } };
 
 /**
- * Loads the WebAuthn library. Loading takes 85 ms, so a start does it while the database starts. An import at the top of
- * this file would make the start longer.
+ * Loads the WebAuthn library. Loading takes 85 ms, so the service does it while the database starts. An import at the
+ * top of this file would delay the start.
  */
 export const loadWebAuthn = () => import("@simplewebauthn/server");
 
@@ -142,8 +142,8 @@ export function createPasskeys(options: {
   }
 
   /**
-   * Returns a function that deletes a challenge. It returns true if the challenge was still valid and was issued to
-   * this session. `sessionId` is null for a sign-in.
+   * Returns a function that deletes a challenge. The function returns true if the challenge was still valid and was
+   * issued to this session. `sessionId` is null for a sign-in.
    */
   const spendChallengeOf = (sessionId: number | null) => async (challenge: string) =>
     (await rows(db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
@@ -169,9 +169,7 @@ export function createPasskeys(options: {
     );
   }
 
-  /**
-   * Returns the person whose passkey signed a valid challenge of this service, or null if the signature is not valid.
-   */
+  /** Returns the person whose passkey signed a valid challenge of this service; null if the signature is not valid. */
   async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<User | null> {
     type FoundPasskey = {
       id: number;
@@ -293,10 +291,10 @@ export function createPasskeys(options: {
     },
 
     /**
-     * Removes a passkey of the caller. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if it is the person's last
-     * way to sign in
+     * Removes a passkey of the caller. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not
+     * sign in without this passkey
      */
-    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedTags): Promise<void> {
+    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);

@@ -9,7 +9,7 @@ import type { People, User } from "../access/people.js";
 import { createAccessEntryList } from "./access-events.js";
 import { createAccounts } from "./accounts.js";
 import { createIdentities } from "./identities.js";
-import { createLinks } from "./links.js";
+import { createOneTimeLinks } from "./links.js";
 import { createOpenId } from "./open-id.js";
 import { createPasskeys } from "./passkeys.js";
 import { createPersonSessions } from "./person-sessions.js";
@@ -39,7 +39,7 @@ export function createPeopleAccounts(options: {
   db: DataSource;
   credentials: Credentials;
   people: People;
-  /** The setting PUBLIC_URL, or else the address at which the service listens. */
+  /** URL in the setting PUBLIC_URL. If this setting is missing, the URL at which the service listens. */
   baseUrl: string;
   /**
    * Sends an e-mail; null if no mail server is configured. Without a mail server, administrators send reset links to
@@ -50,7 +50,7 @@ export function createPeopleAccounts(options: {
 }) {
   const { db, credentials, people, baseUrl, mail = null, providers = [] } = options;
   const sessions = createPersonSessions({ db, credentials });
-  const links = createLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
+  const links = createOneTimeLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
   const attempts = createSignInAttempts({ db });
   const sendReset =
     mail &&

@@ -5,11 +5,11 @@
  */
 import Bowser from "bowser";
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
 /** Network address and user agent of the request that started a session. */
@@ -30,16 +30,16 @@ export interface PersonSession {
   updatedAt: string;
   lastUsedAt: string;
   expiresAt: string;
-  /** True for the session whose token the request contains. */
+  /** True for the session with whose token the request was sent. */
   isCurrent: boolean;
 }
 
 export interface NewSessionOptions {
-  /** Caller of the sign-in request. The session that this caller had before ends. */
+  /** Caller of the sign-in request. Their previous session ends. */
   replacedCaller?: Caller | null;
   /** True if the person can only register a passkey in the session, because the account has no passphrase. */
   isProvisional?: boolean;
-  /** ID of the OpenID provider at which the person signed in; null for another way to sign in. */
+  /** ID of the OpenID provider at which the person signed in; null if the person signed in without a provider. */
   provider?: string | null;
 }
 
@@ -51,7 +51,7 @@ export interface NewSession {
 const USER_AGENT_MAX_CHARACTERS = 1_000;
 const UNKNOWN_DEVICE = "Unknown device";
 
-function deviceOf(userAgent: string | undefined): string {
+function describeDevice(userAgent: string | undefined): string {
   if (!userAgent) return UNKNOWN_DEVICE;
   const { browser, os } = Bowser.parse(userAgent.slice(0, USER_AGENT_MAX_CHARACTERS));
   const browserNames = [browser.name, os.name].filter((name) => name);
@@ -92,14 +92,14 @@ export type PersonSessions = ReturnType<typeof createPersonSessions>;
 
 export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   /**
-   * Ends the person's session `id`; if `id` is null, all sessions except `except`. Returns the number of sessions that
-   * ended.
+   * Ends the person's session with the ID `id`. If `id` is null, ends all sessions except the session `except`. Returns
+   * the number of ended sessions.
    */
   async function endSessions(
     personId: number,
     id: number | null,
     except: number | null,
-    executor: Executor,
+    executor: SqlClient,
   ): Promise<number> {
     const endedSessions = await rows(executor, END_SESSIONS, [personId, id, except]);
     if (endedSessions.length > 0) await credentials.announce(executor);
@@ -122,13 +122,14 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
   return {
     /**
-     * Starts a session and ends the browser's previous session, so that an earlier token is useless after the sign-in.
+     * Starts a session and ends the browser's previous session, so that the token of the previous session stops
+     * working.
      */
     async beginSession(
       personId: number,
       { address, userAgent }: SessionOrigin,
       { replacedCaller = null, isProvisional = false, provider = null }: NewSessionOptions = {},
-      executor: Executor = db,
+      executor: SqlClient = db,
     ): Promise<NewSession> {
       if (replacedCaller?.session && replacedCaller.personId !== null) {
         await endSessions(replacedCaller.personId, replacedCaller.credentialId, null, executor);
@@ -139,7 +140,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
         id,
         personId,
         isProvisional,
-        deviceOf(userAgent),
+        describeDevice(userAgent),
         address ?? null,
         provider,
       ]);
@@ -156,7 +157,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     },
 
     /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
-    async endSession(personId: number, id: number, precondition?: ExpectedTags): Promise<void> {
+    async endSession(personId: number, id: number, precondition?: ExpectedETags): Promise<void> {
       if (precondition) {
         const sessions = await list(personId, id);
         const session = sessions.find((session) => session.id === id);
@@ -166,19 +167,19 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     },
 
     /** Ends all sessions of the person, except the session with the ID `except` if it is set. */
-    async endAllSessions(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
+    async endAllSessions(personId: number, except: number | null = null, executor: SqlClient = db): Promise<void> {
       await endSessions(personId, null, except, executor);
     },
 
     /** Ends all sessions of the person, the person's tokens, and the access that the person has granted to programs. */
-    async endAllWithTokens(personId: number, executor: Executor): Promise<void> {
+    async endAllWithTokens(personId: number, executor: SqlClient): Promise<void> {
       await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
       await executor.query(REVOKE_GRANTS, [personId]);
       await credentials.announce(executor);
     },
 
     /** Gives full rights to a session that could only register a passkey. */
-    async grantFullRights(credentialId: number, executor: Executor = db): Promise<void> {
+    async grantFullRights(credentialId: number, executor: SqlClient = db): Promise<void> {
       await executor.query(CLEAR_PROVISIONAL_FLAG, [credentialId]);
       await credentials.announce(executor);
     },

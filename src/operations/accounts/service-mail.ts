@@ -1,5 +1,5 @@
 /**
- * Sends e-mails of the service itself to its people, by the mail server in SMTP_URL: reset links and invitations. The
+ * Sends e-mails of the service itself, by the mail server in SMTP_URL: reset links and invitations for people. The
  * folder `communicate` sends the e-mails of apps.
  */
 import { createTransport } from "nodemailer";

@@ -16,8 +16,8 @@ import {
 } from "../../rules/sign-in-wait.js";
 
 /**
- * Inserts or updates the counter rows before their counts are read. The row locks make concurrent attempts wait for
- * each other. The caller sorts $1 to avoid deadlocks.
+ * Inserts or updates the rows with the counts of failures before the counts are read. The row locks make concurrent
+ * attempts wait for each other. The caller sorts the list $1, so that no deadlock can occur.
  */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
@@ -38,10 +38,10 @@ interface AttemptRow {
   blockedUntil: Date | null;
 }
 
-const hashSubject = (...parts: readonly string[]): Buffer =>
+const hashAttemptKey = (...parts: readonly string[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function attemptStateOf({ failures, level, blockedUntil }: AttemptRow): AttemptState {
+function toAttemptState({ failures, level, blockedUntil }: AttemptRow): AttemptState {
   return {
     failures: failures.map((failedAt) => failedAt.getTime()),
     level,
@@ -72,26 +72,26 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
   }
 
   /**
-   * Counts an attempt as failed before its outcome is known, and returns the attempt's time. @throws ActionError
-   * RATE_LIMIT_EXCEEDED
+   * Counts an attempt as failed before its outcome is known, and returns the time of the attempt.
+   * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   async function countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
       const now = await databaseTime(manager);
-      const until = Math.max(...lockedRows.map((row) => blockedUntil(attemptStateOf(row), now) ?? 0));
+      const until = Math.max(...lockedRows.map((row) => blockedUntil(toAttemptState(row), now) ?? 0));
       if (until > 0) {
         throw rateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
-      for (const row of lockedRows) await saveAttempts(manager, row.subject, addAttempt(attemptStateOf(row), now));
+      for (const row of lockedRows) await saveAttempts(manager, row.subject, addAttempt(toAttemptState(row), now));
       await rows(manager, DELETE_OLD_FAILURES, []);
       return now;
     });
   }
 
   /**
-   * Removes one attempt from the counts. If the attempt succeeded, removes all attempts for this account from this
-   * network address.
+   * Removes one attempt from the counts of failures. If the attempt succeeded, removes all failures for this account
+   * from this network address.
    */
   async function uncountAttempt(
     attemptedAt: number,
@@ -103,7 +103,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
         if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
-        else await saveAttempts(manager, row.subject, removeAttempt(attemptStateOf(row), attemptedAt));
+        else await saveAttempts(manager, row.subject, removeAttempt(toAttemptState(row), attemptedAt));
       }
     });
   }
@@ -120,8 +120,8 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       attempt: () => Promise<T | null>,
     ): Promise<T | null> {
       const networkAddress = getAddressBlock(address ?? "");
-      const addressKey = hashSubject("address", networkAddress);
-      const accountKey = hashSubject("account", account, networkAddress);
+      const addressKey = hashAttemptKey("address", networkAddress);
+      const accountKey = hashAttemptKey("account", account, networkAddress);
       const at = await countAttempt([addressKey, accountKey]);
       let result: T | null;
       try {

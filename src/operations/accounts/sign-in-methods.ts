@@ -1,5 +1,5 @@
 /** Checks that a person who removes a way to sign in still has at least one other. */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
@@ -12,7 +12,7 @@ const SELECT_HAS_SIGN_IN_METHOD = `
  * Locks a person's sign-in methods until the transaction ends, so that two concurrent removals cannot remove a person's
  * last two methods.
  */
-export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
+export async function lockSignInMethods(executor: SqlClient, personId: number): Promise<void> {
   await rows(executor, LOCK_PERSON, [personId]);
 }
 
@@ -20,8 +20,11 @@ export async function lockSignInMethods(executor: Executor, personId: number): P
  * Checks that the person still has a way to sign in. Call it after the removal, in the same transaction.
  * @throws ActionError REQUEST_INVALID
  */
-export async function requireSignInMethod(executor: Executor, personId: number): Promise<void> {
+export async function requireSignInMethod(executor: SqlClient, personId: number): Promise<void> {
   const [row] = await rows<{ remains: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
   if (row?.remains) return;
-  throw new ActionError("REQUEST_INVALID", "this is the only way to sign in to the account; add another one first");
+  throw new ActionError(
+    "REQUEST_INVALID",
+    "this is the only way to sign in to the account; add another way to sign in first",
+  );
 }

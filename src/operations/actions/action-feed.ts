@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 
 /**
@@ -17,7 +17,7 @@ import { type LiveSource, liveSource } from "../records/live-source.js";
  */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
-/** A change of an action: of its draft or of its live version. */
+/** A change of an action's draft or live version. */
 export interface ActionChange {
   /**
    * True if notifications may have been lost, so that the editor must read all actions again. All other fields are then
@@ -79,7 +79,7 @@ export function createActionFeed({
   log,
 }: {
   db: DataSource;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   log: Logger;
 }) {
   const byApp = new Map<number, Set<(change: ActionChange) => void>>();
@@ -113,8 +113,8 @@ export function createActionFeed({
 
   return {
     /**
-     * Returns a live source of the changes of an app's actions. Its first event is a `reset`. Afterwards it reports
-     * every change, but several changes of one action can be combined into one event.
+     * Returns the changes of an app's actions as a source of events for subscriptions. The first event is a `reset`.
+     * Afterwards the source reports every change, but several changes of one action can be combined into one event.
      */
     follow: (appId: number): LiveSource<ActionChange> =>
       liveSource<ActionChange>(appId, (listener) => {

@@ -1,6 +1,6 @@
 /**
- * Finds, locks and writes rows of actions, and converts them to the form that callers receive. Of an action's fields,
- * it only checks that the name is unique.
+ * Finds, locks and writes rows of actions, and converts them to the form that callers receive. Validates no fields,
+ * except that the name must be unique.
  */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -8,7 +8,7 @@ import type {
   ActionAccess,
   ActionSource,
   Asset,
-  Copy,
+  DraftOrLive,
   Environment,
   RunLimits,
   Trigger,
@@ -19,7 +19,7 @@ import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, NO_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
-import { type ExpectedTags, requireExpectedRowVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedRowVersion } from "../../rules/precondition.js";
 import type { TriggerEndpoint } from "../http/endpoints.js";
 
 /** An action in the form that callers receive. Times are ISO 8601. */
@@ -51,7 +51,7 @@ export interface Action extends RunLimits {
 export type ConvertActionRow = (row: ActionRow) => Action;
 
 export const createActionRowConverter =
-  (addressed: AddAssetUrls): ConvertActionRow =>
+  (addAssetUrls: AddAssetUrls): ConvertActionRow =>
   ({
     masterId: _,
     lastRunAt,
@@ -70,16 +70,16 @@ export const createActionRowConverter =
     access: access ?? DEFAULT_ACCESS,
     ...omitNullLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
     ...omitNullSource(source && omitSourceMap(source)),
-    assets: addressed(assets),
+    assets: addAssetUrls(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
   });
 
-/** Returns "master" if the row is a draft, "production" if it is a live version. */
-export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
+/** Returns "master" if the row is a draft, "production" if the row is a live version. */
+export const draftOrLiveOf = (row: ActionRow): DraftOrLive => (row.masterId === null ? "master" : "production");
 
-/** True if a row can have this ID. IDs for which it is false are rejected without a database query. */
+/** True if a row can have this ID. Other IDs are rejected without a database query. */
 export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
 
 /**
@@ -111,10 +111,10 @@ export async function findAction(
 export interface DraftTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
-/** Finds and locks a draft. Throws `refusal` if the ID belongs to a live version. */
+/** Finds and locks a draft. @throws the error status `refusal` if the ID belongs to a live version */
 export type LockDraft = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
@@ -149,7 +149,7 @@ export function findLiveVersion(manager: EntityManager, masterId: number): Promi
   return manager.findOne(ActionRow, { where: { masterId } });
 }
 
-/** True if the app has another draft with this name. The draft `exceptId` is not considered. */
+/** True if another draft of the app has this name. Ignores the draft `exceptId`. */
 export async function isNameTaken(
   manager: EntityManager,
   appId: number,
@@ -170,8 +170,8 @@ export const nameTakenError = (name: string) =>
 
 /**
  * Waits for `write`. Throws `refusal` instead of the database's error for a duplicate name. `write` must write only one
- * new or locked row. Then a deadlock also means a duplicate name, because the statement can only wait for the unique
- * index of names.
+ * new or locked row. Then the statement can wait only for the unique index of names, so a deadlock also means a
+ * duplicate name.
  */
 export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -194,7 +194,7 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
   await manager.update(ActionRow, id, written as object);
 }
 
-/** Returns those fields of a row that authors can write. */
+/** Returns the fields of a row that authors can write. */
 export function authoredFieldsOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const draftFields = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };

@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { parsePageLimits, type ReserveBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
@@ -61,7 +61,7 @@ export function createActions(options: {
     async list(
       appId: number,
       options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
-      reserve?: ReserveBytes,
+      reserve?: ReserveResponseBytes,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = parsePageLimits(options);
       const searchWords = foldCase(options.search ?? "")

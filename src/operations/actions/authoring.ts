@@ -2,8 +2,8 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { AddAssetUrls } from "../../rules/packages.js";
-import type { Endpoints } from "../http/endpoints.js";
-import type { Packages } from "../packages/packages.js";
+import type { TriggerEndpoints } from "../http/endpoints.js";
+import type { DependencyResolver } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActionRowConverter, createLockDraft } from "./action-rows.js";
 import { createActions } from "./actions.js";
@@ -14,31 +14,40 @@ import { createActionValidation } from "./judgement.js";
 import { createDraftWriter } from "./masters.js";
 import { createPayloadPresets } from "./presets.js";
 import { createCodeProblems } from "./problems.js";
-import { createPublishing } from "./publishing.js";
-import { createRestoring } from "./restoring.js";
+import { createActionPublishing } from "./publishing.js";
+import { createDraftRestoring } from "./restoring.js";
 import { createSecretRotation } from "./secret-rotation.js";
 import { createSourceBuilds } from "./source-builds.js";
-import { createTransfer } from "./transfer.js";
-import { createVersions } from "./versions.js";
+import { createActionTransfer } from "./transfer.js";
+import { createActionVersions } from "./versions.js";
 
 export interface AuthoringOptions {
   db: DataSource;
   /** Compiles JavaScript code without running it. @throws ActionError CODE_VALIDATION_FAILED */
   checkCode: (code: string) => Promise<void>;
-  packages: Packages;
-  addressed: AddAssetUrls;
+  packages: DependencyResolver;
+  addAssetUrls: AddAssetUrls;
   triggerIndex: TriggerIndex;
   /** Time limit that the operator has set for each run, in milliseconds. */
   serverTimeoutMs: number;
   /** True if the `integrationOrigins` of an action may contain http and loopback origins. */
   allowPrivateNetwork: boolean;
-  endpoints: Endpoints;
+  endpoints: TriggerEndpoints;
   log: Logger;
 }
 
 export function createAuthoring(options: AuthoringOptions) {
-  const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
-    options;
+  const {
+    db,
+    checkCode,
+    packages,
+    addAssetUrls: addressed,
+    triggerIndex,
+    serverTimeoutMs,
+    allowPrivateNetwork,
+    endpoints,
+    log,
+  } = options;
   const convertRow = createActionRowConverter(addressed);
   const lockDraft = createLockDraft(convertRow);
   const codeChecker = createCodeChecker(checkCode);
@@ -54,7 +63,7 @@ export function createAuthoring(options: AuthoringOptions) {
   const importSteps = createImportSteps({ db, validation: actionValidation, draftWriter, packages });
   return {
     actions: createActions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
-    publishing: createPublishing({
+    publishing: createActionPublishing({
       db,
       validation: actionValidation,
       draftWriter,
@@ -63,12 +72,12 @@ export function createAuthoring(options: AuthoringOptions) {
       lockDraft,
       triggerIndex,
     }),
-    versions: createVersions({ db, addressed }),
+    versions: createActionVersions({ db, addressed }),
     rotateSecret: createSecretRotation({ db, endpoints, lockDraft }),
-    restoring: createRestoring({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
+    restoring: createDraftRestoring({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
     comparison: createComparison({ db }),
     importSteps,
-    transfer: createTransfer({ db, steps: importSteps }),
+    transfer: createActionTransfer({ db, steps: importSteps }),
     presets: createPayloadPresets({ db }),
     problems: createCodeProblems({ codeChecker }),
   };

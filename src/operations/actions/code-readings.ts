@@ -10,9 +10,12 @@ import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type CodeParseResult, parseCode } from "../../rules/code.js";
 
 export interface CodeCheckResult {
-  reading: CodeParseResult;
-  /** Error of V8's compiler. Null if V8 compiled the code, or if the service's rules already rejected the code. */
-  compileFault: ActionError | null;
+  parseResult: CodeParseResult;
+  /**
+   * Error of V8's compiler. Null if V8 compiled the code, or did not compile it because the service's rules had already
+   * rejected it.
+   */
+  compileError: ActionError | null;
 }
 
 /**
@@ -72,13 +75,13 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
 
   async function checkCode(code: string): Promise<CodeCheckResult> {
     const reading = await readInThread(code);
-    return { reading, compileFault: reading.fault === null ? await compileFaultOf(code) : null };
+    return { parseResult: reading, compileError: reading.fault === null ? await compileFaultOf(code) : null };
   }
 
   return {
     /**
      * Checks the code of an action. Errors in the code are in the result, not thrown.
-     * @param appId app of the action; the codes of one app are checked one after the other
+     * @param appId app of the action; the service checks the code of an app's actions one after the other
      * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit
      */
     async read(appId: number, code: string): Promise<CodeCheckResult> {
@@ -91,7 +94,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
         const verdict = verdictsByHash.get(key) ?? (await checkCode(code));
         // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy
         // machine.
-        if (verdict.compileFault !== null) return verdict;
+        if (verdict.compileError !== null) return verdict;
         if (verdictsByHash.size >= MAX_CACHED_CHECKS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
         verdictsByHash.set(key, verdict);
         return verdict;

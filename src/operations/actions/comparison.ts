@@ -13,7 +13,8 @@ import { authoredFieldsOf, findAction, findLiveVersion } from "./action-rows.js"
 import { findVersion } from "./versions.js";
 
 /**
- * One of two compared states: the ID of a saved version, "master" for the draft, or "production" for the live version.
+ * One of the two states that are compared: the ID of a saved version, "master" for the draft, or "production" for the
+ * live version.
  */
 export type ComparedSide = number | "master" | "production";
 
@@ -29,18 +30,18 @@ export interface Comparison extends ActionDiff {
 interface ActionState {
   side: ComparedSide;
   input: ActionInput;
-  /** Scripts of npm packages; missing if the comparison ignores the scripts. */
+  /** Scripts of the action's npm packages; missing if the comparison ignores scripts. */
   assets?: ComparedScript[];
 }
 
-const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
+const comparedScriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
   (assets ?? [])
     .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**
- * Returns the fields that a draft would have after a restore of `version`. A version from before the field `access`
- * existed gets the draft's `access`.
+ * Returns the fields that a draft would have after a restore of `version`. A version without the field `access` (from
+ * an older release) gets the draft's `access`.
  */
 const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
@@ -50,8 +51,8 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
 const sideLabel = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
 
 /**
- * Two codes up to this length in total are compared on the main thread, longer ones in another thread. Comparing half a
- * million lines would block the main thread for 1.5 s.
+ * If the code of both states together is not longer than this, it is compared on the main thread, otherwise in another
+ * thread. Comparing half a million lines would block the main thread for 1.5 s.
  */
 const INLINE_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads, for all apps. Each app has at most one. */
@@ -75,16 +76,15 @@ async function diffInThread(appId: number, actions: DiffedActions): Promise<Acti
   );
 }
 
-const presentFields = ({ source, ...input }: ActionInput): ActionInput => ({
+const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
   ...omitNullSource(source ? omitSourceMap(source) : null),
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<Comparison> {
   const labels = { before: sideLabel(from.side), after: sideLabel(to.side) };
-  const [before, after] = [presentFields(from.input), presentFields(to.input)];
-  // `assets` replaces the scripts in `before` and `after`. Without `assets`, it removes them, so that scripts are not
-  // compared.
+  const [before, after] = [withoutNullSource(from.input), withoutNullSource(to.input)];
+  // `assets` replaces the scripts in `before` and `after`. If `assets` is undefined, the comparison ignores scripts.
   const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
@@ -139,7 +139,7 @@ export function createComparison({ db }: { db: DataSource }) {
       const stateOf = (side: ComparedSide, row: ActionRow): ActionState => ({
         side,
         input: authoredFieldsOf(row),
-        assets: scriptsOf(row),
+        assets: comparedScriptsOf(row),
       });
       return compareStates(appId, stateOf("production", production), stateOf("master", master));
     },

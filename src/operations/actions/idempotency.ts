@@ -26,7 +26,7 @@ const CLAIM_KEY = `
 
 /**
  * A request with its idempotency key; `key` is null if the request has none. Equal keys of different credentials or
- * apps are independent. A later request with the key must have an equal `request`.
+ * apps are independent. A later request with the same key must have the same content in `request`.
  */
 export interface IdempotentRequest {
   appId: number;
@@ -35,8 +35,8 @@ export interface IdempotentRequest {
 }
 
 /**
- * Runs `work` only once per idempotency key. Later calls with the key return the first result. If `work` fails, nothing
- * is stored, so that the client can repeat the request.
+ * Runs `work` only once per idempotency key. Later calls with the same key return the first result. If `work` fails,
+ * nothing is stored, so that the client can repeat the request.
  * @param manager transaction in which `work` writes
  * @throws REQUEST_INVALID if the key was used for a different request
  */

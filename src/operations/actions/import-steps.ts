@@ -12,7 +12,7 @@ import { omitSourceMap } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
-import type { Packages, ResolvedPackages } from "../packages/packages.js";
+import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
 import { authoredFieldsOf } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
@@ -26,7 +26,7 @@ import { changedFields, type DraftWriter } from "./masters.js";
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
-/** An action in an imported document, with its resolved dependencies. */
+/** An action in an imported document, with the scripts of its dependencies. */
 export interface ImportEntry {
   data: unknown;
   resolved: ResolvedPackages;
@@ -66,8 +66,8 @@ export const actionNameOrNull = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
 /**
- * Returns the names of the actions in a document. Leaves out names with a NUL character, because PostgreSQL cannot
- * store them; the validation rejects them later.
+ * Returns the names of the actions in a document. Leaves out names with a NUL character, which PostgreSQL cannot store.
+ * The validation of the actions rejects these names later.
  */
 export const storableActionNames = (all: readonly unknown[]): string[] =>
   all.map(actionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
@@ -78,7 +78,7 @@ export function createImportSteps(options: {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
-  packages: Packages;
+  packages: DependencyResolver;
 }) {
   const { db, validation, draftWriter, packages } = options;
 

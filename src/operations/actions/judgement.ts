@@ -15,9 +15,9 @@ import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { getValidationPosition } from "../../rules/validation-table.js";
 import { findTakenAddressError } from "../http/routes.js";
 import {
+  type DependencyResolver,
   NO_PACKAGES,
   NO_PROMISED_ASSETS,
-  type Packages,
   type PromisedAssets,
   type ResolvedPackages,
 } from "../packages/packages.js";
@@ -45,7 +45,7 @@ export type ActionValidation = ReturnType<typeof createActionValidation>;
 export function createActionValidation(options: {
   codeChecker: CodeChecker;
   sources: SourceBuilds;
-  packages: Packages;
+  packages: DependencyResolver;
   serverTimeoutMs: number;
   allowPrivateNetwork: boolean;
 }) {
@@ -55,7 +55,7 @@ export function createActionValidation(options: {
   /**
    * Checks the code with V8, and validates all fields with `parse`.
    * @param parse validates the fields; receives a function that returns the error of the code
-   * @param compiled code that is already stored; compiler errors in this code are ignored
+   * @param compiled code that is already stored; if the new code is the same, its compiler errors are ignored
    * @param buildFault error from building the code from its source files; null if the code was built
    */
   async function checkInput(
@@ -67,9 +67,9 @@ export function createActionValidation(options: {
   ): Promise<ActionInput> {
     const codeVerdict = isText(code) ? await codeChecker.read(appId, code) : null;
     const input = parse((_code, dependencies) =>
-      buildFault === null ? findParseResultFault(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
+      buildFault === null ? findParseResultFault(codeVerdict!.parseResult, dependencies) : `source: ${buildFault}`,
     );
-    if (codeVerdict?.compileFault && input.code !== compiled) throw codeVerdict.compileFault;
+    if (codeVerdict?.compileError && input.code !== compiled) throw codeVerdict.compileError;
     return input;
   }
 
@@ -143,7 +143,8 @@ export function createActionValidation(options: {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
-      // The validation table has errors of an invalid name before NAME_ALREADY_EXISTS, so the name is valid here.
+      // Here the name itself is valid: an invalid name is an earlier error in the validation table than
+      // NAME_ALREADY_EXISTS.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTakenError(name);
       }
@@ -186,7 +187,7 @@ export function createActionValidation(options: {
         // If `data` has no `dependencies`, the action keeps its scripts, even if a URL now returns another file. The
         // service only tries to get the scripts that are missing.
         if (current && propertyOf(data, "dependencies") === undefined)
-          return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), fault: null };
+          return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
       } catch (error) {
         if (error instanceof ActionError) return NO_PACKAGES;
@@ -240,8 +241,8 @@ export function createActionValidation(options: {
     },
 
     /**
-     * Prepares a restore before its transaction: checks the code of the snapshot, and resolves the dependencies whose
-     * scripts are missing.
+     * Prepares the restore of a saved version before the transaction: checks the code of the version, and resolves the
+     * dependencies whose scripts are missing.
      * @param current the draft before the restore
      */
     async prepareRestore(
@@ -251,12 +252,15 @@ export function createActionValidation(options: {
     ): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeChecker.read(author.appId, code);
-      return { ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])), fault: null };
+      return {
+        ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])),
+        firstError: null,
+      };
     },
 
     /**
-     * Validates a stored snapshot with the current rules. The restored action gets the scripts of the snapshot. If the
-     * snapshot lacks the script of a dependency, the draft's script for this dependency is used.
+     * Validates a saved version with the current rules. The restored draft gets the scripts of the version. If the
+     * version lacks the script of a dependency, the draft's script for this dependency is used.
      * @throws the same errors as `validateCreate`, except those for names
      */
     async validateRestore(
@@ -267,8 +271,8 @@ export function createActionValidation(options: {
     ): Promise<ValidatedAction> {
       const { appId, id } = current;
       const knownAssets = [...snapshot.assets, ...current.assets];
-      // A version from before the field `access` existed gets the draft's current `access`. Otherwise a restore could
-      // give access to callers that the author has excluded since then.
+      // A version without the field `access` (from an older release) gets the draft's current `access`. Otherwise a
+      // restore could give access to callers that the author has excluded since then.
       const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
       const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
       const addressFault = await findTakenAddressError(

@@ -1,6 +1,6 @@
 /**
- * Writes a draft ("master" in the API) with a new version and an audit entry in one transaction. Performs no
- * validation.
+ * Writes a draft ("master" in the API), a new saved version and an audit entry in one transaction. Does not validate
+ * the draft.
  */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
@@ -13,9 +13,9 @@ import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { changeTimeAfter } from "../../rules/precondition.js";
-import type { Endpoints } from "../http/endpoints.js";
+import type { TriggerEndpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
-import { type AuditFact, recordChange } from "../records/audit.js";
+import { type AuditRecord, recordChange } from "../records/audit.js";
 import {
   assignAuthoredFields,
   authoredFieldsOf,
@@ -33,14 +33,14 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
 }
 
 /**
- * Returns an audit entry for each script that the action did not have before: of a new package, or of another version
- * of a package.
+ * Returns an audit entry for each script that the change adds to the action: the script of a new package, or of another
+ * version of a package.
  * @param before scripts that the action had before the change
  */
 export function auditFactsOfAddedScripts(
   { assets }: Pick<ActionRow, "assets">,
   before: readonly StoredAsset[],
-): AuditFact[] {
+): AuditRecord[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const addedAssets = assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
   return addedAssets.map(({ name, version = null, licence = null, integrity }) => ({
@@ -75,7 +75,7 @@ async function checkTotalSize(
 
 export type DraftWriter = ReturnType<typeof createDraftWriter>;
 
-export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
+export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: TriggerEndpoints }) {
   /**
    * Writes a validated action to its row, its URL paths to the table of routes, and a secret for its HTTP endpoints if
    * it has none. After an error, the transaction must be rolled back.
@@ -112,8 +112,8 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
     },
 
     /**
-     * Writes the changed draft and a new version of it. The caller must have locked `row`. @throws the same errors as
-     * `insert`
+     * Writes the changed draft and saves it as a new version. The caller must have locked `row`. @throws the same
+     * errors as `insert`
      */
     async replace(
       manager: EntityManager,

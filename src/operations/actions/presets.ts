@@ -3,14 +3,14 @@
  * not contain its presets.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 
 export interface PayloadPreset {
   name: string;
@@ -46,7 +46,7 @@ function payloadJson(payload: unknown): string {
 export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
 
 export function createPayloadPresets({ db }: { db: DataSource }) {
-  async function list(appId: number, actionId: number, executor: Executor = db): Promise<PayloadPreset[]> {
+  async function list(appId: number, actionId: number, executor: SqlClient = db): Promise<PayloadPreset[]> {
     const presetRows = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST_PRESETS, [
       appId,
       actionId,
@@ -63,9 +63,9 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
    * or deleted
    */
   async function requireUnchangedPreset(
-    executor: Executor,
+    executor: SqlClient,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
-    precondition: ExpectedTags,
+    precondition: ExpectedETags,
   ): Promise<void> {
     if (!precondition) return;
     const preset = (await list(appId, actionId, executor)).find((preset) => preset.name === name);
@@ -95,7 +95,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       actionId: number,
       name: unknown,
       payload: unknown,
-      precondition?: ExpectedTags,
+      precondition?: ExpectedETags,
     ): Promise<PayloadPreset[]> {
       const title = requireText(name, "name");
       const text = payloadJson(payload);
@@ -124,7 +124,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       appId: number,
       actionId: number,
       name: unknown,
-      precondition?: ExpectedTags,
+      precondition?: ExpectedETags,
     ): Promise<PayloadPreset[]> {
       const title = requireText(name, "name");
       const deletedRow = await db.transaction(async (manager) => {

@@ -35,7 +35,7 @@ export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
-    const { reading, compileFault } = await codeChecker.read(appId, code);
+    const { parseResult: reading, compileError: compileFault } = await codeChecker.read(appId, code);
     if (reading.fault !== null) return [toCodeProblem(reading.fault, null)];
     if (compileFault !== null) return [toCodeProblem(compileFault.message, null)];
     return reading.uses

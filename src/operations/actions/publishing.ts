@@ -27,7 +27,7 @@ import type { ActionValidation } from "./judgement.js";
 import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
-/** The draft to publish, and the caller's statement about its tests. */
+/** The draft to publish, and the caller's claim that its tests have passed. */
 export interface PublishTarget extends DraftTarget {
   /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;
@@ -47,8 +47,8 @@ async function lockPublishingApp(manager: EntityManager, appId: number): Promise
 }
 
 /**
- * Checks that a draft can be published. If the app requires tests, either `tested` must be true, or the same state of
- * the draft must have been live before.
+ * Checks that a draft can be published. If the app requires tests, `tested` must be true, unless this state of the
+ * draft was live before.
  * @throws ActionError APP_NOT_PUBLISHED, TESTS_REQUIRED
  */
 async function requirePublishable(
@@ -82,9 +82,9 @@ async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Pr
   await writeRoutes(manager, liveVersion);
 }
 
-export type Publishing = ReturnType<typeof createPublishing>;
+export type ActionPublishing = ReturnType<typeof createActionPublishing>;
 
-export function createPublishing(options: {
+export function createActionPublishing(options: {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
@@ -108,7 +108,7 @@ export function createPublishing(options: {
     // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
     // could load it.
     const publishedAction = validation.validatePublish(master, resolved);
-    // If packages got new scripts, the draft is saved with them as a new version first, because the draft and its live
+    // If a package got a new script, first saves the draft with it as a new version, because the draft and its live
     // version must have the same scripts.
     if (auditFactsOfAddedScripts(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);

@@ -29,9 +29,9 @@ export interface RestoreResult {
   preRestoreVersionId: number | null;
 }
 
-export type Restoring = ReturnType<typeof createRestoring>;
+export type DraftRestoring = ReturnType<typeof createDraftRestoring>;
 
-export function createRestoring(options: {
+export function createDraftRestoring(options: {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
@@ -87,7 +87,7 @@ export function createRestoring(options: {
       const { data } = await findVersion(db.manager, id, versionId);
       return validation.prepareRestore({ caller, appId }, data, row);
     };
-    // Errors are ignored here: `restore` runs the same checks in its transaction and throws the error.
+    // Ignores an error here: `restore` makes the same checks again in its transaction, and throws the error.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }

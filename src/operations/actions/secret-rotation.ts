@@ -2,13 +2,13 @@
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import type { Endpoints } from "../http/endpoints.js";
+import type { TriggerEndpoints } from "../http/endpoints.js";
 import { recordChange } from "../records/audit.js";
 import type { DraftTarget, LockDraft } from "./action-rows.js";
 
 export type SecretRotation = ReturnType<typeof createSecretRotation>;
 
-export function createSecretRotation(options: { db: DataSource; endpoints: Endpoints; lockDraft: LockDraft }) {
+export function createSecretRotation(options: { db: DataSource; endpoints: TriggerEndpoints; lockDraft: LockDraft }) {
   const { db, endpoints, lockDraft } = options;
 
   /**

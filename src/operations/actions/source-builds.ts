@@ -13,7 +13,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES, findSourceFault, omitSourceMap, toStoredSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
-import type { Packages, ResolvedPackages } from "../packages/packages.js";
+import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 
 /** Maximum number of concurrent builds for all apps. Each app has at most one. */
 const MAX_CONCURRENT_BUILDS = 3;
@@ -35,7 +35,7 @@ const PLACEHOLDER_CODE = "async function execute() {}";
 /** Data of an action after its source files were built: `code` is the result of the build. */
 export interface BuiltSource {
   data: unknown;
-  /** Error of the build; null if it succeeded or if the action has no source files. */
+  /** Error message of the build; null if the build succeeded or the action has no source files. */
   fault: string | null;
 }
 
@@ -44,7 +44,7 @@ type SourceBuild = SourceScript | { fault: string };
 const propertyOf = (data: Record<string, unknown>, key: string): unknown =>
   Object.hasOwn(data, key) ? data[key] : undefined;
 
-function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null): string[] {
+function dependenciesAfterChange(data: Record<string, unknown>, current: ActionRow | null): string[] {
   const input = propertyOf(data, "dependencies") ?? current?.dependencies;
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
@@ -68,7 +68,7 @@ function isUnchanged(source: ActionSource, dependencies: readonly string[], curr
 
 export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
 
-export function createSourceBuilds({ packages }: { packages: Packages }) {
+export function createSourceBuilds({ packages }: { packages: DependencyResolver }) {
   const buildSlots = new FairSemaphore(MAX_CONCURRENT_BUILDS, 1);
   const buildsByKey = new LRUCache<string, { build: SourceBuild }>({
     maxSize: CACHE_MAX_BYTES,
@@ -123,7 +123,7 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
       if (source === null) return { data: { ...data, source: null }, fault: null };
       if (findSourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
       const stored = { ...toStoredSource(source)!, map: undefined };
-      const dependencies = dependenciesIn(data, current);
+      const dependencies = dependenciesAfterChange(data, current);
       if (isUnchanged(stored, dependencies, current)) {
         return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
       }

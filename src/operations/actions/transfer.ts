@@ -10,7 +10,7 @@ import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
-import type { ReserveBytes } from "../../rules/page.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createAddressClaims } from "../http/routes.js";
 import {
@@ -24,8 +24,8 @@ import {
 } from "./import-steps.js";
 
 /**
- * Value of the document's field "format": name and version of the format. The version is increased at every
- * incompatible change.
+ * Value of the field "format" in an exported document: the name and version of the format. Each incompatible change
+ * increases the version.
  */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
@@ -39,8 +39,8 @@ const SUM_EXPORTED_BYTES = `
    WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
 /**
- * Document that an export returns. The actions are sorted by name, and contain only the fields that authors can write,
- * so no IDs and times.
+ * Document that an export returns. The actions are sorted by name, and contain only the fields that authors can write.
+ * They contain no IDs and no times.
  */
 export interface TransferDocument {
   format: typeof TRANSFER_FORMAT;
@@ -103,9 +103,9 @@ function importError({ steps, faults }: ValidatedImport): ActionError {
   return new ActionError("REQUEST_INVALID", message, { faults });
 }
 
-export type Transfer = ReturnType<typeof createTransfer>;
+export type ActionTransfer = ReturnType<typeof createActionTransfer>;
 
-export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
+export function createActionTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
   async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ValidatedImport> {
     const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
@@ -144,7 +144,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
      * Exports all drafts of an app.
      * @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and the errors of `reserve`
      */
-    async export(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TransferDocument> {
+    async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
         const sizeMessage = `the app's actions exceed ${ANSWER_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset, Environment, StoredAsset } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
@@ -16,7 +16,10 @@ import { parsePageLimits } from "../../rules/page.js";
 import { storedScriptHashes } from "../packages/kept-scripts.js";
 import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./action-rows.js";
 
-/** Reason for a snapshot: it was taken after "create" or "update", or before a restore ("pre-restore"). */
+/**
+ * Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore
+ * ("pre-restore").
+ */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
 /** All fields of a draft in the form in which the database stores a version. */
@@ -194,7 +197,7 @@ const toVersionHead = ({ id, createdAt, userId, user, commitId }: VersionHeadRow
 });
 
 /** Reads one version of an action with its snapshot. @throws ActionError VERSION_NOT_FOUND */
-export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<StoredVersion> {
+export async function findVersion(executor: SqlClient, actionId: number, versionId: number): Promise<StoredVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
   const [versionRows] = isStorableId(versionId)
     ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
@@ -214,13 +217,13 @@ const PUBLISHED_VERSIONS = [
   "version.published_at DESC, version.id DESC",
 ] as const;
 
-export type Versions = ReturnType<typeof createVersions>;
+export type ActionVersions = ReturnType<typeof createActionVersions>;
 
 /**
  * Creates the operations on versions of actions. For the ID of a live version, the list of versions is empty, because
  * only drafts have versions.
  */
-export function createVersions({ db, addressed }: { db: DataSource; addressed: AddAssetUrls }) {
+export function createActionVersions({ db, addressed }: { db: DataSource; addressed: AddAssetUrls }) {
   return {
     /**
      * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only

@@ -6,8 +6,8 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { OutgoingError, type OutgoingResponse, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
-import type { Scan, SecretScans } from "../../engine/secret-scan.js";
+import { OutgoingError, type OutgoingRequestSender, type OutgoingResponse, RunBudget } from "../../engine/outgoing.js";
+import type { SecretScanner, SecretScans } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { AiAnswer, TokenUsage } from "../../rules/ai/answer.js";
@@ -25,8 +25,8 @@ import { CompletionParts } from "./completion-parts.js";
 import { createAiUsage } from "./usage.js";
 
 /**
- * Reply to a request of the package svc-ai: either the value that the action receives, or the error with which its
- * promise rejects. For a stream, the last line is such a reply.
+ * Reply to a request that the package svc-ai sends: the value that the action receives, or the error with which the
+ * action's promise rejects. For a stream, the last line is such a reply.
  */
 export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
 
@@ -34,12 +34,12 @@ export interface AiRequest {
   appId: number;
   call: AiCall;
   options: unknown;
-  gone?: (() => AbortSignal) | undefined;
-  /** Receives the next part of the text of a streamed completion. */
+  disconnectSignal?: (() => AbortSignal) | undefined;
+  /** Called with each further part of the text of a streamed completion. */
   onText?: (text: string) => Promise<void>;
 }
 
-const EVENT_BY_CALL: Record<AiCall, string> = {
+const EVENT_TYPE_BY_CALL: Record<AiCall, string> = {
   completions: "ai.completions",
   embeddings: "ai.embeddings",
   image: "ai.image",
@@ -48,13 +48,16 @@ const EVENT_BY_CALL: Record<AiCall, string> = {
 
 const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
-/** Maximum number of runs for which this process counts AI requests and bytes (limits per run: contract, section 9). */
+/**
+ * Maximum number of runs for which this process counts AI requests and bytes at the same time (for the limits per run,
+ * see contract, section 9).
+ */
 const MAX_COUNTED_RUNS = 2_000;
 /** Time in milliseconds for which the counts of a run are stored in memory. */
 const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
-const DEFAULT_ANSWER_TOKENS = 1_024;
+const ASSUMED_ANSWER_TOKENS = 1_024;
 /**
  * Matches the name of a provider's error, such as `rate_limit`. The action receives only such a name: the provider's
  * error message is dropped, because it could repeat the request.
@@ -62,8 +65,8 @@ const DEFAULT_ANSWER_TOKENS = 1_024;
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
 /**
- * Selects the environment of a run, because only runs on the server can read settings (specification, Execution
- * context).
+ * Selects the environment of a run. Only runs on the server can read settings, and so use the AI provider
+ * (specification, Execution context).
  */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
@@ -79,11 +82,13 @@ function estimateInputTokens(options: AiOptions): number {
 /** Returns an estimate of the number of tokens of a call, including its answer. */
 function estimateTotalTokens(options: AiOptions): number {
   return (
-    estimateInputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? DEFAULT_ANSWER_TOKENS) : 0)
+    estimateInputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ASSUMED_ANSWER_TOKENS) : 0)
   );
 }
 
-/** A request to a language model, with the ID of the run that sends it and the app's provider setting. */
+/**
+ * A request to a language model, with the ID of the run that sends the request and the provider in the app's settings.
+ */
 interface ModelRequest {
   appId: number;
   runId: number;
@@ -92,18 +97,18 @@ interface ModelRequest {
   signal: AbortSignal;
 }
 
-const usageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
+const tokenUsageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
 
 /**
- * Returns the tokens that count towards the daily limit: the number that the provider reports, or `expected` if it
- * reports none.
+ * Returns the number of tokens that count toward the daily limit: the number that the provider reports, or the estimate
+ * `expected` if it reports none.
  */
 function usedTokens(answer: AiAnswer, expected: number): number {
-  const { inputTokens = 0, outputTokens = 0 } = usageOf(answer) ?? {};
+  const { inputTokens = 0, outputTokens = 0 } = tokenUsageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;
 }
 
-/** Returns the input and output texts of a call for its log event. Called only if the app's setting has `logTexts`. */
+/** Returns the input and output texts of a call, for its log event. Called only if the app's setting has `logTexts`. */
 function loggedTexts(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
     return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
@@ -129,7 +134,7 @@ async function createProviderError(
       (element) => typeof element === "string" && ERROR_NAME.test(element),
     );
   } catch {
-    // The body is not JSON, so the error message contains only the status.
+    // Ignores a body that is not JSON: the error message then contains only the status.
   }
   const nameText = typeof name === "string" ? ` (${await mask(name)})` : "";
   const text = `${url.origin}${url.pathname} answered ${response.status}${nameText}`;
@@ -142,12 +147,12 @@ export function createAi(options: {
   db: DataSource;
   settings: Settings;
   scans: SecretScans;
-  outgoing: OutgoingSender;
+  requestSender: OutgoingRequestSender;
   logEvents: LogEvents;
   /** True if the URL of a provider may use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
-  const { db, settings, scans, outgoing: sender, logEvents, allowHttp } = options;
+  const { db, settings, scans, requestSender: sender, logEvents, allowHttp } = options;
   const usage = createAiUsage({ db });
   const budgets = new LRUCache<number, RunBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
 
@@ -158,7 +163,8 @@ export function createAi(options: {
   }
 
   /**
-   * Returns the ID of the run if it executes a server action. @throws AiError INTEGRATION_UNAVAILABLE for other callers
+   * Returns the ID of the run from which the caller sent the request, if this run executes a server action. @throws
+   * AiError INTEGRATION_UNAVAILABLE for other callers
    */
   async function runOf({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
@@ -202,16 +208,16 @@ export function createAi(options: {
   }
 
   /**
-   * Returns the scan that masks the app's secrets in answers. A provider, or a server that imitates one, could send its
-   * key back.
+   * Returns the scanner that masks the app's secrets in answers. A provider, or a server that imitates one, could send
+   * back its key.
    */
-  async function scanOf(appId: number): Promise<Scan> {
+  async function scanOf(appId: number): Promise<SecretScanner> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
     return scans.getScan(String(appId), `${appId}:${version}`, secrets);
   }
 
-  async function maskAnswer(scan: Scan, answer: AiAnswer): Promise<AiAnswer> {
+  async function maskAnswer(scan: SecretScanner, answer: AiAnswer): Promise<AiAnswer> {
     const json = JSON.stringify(answer);
     const maskedJson = await scan.maskJson(json);
     return maskedJson === json ? answer : (JSON.parse(maskedJson) as AiAnswer);
@@ -219,7 +225,7 @@ export function createAi(options: {
 
   async function performCall(
     caller: Caller,
-    { appId, call, options: input, gone, onText }: AiRequest,
+    { appId, call, options: input, disconnectSignal: gone, onText }: AiRequest,
   ): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
     const requested = readAiOptions(call, input);
@@ -241,12 +247,12 @@ export function createAi(options: {
         );
       }
       const receivedAnswer = await sendRequest({ appId, runId, setting, model, signal }, requested, parts);
-      // Creates the scan again, because the app may have got a new secret while the provider answered.
+      // Gets the scanner again, because the app may have got a new secret while the provider answered.
       const answer = await maskAnswer(await scanOf(appId), receivedAnswer);
       used = usedTokens(answer, expected);
-      const callFacts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
+      const callFacts = { model, ...tokenUsageOf(answer), durationMs: Math.round(performance.now() - started) };
       const data = { ...callFacts, ...(setting.logTexts && loggedTexts(requested, answer)) };
-      await logEvents.emit(db, caller, appId, { type: EVENT_BY_CALL[call], data });
+      await logEvents.emit(db, caller, appId, { type: EVENT_TYPE_BY_CALL[call], data });
       return answer;
     } finally {
       parts?.stop();
@@ -263,8 +269,8 @@ export function createAi(options: {
 
   return {
     /**
-     * Sends a request to the AI provider. For errors of the provider, the setting or the options, it does not reject:
-     * it returns the error code and the message.
+     * Sends a request to the AI provider. An error of the provider, the setting or the options does not reject the
+     * promise: the reply then contains the error code and the message.
      */
     async callModel(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {

@@ -2,14 +2,14 @@
  * Reads a streamed completion of a language model. Masks secrets in its text and passes the text on while it arrives.
  */
 import { OutgoingError } from "../../engine/outgoing.js";
-import type { Scan } from "../../engine/secret-scan.js";
+import type { SecretScanner } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
 /**
- * If the text that waits for a scan is longer than this, it is scanned again only after its length has doubled. The
- * total time of all scans then stays linear.
+ * Number of characters up to which the waiting text is scanned with each new part. A longer text is scanned again only
+ * after its length has doubled, so that the total time of all scans stays linear.
  */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
@@ -23,12 +23,12 @@ export class CompletionParts {
   private isStopped = false;
 
   /**
-   * @param passOn receives parts of the text with secrets masked. The end of the text is held back while it may be the
-   *   beginning of a secret
+   * @param passOn receives parts of the text with secrets masked. The end of the text is not passed on while it may be
+   *   the beginning of a secret
    */
   constructor(
     private readonly stream: CompletionEventReader,
-    private readonly scan: Pick<Scan, "maskBeginning">,
+    private readonly scan: Pick<SecretScanner, "maskBeginning">,
     private readonly passOn: (text: string) => Promise<void>,
   ) {}
 
@@ -46,8 +46,8 @@ export class CompletionParts {
   }
 
   /**
-   * Passes on the remaining text and returns the whole completion. @throws AiError TRANSPORT if the response ended
-   * early
+   * Passes on the rest of the text, and returns the whole completion. @throws AiError TRANSPORT if the response ended
+   * too early
    */
   async finishCompletion(): Promise<AiCompletion> {
     this.hasStarted = true;
@@ -56,7 +56,7 @@ export class CompletionParts {
     return this.stream.finish();
   }
 
-  /** Stops passing text on, even if some received text still waits. */
+  /** Passes on no more text, even if received text still waits for a scan. */
   stop(): void {
     this.isStopped = true;
   }

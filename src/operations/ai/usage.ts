@@ -1,6 +1,6 @@
 /**
  * Counts in the database how many requests and tokens an app has used for language models on the current day. So the
- * app's daily limits apply to all processes together.
+ * daily limits of an app apply to all processes of the service together.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -8,29 +8,30 @@ import { AiError } from "../../rules/ai/failure.js";
 import { AI_SETTING, type AiSetting } from "../../rules/ai/setting.js";
 
 const UTC_DATE_SQL = "(now() AT TIME ZONE 'UTC')::date";
-const DAYS_KEPT = 31;
+const USAGE_RETENTION_DAYS = 31;
 
 /**
  * Counts a call to a language model. $1 is the app, $2 the tokens that the call may use, $3 and $4 the maximum requests
- * and tokens per day (null for no maximum). A single statement, so that concurrent calls are counted one after the
- * other. Returns no row if a limit is reached. Also deletes the app's counts of days more than DAYS_KEPT days ago.
+ * and tokens per day (null for no maximum). It is a single statement, so that the database counts concurrent calls one
+ * after the other. Returns no row if a limit is reached. Also deletes the app's counts of days more than
+ * USAGE_RETENTION_DAYS days ago.
  */
 const RESERVE_TOKENS = `
-  WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${UTC_DATE_SQL} - ${DAYS_KEPT})
+  WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${UTC_DATE_SQL} - ${USAGE_RETENTION_DAYS})
   INSERT INTO ai_usage AS known (app_id, day, requests, tokens)
   SELECT $1, ${UTC_DATE_SQL}, 1, $2 WHERE coalesce($3::bigint, 1) > 0 AND coalesce($4::bigint, 1) > 0
   ON CONFLICT (app_id, day) DO UPDATE SET requests = known.requests + 1, tokens = known.tokens + $2
    WHERE ($3::bigint IS NULL OR known.requests < $3) AND ($4::bigint IS NULL OR known.tokens < $4)
   RETURNING day::text AS day`;
 
-const SETTLE_TOKENS =
+const CORRECT_TOKEN_COUNT =
   "UPDATE ai_usage SET tokens = greatest(0, tokens + $3) WHERE app_id = $1 AND day = $2::date RETURNING day";
 
 export function createAiUsage({ db }: { db: DataSource }) {
   return {
     /**
-     * Counts a call before the service sends it, with an estimated number of tokens. Returns a function that corrects
-     * the count: pass it the number of tokens that the call has used.
+     * Counts a call before the service sends it, with an estimated number of tokens. Returns a function that replaces
+     * the estimate by the number of tokens that the call has used.
      * @throws AiError LIMIT if a daily limit is reached
      */
     async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
@@ -45,7 +46,7 @@ export function createAiUsage({ db }: { db: DataSource }) {
         throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING})`);
       }
       return async (used: number): Promise<void> => {
-        if (used !== expected) await rows(db, SETTLE_TOKENS, [appId, counted.day, used - expected]);
+        if (used !== expected) await rows(db, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);
       };
     },
   };

@@ -1,13 +1,13 @@
 /**
  * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it, so a receiver
- * can get a message twice, with the same ID. Connects to public network addresses only. Stores only the status of a
- * response.
+ * can get a message twice, with the same ID. Connects to public network addresses only. Stores the status of each
+ * response, but not its body.
  */
 
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
+import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
 import { createBodySignature } from "../communicate/sms-delivery.js";
@@ -22,7 +22,7 @@ const DELIVERY_SLOTS = 20;
  * respond do not occupy all slots.
  */
 const DELIVERIES_PER_APP = 4;
-/** Lease of a claimed alert message: longer than an attempt to send it can take. */
+/** Duration of the lease of a claimed alert message. It is longer than one attempt to send the message can take. */
 const CLAIM_DURATION = "interval '60 seconds'";
 const FIRST_RETRY_DELAY_SECONDS = 15;
 const MAX_RETRY_DELAY_SECONDS = 3_600;
@@ -46,7 +46,7 @@ const CLAIM_DELIVERIES = `
       ORDER BY turn.place LIMIT $1 FOR UPDATE OF delivery SKIP LOCKED)
   RETURNING id, app_id AS "appId", channel, setting, body, attempts, give_up_at <= now() AS "isLast"`;
 
-const SETTLE_DELIVERY = `
+const STORE_DELIVERY_OUTCOME = `
   UPDATE alert_delivery SET status = $2, detail = $3,
          due_at = CASE WHEN $2 = 'queued' THEN now() + $4::int * interval '1 second' END
    WHERE id = $1 AND status = 'queued'`;
@@ -68,7 +68,7 @@ export type AlertDeliverer = ReturnType<typeof createAlertDeliverer>;
 export function createAlertDeliverer(options: {
   db: DataSource;
   settings: Settings;
-  connections: CheckedConnections;
+  connections: AddressCheckedConnections;
   allowHttp: boolean;
   log: Logger;
 }) {
@@ -76,8 +76,8 @@ export function createAlertDeliverer(options: {
   const deliveries = createRunningDeliveries(DELIVERY_SLOTS);
 
   /**
-   * Reads the URL and the secret of a destination from the app's setting.
-   * @throws REQUEST_INVALID that names the setting and what is missing in it
+   * Reads the URL and the secret of an alert's destination from the app's setting.
+   * @throws REQUEST_INVALID whose message names the setting and the missing value
    */
   async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
     const value = (await settings.readAll(appId)).get(setting);
@@ -125,9 +125,9 @@ export function createAlertDeliverer(options: {
       MAX_RETRY_DELAY_SECONDS,
       FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
     );
-    // If this process is stopping, the message becomes due at once, so that another process does not wait for the end
-    // of the lease.
-    await rows(db, SETTLE_DELIVERY, [
+    // If this process is stopping, another process can send the message at once, without waiting for the end of the
+    // lease.
+    await rows(db, STORE_DELIVERY_OUTCOME, [
       delivery.id,
       status,
       outcome.detail,
@@ -147,11 +147,11 @@ export function createAlertDeliverer(options: {
     whenFree: deliveries.whenFree,
 
     /**
-     * Starts to send messages that are due, while slots are free. Returns null, because the time of the next message is
-     * unknown.
+     * Starts to send alert messages that are due, while slots are free. Always returns null instead of the time of the
+     * next call, because this time is unknown.
      */
     async deliverDue(): Promise<null> {
-      for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
+      for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
         const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...deliveries.byApp()]);
         for (const delivery of claimedDeliveries) startDelivery(delivery);
         if (claimedDeliveries.length === 0) break;

@@ -5,7 +5,7 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
-import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
@@ -21,14 +21,17 @@ import {
 import type { SendAlert } from "./alert-sender.js";
 
 const MAX_LISTED_DELIVERIES = 20;
-/** Maximum number of alert messages of one app in a minute. At this number, further test messages are rejected. */
+/**
+ * Maximum number of alert messages of one app in a minute, for test messages: the service rejects a test message above
+ * this number.
+ */
 const MAX_MESSAGES_PER_MINUTE = 10;
 
 /** The alert rule to change, and the ETags that the request accepts (`If-Match`). */
 export interface AlertTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 export type AlertRules = ReturnType<typeof createAlertRules>;
@@ -87,7 +90,7 @@ export function createAlertRules(options: {
   }
 
   return {
-    /** Lists the app's alert rules, sorted by name. Each contains the actions for which it is currently firing. */
+    /** Lists the app's alert rules, sorted by name. Each rule contains the actions for which it is firing now. */
     list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
 
     /** Returns one alert rule. @throws NOT_FOUND */
@@ -142,7 +145,10 @@ export function createAlertRules(options: {
       });
     },
 
-    /** Queues a message that is marked as a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /**
+     * Queues a test message of an alert rule; its text says that it is a test. @throws NOT_FOUND, REQUEST_INVALID,
+     * RATE_LIMIT_EXCEEDED
+     */
     async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
       const rule = await findRule(appId, id);
       await checkReferences(appId, rule);
@@ -161,8 +167,8 @@ export function createAlertRules(options: {
         const namedRule = { ...rule, appName: app.name };
         const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
         await sendAlert(manager, rule, { ...testFacts, state: "test" });
-        // The delivery is read before the commit, because after it another process may send the message at once and
-        // change the status.
+        // Reads the message before the commit, because another process may send it and change its status right after
+        // the commit.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });

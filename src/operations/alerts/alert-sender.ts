@@ -2,20 +2,20 @@
  * Queues the message of an alert in the transaction that changes the rule's state: an e-mail in the app's outbox, or a
  * row in the table alert_delivery for a webhook or Slack.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";
 import type { SendNotice } from "../communicate/notices.js";
 import { ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
-/** Channel and destination to which the messages of a rule are sent. */
+/** Channel and destination to which the service sends the messages of an alert rule. */
 export interface AlertAudience {
   channel: AlertChannel;
   to: readonly string[];
   setting: string | null;
 }
 
-export type SendAlert = (executor: Executor, audience: AlertAudience, facts: AlertFacts) => Promise<void>;
+export type SendAlert = (executor: SqlClient, audience: AlertAudience, facts: AlertFacts) => Promise<void>;
 
 const INSERT_DELIVERY = `
   INSERT INTO alert_delivery (app_id, rule_id, channel, setting, body, status, detail, due_at, give_up_at)

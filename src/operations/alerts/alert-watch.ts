@@ -1,6 +1,6 @@
 /**
  * Evaluates the alert rules with all runs and schedules since the last evaluation. Stores the states of the rules, and
- * queues messages about changes. Every process does this, because the process of the scheduler may have stopped. An
+ * queues messages about changes. Every process can do this, because the scheduler process may have stopped. Each
  * evaluation locks one row, so that no run is evaluated twice.
  */
 import type { Logger } from "pino";
@@ -23,7 +23,7 @@ import {
 } from "./alert-rows.js";
 import type { SendAlert } from "./alert-sender.js";
 
-/** Age from which a schedule's next run time counts as missed, because no scheduler has claimed it. */
+/** If no scheduler has claimed the next run time of a schedule for this long, the schedule is overdue. */
 const OVERDUE_AGE = "interval '60 seconds'";
 /**
  * Ended runs are evaluated in time windows of this length. After a long pause, only the last MAX_WATCH_WINDOWS windows are
@@ -34,7 +34,7 @@ const MAX_WATCH_WINDOWS = 60;
 /** Maximum number of messages that one rule sends in an hour, if its state changes often. */
 const MAX_MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
-/** Value of `actionId` for the whole app. */
+/** Value of `actionId` in a rule's state that belongs to the whole app. */
 const WHOLE_APP_ID = 0;
 
 const LOCK_ALERT_CURSOR = `
@@ -73,11 +73,11 @@ const SELECT_OLDEST_QUEUED_RUNS = `
     FROM unnest($2::bigint[]) AS wanted (app_id)
     CROSS JOIN LATERAL (SELECT queued_at FROM run WHERE state = 'queued' AND run.app_id = wanted.app_id ORDER BY id LIMIT 1) AS first`;
 
-type EndedAppRun = EndedRun & { appId: number };
+type EndedRunOfApp = EndedRun & { appId: number };
 
 /**
- * For the apps that have rules: their overdue schedules, and by app ID the age in milliseconds of the oldest queued
- * run.
+ * Schedules that are overdue and, by app ID, the age of the oldest queued run in milliseconds. Contains only apps that
+ * have alert rules.
  */
 interface ScheduleState {
   now: Date;
@@ -86,10 +86,10 @@ interface ScheduleState {
 }
 
 /**
- * State of a rule for one action or app, before the evaluation and at present. `firstFiringState` is the first state
- * of this evaluation in which the rule started to fire; null if there was none.
+ * A rule's state for one action or app: before the evaluation, and now. `firstFiringState` is the first state of this
+ * evaluation in which the rule was firing; null if there was none.
  */
-interface AlertCase {
+interface RuleEvaluation {
   rule: WatchedRule;
   actionId: number;
   previousState: StoredRuleState;
@@ -97,53 +97,53 @@ interface AlertCase {
   firstFiringState: AlertState | null;
 }
 
-const alertCaseKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
+const ruleEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the ID of the action whose rule state a run of `actionId` changes, or WHOLE_APP_ID for the app. Returns null if
- * the rule belongs to another action. Without an action in the rule, `failed` and `skipped` have a state for each
- * action; the other conditions have one state for the app.
+ * Returns the ID of the action whose rule state a run of `actionId` changes, or WHOLE_APP_ID for the app's state.
+ * Returns null if the rule belongs to another action. A rule without an action has one state per action for the
+ * conditions `failed` and `skipped`, and one state for the whole app for other conditions.
  */
 function affectedActionId(rule: WatchedRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
   return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP_ID;
 }
 
-class AlertCases {
-  private readonly all = new Map<string, AlertCase>();
+class RuleEvaluations {
+  private readonly all = new Map<string, RuleEvaluation>();
 
   constructor(
     readonly rules: readonly WatchedRule[],
     storedStates: readonly StoredRuleState[],
   ) {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
-    for (const before of storedStates) this.addCase(byId.get(before.ruleId)!, before.actionId, before);
+    for (const before of storedStates) this.addEvaluation(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
       if (rule.actionId !== null) this.of(rule, rule.actionId);
       else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP_ID);
     }
   }
 
-  private addCase(rule: WatchedRule, actionId: number, previousState: StoredRuleState): AlertCase {
+  private addEvaluation(rule: WatchedRule, actionId: number, previousState: StoredRuleState): RuleEvaluation {
     const alertCase = { rule, actionId, previousState, currentState: previousState, firstFiringState: null };
-    this.all.set(alertCaseKey(rule.id, actionId), alertCase);
+    this.all.set(ruleEvaluationKey(rule.id, actionId), alertCase);
     return alertCase;
   }
 
-  private of(rule: WatchedRule, actionId: number): AlertCase {
-    const storedStates = this.all.get(alertCaseKey(rule.id, actionId));
+  private of(rule: WatchedRule, actionId: number): RuleEvaluation {
+    const storedStates = this.all.get(ruleEvaluationKey(rule.id, actionId));
     return (
       storedStates ??
-      this.addCase(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
+      this.addEvaluation(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
     );
   }
 
-  private changeState(alertCase: AlertCase, next: AlertState): void {
+  private changeState(alertCase: RuleEvaluation, next: AlertState): void {
     if (next.firing && !alertCase.currentState.firing) alertCase.firstFiringState ??= next;
     alertCase.currentState = next;
   }
 
-  applyRun(run: EndedAppRun): void {
+  applyRun(run: EndedRunOfApp): void {
     for (const rule of this.rules) {
       const subject =
         rule.appId === run.appId && run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
@@ -173,7 +173,7 @@ class AlertCases {
     }
   }
 
-  list(): AlertCase[] {
+  list(): RuleEvaluation[] {
     return [...this.all.values()];
   }
 }
@@ -205,10 +205,14 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
   }
 
   /**
-   * Queues the messages of a rule that are due, up to MAX_MESSAGES_PER_HOUR.
+   * Queues the messages about a change of the rule's state, up to MAX_MESSAGES_PER_HOUR.
    * @returns true if a message said that the rule is firing and no later message said that it has recovered
    */
-  async function settleCase(manager: EntityManager, alertCase: AlertCase, name: string | undefined): Promise<boolean> {
+  async function settleCase(
+    manager: EntityManager,
+    alertCase: RuleEvaluation,
+    name: string | undefined,
+  ): Promise<boolean> {
     const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
     const at = new Date(now());
     const action = actionId === WHOLE_APP_ID || name === undefined ? null : { id: actionId, name };
@@ -221,7 +225,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       isReported = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
-    // If an alert fired and recovered since the last evaluation, both messages are sent.
+    // If the rule started to fire and recovered since the last evaluation, both messages are sent.
     const first = firstFiringState ?? (currentState.firing ? currentState : null);
     if (!isReported && first) await reportAlert("firing", first);
     if (isReported && !currentState.firing) await reportAlert("recovered", currentState);
@@ -230,7 +234,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
 
   async function evaluateRules(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
-    const cases = new AlertCases(
+    const cases = new RuleEvaluations(
       rules,
       await readRuleStates(
         manager,
@@ -242,7 +246,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
         manager,
         SELECT_NEXT_WINDOW,
       )) as [{ start: string; until: string; more: boolean }];
-      for (const run of await rows<EndedAppRun>(manager, SELECT_ENDED_RUNS, [start, until, appIds]))
+      for (const run of await rows<EndedRunOfApp>(manager, SELECT_ENDED_RUNS, [start, until, appIds]))
         cases.applyRun(run);
       await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
       if (!more) break;
@@ -257,12 +261,12 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
   }
 
   /**
-   * Stores the state of a rule for one action or app, and queues its messages. If the settings of one app make this
-   * fail, other apps are not affected, and the next evaluation tries again.
+   * Stores the state of a rule for one action or app, and queues its messages. An error because of one app's settings
+   * does not affect other apps, and the next evaluation tries again.
    */
   async function storeCase(
     manager: EntityManager,
-    alertCase: AlertCase,
+    alertCase: RuleEvaluation,
     names: ReadonlyMap<number, string>,
   ): Promise<void> {
     const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
@@ -287,7 +291,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
   }
 
   return {
-    /** Evaluates all rules, unless another process is doing so or has done so in the last 10 seconds. */
+    /** Evaluates all rules, unless another process is evaluating them or has evaluated them in the last 10 seconds. */
     async checkRules(): Promise<null> {
       await db.transaction(async (manager) => {
         if ((await rows(manager, LOCK_ALERT_CURSOR)).length === 0) return;

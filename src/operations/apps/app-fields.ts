@@ -7,16 +7,16 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { ActionWarning } from "../../rules/action-warnings.js";
 import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change. If the app's ETag is not in `precondition`, the change is rejected. */
 export interface AppTarget {
   appId: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
-/** Validates the value of a field and returns it. `name` is the field's name for error messages. */
+/** Validates the value of a field and returns the validated value. `name` is the field's name for error messages. */
 type FieldValidator = (value: unknown, name: string) => unknown;
 
 function requireBoolean(value: unknown, name: string): boolean {
@@ -48,8 +48,8 @@ const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
   icon: optionalText,
 };
 /**
- * Validators of all fields that editors can change. `requiresTests` is not in versions of the app, so that a restore
- * does not change it.
+ * Validators of all fields that editors can change. `requiresTests` is only here, because versions of the app do not
+ * contain it: a restore does not change this field.
  */
 const EDITOR_FIELDS: Record<string, FieldValidator> = { ...SNAPSHOT_FIELDS, requiresTests: requireBoolean };
 const ADMIN_ONLY_FIELDS = ["isSystemTemplate", "isHidden"];
@@ -59,7 +59,8 @@ const ADMIN_FIELDS: Record<string, FieldValidator> = {
 };
 
 /**
- * Fields that a request body may contain but that are ignored, so that clients can send back an app that they received.
+ * Fields that a request can contain but that the service ignores, so that clients can send back an app that they
+ * received.
  */
 const READ_ONLY_FIELDS = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
 const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY_FIELDS);
@@ -68,7 +69,7 @@ export type AppChanges = Partial<AppRow>;
 
 /**
  * Validates a request body, and returns the fields to change. Ignores fields that the caller cannot change.
- * @throws ActionError REQUEST_INVALID. The error for an unknown field comes after all other errors
+ * @throws ActionError REQUEST_INVALID. The error for an unknown field is thrown only if there is no other error
  */
 export function parseAppChanges(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
   if (!isObject(body)) refuseField("the body", "an object", body);
@@ -82,7 +83,10 @@ function validateFields(body: Record<string, unknown>, asAdmin: boolean): AppCha
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 
-/** Returns a warning for each changed field in a body that was ignored because only administrators can change it. */
+/**
+ * Returns a warning for each field in the body that differs from the app but was ignored, because only administrators
+ * can change it.
+ */
 export function createIgnoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
   const current = app as Record<string, unknown>;
   return ADMIN_ONLY_FIELDS.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({

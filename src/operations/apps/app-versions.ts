@@ -12,17 +12,20 @@ import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../..
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parsePageLimits } from "../../rules/page.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import { unescapeKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/app-lock.js";
 import { type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
 import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
-/** Reason for a snapshot: it was taken on request or at publishing, or before a restore ("pre-restore"). */
+/**
+ * Reason for taking a snapshot: a request ("create"), the publishing of the app ("publish"), or a following restore
+ * ("pre-restore").
+ */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
 
 /** A version of an app in a list. Times are ISO 8601. */
@@ -44,7 +47,7 @@ export interface AppVersionDetails extends AppVersion {
 
 interface SummaryRow extends Omit<AppVersion, "createdAt" | "name"> {
   createdAt: Date;
-  /** Name of the app as JSON text, so in quotes. */
+  /** Name of the app as JSON text, with quotes. */
   name: string | null;
 }
 
@@ -54,8 +57,8 @@ interface VersionRow extends SummaryRow {
 
 /**
  * SQL expression for the app's name as JSON text. Takes the name from the first characters of a snapshot's data,
- * because `pickSnapshotFields` puts it first. So lists do not read the whole data of up to a megabyte. The operator ->>
- * is not used, because it fails if the data contains \u0000.
+ * because `pickSnapshotFields` puts it first. So a list of versions does not read the whole data, which can be a
+ * megabyte. The operator ->> is not used, because it fails if the data contains \u0000.
  */
 const SNAPSHOT_APP_NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
@@ -132,9 +135,12 @@ export function createAppVersions(options: {
   db: DataSource;
   settings: Settings;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
-  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app does not meet the precondition */
-  lock: (manager: EntityManager, appId: number, precondition: ExpectedTags) => Promise<void>;
+  intake: ReceivedDataLimiter;
+  /**
+   * Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app has none of the ETags in
+   * `precondition`
+   */
+  lock: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
 }) {
   const { db, settings, logEvents, intake, lock } = options;
 

@@ -7,12 +7,12 @@ import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { parseOptionalId, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
@@ -23,8 +23,8 @@ import { takeAppSnapshot } from "./app-versions.js";
 export interface App {
   id: number;
   /**
-   * ID of the organization that owns the app. Null for callers who can only run the app's actions; for them, `hooks`
-   * and `dependencies` are null too.
+   * ID of the organization that owns the app. Null for callers who can only run the app's actions; for these callers,
+   * `hooks` and `dependencies` are null too.
    */
   organizationId: number | null;
   name: string;
@@ -65,7 +65,10 @@ const NEW_APP_SHAPE = flatShape(["name", "organizationId"], ["id", "isPublished"
 /** Returns the app in the form for callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/** True if the caller can read the app's configuration: people with a role on the app, and its back ends. */
+/**
+ * True if the caller can read the app's configuration. These callers are people with a role on the app, and the app's
+ * back ends.
+ */
 const canReadConfiguration = (caller: Caller, appId: number): boolean =>
   mayPerformOnApp(caller, "readDataSources", appId);
 
@@ -81,7 +84,7 @@ export function createApps(options: {
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
 }) {
   const { db, credentials, organizationOf, settings, logEvents, intake } = options;
 
@@ -91,15 +94,18 @@ export function createApps(options: {
     return row;
   }
 
-  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app does not meet the precondition */
-  async function lock(manager: EntityManager, appId: number, precondition: ExpectedTags): Promise<void> {
+  /**
+   * Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app has none of the ETags in
+   * `precondition`
+   */
+  async function lock(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
     await lockApp(manager, appId);
     if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
   /**
    * Changes fields of the app.
-   * @param keys keys of settings that this transaction has already written, which the log event lists together with the
+   * @param keys keys of settings that this transaction has already written, to list in the log event together with the
    *   fields
    */
   async function changeApp(
@@ -133,8 +139,8 @@ export function createApps(options: {
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await notifyPublicationChange(manager, appId);
     });
-    // All processes drop their cached callers. The sessions of the app's visitors then end, because the app is no
-    // longer published.
+    // Makes all processes clear their caches of callers. The sessions of the app's visitors then end, because the app
+    // is no longer published.
     if (!published) await credentials.announce();
     return toApp(await findApp(appId));
   }
@@ -147,7 +153,8 @@ export function createApps(options: {
       refuseUnknownFields(data, NEW_APP_SHAPE);
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-      // All processes drop their cached callers, because members of the organization now have a role on the new app.
+      // Makes all processes clear their caches of callers, because members of the organization now have a role on the
+      // new app.
       await credentials.announce();
       return toApp(await findApp(made!.id));
     },

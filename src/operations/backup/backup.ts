@@ -16,11 +16,11 @@ import { serviceVersion } from "../../version.js";
 import { BACKUP_LOCK_KEY } from "../media/sweep.js";
 import {
   BACKUP_FORMAT,
+  type BackupManifest,
   type BackupSummary,
   createJsonPart,
   KEYS_FILE,
   MANIFEST_FILE,
-  type Manifest,
   SUMMARY_FILE,
 } from "./manifest.js";
 import {
@@ -43,9 +43,9 @@ export interface BackupOptions {
   /** Path of the backup file. The file must not exist yet. */
   path: string;
   secret: Secret | null;
-  /** Master keys with which settings are encrypted, to include in the backup; null to leave them out. */
+  /** Master keys that encrypt the settings, if the backup should contain them; otherwise null. */
   keys: readonly Buffer[] | null;
-  /** Opens the media store. `space` is the key prefix of this database's files in the store. */
+  /** Opens the media store. `space` is the prefix of the keys of this database's files in the store. */
   openStore: (space: string) => Promise<BlobStore>;
 }
 
@@ -80,7 +80,7 @@ async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): As
 }
 
 class BackupWriter {
-  private readonly summary: BackupSummary = { rows: {}, sequences: [], lostBlobs: [], blobs: 0 };
+  private readonly backupSummary: BackupSummary = { rows: {}, sequences: [], lostBlobs: [], blobs: 0 };
 
   constructor(
     private readonly client: Client,
@@ -88,7 +88,7 @@ class BackupWriter {
   ) {}
 
   get report(): BackupReport {
-    const { rows, blobs, lostBlobs } = this.summary;
+    const { rows, blobs, lostBlobs } = this.backupSummary;
     const all = Object.values(rows).reduce((sum, count) => sum + count, 0);
     return { rows: all, files: blobs, lostFiles: lostBlobs.length };
   }
@@ -97,7 +97,7 @@ class BackupWriter {
    * Starts the database snapshot. First locks the tables, because a snapshot does not protect against dropped
    * partitions and added columns.
    */
-  private async beginBackup(): Promise<Manifest> {
+  private async beginBackup(): Promise<BackupManifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
       throw new StartError("the database does not belong to this service: there is nothing to back up");
@@ -108,7 +108,7 @@ class BackupWriter {
       `SELECT now() AS "madeAt", current_setting('server_version') AS postgres`,
     );
     const tables = await readTables(client);
-    const partitions: Manifest["partitions"] = {};
+    const partitions: BackupManifest["partitions"] = {};
     for (const { table, low, high } of await readPartitions(client)) {
       partitions[table] = [...(partitions[table] ?? []), [low, high]];
     }
@@ -125,8 +125,8 @@ class BackupWriter {
   }
 
   /**
-   * Returns the fingerprint of the key that encrypts the settings; null if the database has none, as in the first
-   * releases.
+   * Returns the fingerprint of the key that encrypts the settings. Returns null if the database stores none, as in the
+   * first releases.
    */
   private async settingsKeyFingerprint(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
@@ -148,7 +148,7 @@ class BackupWriter {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* splitIntoParts(`tables/${name}`, stream as AsyncIterable<Buffer>);
-    this.summary.rows[name] = stream.rowCount;
+    this.backupSummary.rows[name] = stream.rowCount;
   }
 
   private async *blobKeys(): AsyncGenerator<string> {
@@ -164,8 +164,8 @@ class BackupWriter {
   }
 
   /**
-   * Yields the parts of all media files except those of unfinished uploads. No process deletes media files during the
-   * backup.
+   * Yields the parts of the backup that contain media files, without files of unfinished uploads. No process deletes
+   * media files during the backup.
    */
   private async *blobs(): AsyncGenerator<ArchivePart> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
@@ -176,10 +176,10 @@ class BackupWriter {
           if (error instanceof BlobMissing) return null;
           throw error;
         });
-        if (bytes === null) this.summary.lostBlobs.push(key);
+        if (bytes === null) this.backupSummary.lostBlobs.push(key);
         else {
           yield* splitIntoParts(`blobs/${key}`, bytes);
-          this.summary.blobs += 1;
+          this.backupSummary.blobs += 1;
         }
       }
     } finally {
@@ -195,10 +195,10 @@ class BackupWriter {
       yield createJsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // A database snapshot does not cover sequences. They are read last, so that their values are above all IDs in the
-    // backup.
-    this.summary.sequences = await readSequences(this.client);
-    yield createJsonPart(SUMMARY_FILE, this.summary);
+    // A database snapshot does not cover sequences. So the positions of sequences are read last, so that their values
+    // are above all IDs in the backup.
+    this.backupSummary.sequences = await readSequences(this.client);
+    yield createJsonPart(SUMMARY_FILE, this.backupSummary);
   }
 }
 

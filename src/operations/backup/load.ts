@@ -12,7 +12,7 @@ import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchivePart } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
-import { type BackupSummary, type Manifest, parseSummary, SUMMARY_FILE } from "./manifest.js";
+import { type BackupManifest, type BackupSummary, parseSummary, SUMMARY_FILE } from "./manifest.js";
 import {
   type PartitionBounds,
   PORTABLE_FORMAT_SETTINGS,
@@ -28,11 +28,11 @@ const inconsistentBackup = (reason: string): ArchiveError =>
 
 export interface LoadOptions {
   client: Client;
-  manifest: Manifest;
+  manifest: BackupManifest;
   openStore: (space: string) => Promise<BlobStore>;
   /** Absolute path of a folder for the media files until the media store has received them. */
   temporaryDir: string;
-  warn: (message: string) => void;
+  logWarning: (message: string) => void;
 }
 
 /** Consecutive parts of the backup file that together contain one table or one media file. */
@@ -44,8 +44,8 @@ class PartGroup {
   ) {}
 
   /**
-   * First part after this group; null at the end of the backup file. Set only after `contents` has yielded all its
-   * parts.
+   * First part after this group; null at the end of the backup file. Set when `contents` has yielded all parts of the
+   * group.
    */
   nextPart: ArchivePart | null = null;
 
@@ -63,7 +63,7 @@ class PartGroup {
   }
 }
 
-export class ArchiveLoader {
+export class BackupLoader {
   private readonly copied = new Map<string, number>();
   private readonly writtenBlobKeys: string[] = [];
   private store: BlobStore | null = null;
@@ -76,7 +76,7 @@ export class ArchiveLoader {
    * because they belong to other programs.
    */
   private async compareTables(): Promise<void> {
-    const { client, manifest, warn } = this.options;
+    const { client, manifest, logWarning: warn } = this.options;
     const targetTables = await readTables(client);
     const archivedTables = new Map(manifest.tables.map((table) => [table.name, table]));
     for (const { name, columns } of targetTables) {
@@ -124,7 +124,7 @@ export class ArchiveLoader {
     await this.compareTables();
     await this.createPartitions();
     const names = this.tables.map(({ name }) => `public.${quoteName(name)}`);
-    // Removes the rows that migrations insert into every database, because the backup contains these rows too.
+    // Removes the rows that migrations insert into every new database, because the backup contains these rows too.
     await client.query(`TRUNCATE ${names.join(", ")}`);
     for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
   }
@@ -141,8 +141,8 @@ export class ArchiveLoader {
       .join(", ");
     const stream = this.options.client.query(copyFrom(`COPY public.${quoteName(table.name)} (${columns}) FROM STDIN`));
     const streamEnd = once(stream, "finish");
-    // Prevents an unhandled rejection of `streamEnd` if the loop below fails before `streamEnd` is awaited. The await
-    // still throws the error.
+    // Prevents an unhandled rejection of `streamEnd` if the loop below fails first. `await streamEnd` still throws the
+    // error.
     streamEnd.catch(() => undefined);
     try {
       for await (const content of group.contents())
@@ -158,7 +158,7 @@ export class ArchiveLoader {
 
   private async openStore(): Promise<BlobStore> {
     const { client, openStore, temporaryDir } = this.options;
-    // The restored database gets a new key prefix in the media store. Two databases with the same prefix would delete
+    // Gives the restored database a new key prefix in the media store. Two databases with the same prefix would delete
     // each other's files.
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
@@ -255,7 +255,10 @@ export class ArchiveLoader {
     }
   }
 
-  /** Returns the identity of the media store into which files were written; null if the backup has no media files. */
+  /**
+   * Returns the identity of the media store into which this object has written files; null if the backup contains no
+   * media files.
+   */
   async storeIdentity(): Promise<string | null> {
     return (await this.store?.readStoreId()) ?? null;
   }

@@ -13,19 +13,19 @@ export const KEYS_FILE = "keys.json";
 export const SUMMARY_FILE = "summary.json";
 
 /** First part of a backup. It describes the time of the backup, the database schema and the tables. */
-export interface Manifest {
+export interface BackupManifest {
   format: number;
   /** Time at which the backup was made, ISO 8601. */
   madeAt: string;
   service: string;
-  /** Version of PostgreSQL from which the backup was made. Only shown to people. */
+  /** Version of PostgreSQL from which the backup was made. It is only shown to the operator. */
   postgres: string;
   /** Names of the migrations that the backed-up database had applied. */
   migrations: string[];
   /** Tables in the order in which the backup contains them and a restore writes them. */
   tables: Table[];
   partitions: Record<string, PartitionBounds[]>;
-  /** Fingerprint of the key that encrypts settings; null if the database had no key. */
+  /** Fingerprint of the key that encrypts the settings; null if the database stores none. */
   settingsKey: string | null;
 }
 
@@ -59,22 +59,22 @@ const isSequence = (value: unknown): boolean =>
 const isRecordByTable = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && isValid(field));
 
-function isManifest(text: Record<string, unknown>): boolean {
+function isBackupManifest(fields: Record<string, unknown>): boolean {
   return (
-    [text["madeAt"], text["service"], text["postgres"]].every(isShortText) &&
-    isList(text["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
-    isList(text["tables"], isTableEntry) &&
-    isRecordByTable(text["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
-    (text["settingsKey"] === null || isShortText(text["settingsKey"]))
+    [fields["madeAt"], fields["service"], fields["postgres"]].every(isShortText) &&
+    isList(fields["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
+    isList(fields["tables"], isTableEntry) &&
+    isRecordByTable(fields["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
+    (fields["settingsKey"] === null || isShortText(fields["settingsKey"]))
   );
 }
 
-function isSummary(text: Record<string, unknown>): boolean {
+function isBackupSummary(fields: Record<string, unknown>): boolean {
   return (
-    isRecordByTable(text["rows"], isId) &&
-    isList(text["sequences"], isSequence) &&
-    isList(text["lostBlobs"], isShortText) &&
-    isId(text["blobs"])
+    isRecordByTable(fields["rows"], isId) &&
+    isList(fields["sequences"], isSequence) &&
+    isList(fields["lostBlobs"], isShortText) &&
+    isId(fields["blobs"])
   );
 }
 
@@ -83,27 +83,27 @@ function parsePart({ name, content }: ArchivePart): Record<string, unknown> {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
   } catch {
-    // Not JSON: the error below is thrown, as for JSON that is not an object.
+    // Ignores invalid JSON: the error below is thrown, as for JSON that is not an object.
   }
   throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }
 
 /** Parses the first part of a backup. @throws ArchiveError if it is not a manifest, or of another format version */
-export function parseManifest(part: ArchivePart | undefined): Manifest {
+export function parseManifest(part: ArchivePart | undefined): BackupManifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== BACKUP_FORMAT)
     throw new ArchiveError(
       "another release of the service made this backup in another format; restore the backup with that release",
     );
-  if (isManifest(text)) return text as unknown as Manifest;
+  if (isBackupManifest(text)) return text as unknown as BackupManifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }
 
 /** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
 export function parseSummary(part: ArchivePart): BackupSummary {
   const text = parsePart(part);
-  if (isSummary(text)) return text as unknown as BackupSummary;
+  if (isBackupSummary(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 

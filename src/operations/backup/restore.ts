@@ -12,11 +12,11 @@ import { readArchive } from "../../engine/archive.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
-import { ArchiveLoader } from "./load.js";
+import { BackupLoader } from "./load.js";
 import {
+  type BackupManifest,
   type BackupSummary,
   KEYS_FILE,
-  type Manifest,
   parseKeys,
   parseManifest,
   parseSummary,
@@ -32,27 +32,27 @@ export interface RestoreOptions {
   secret: Secret | null;
   /** True to delete the database's current content. If false, a database with content is not restored. */
   replace: boolean;
-  /** Stores the keys from the backup at the place from which this installation reads its keys. */
+  /** Writes the keys from the backup to the place from which this installation reads its keys. */
   storeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
   /** Deletes the media files of the previous database content, if they are in a folder of this machine. */
-  removeSpace: (space: string) => Promise<void>;
-  /** Absolute path of a folder for restored media files until the media store has received them. */
+  removeMediaFiles: (space: string) => Promise<void>;
+  /** Absolute path of a folder that holds restored media files until the media store has received them. */
   temporaryDir: string;
   /** Creates the indexes of data sources that editors have defined. */
   createIndexes: () => Promise<void>;
-  warn: (message: string) => void;
+  logWarning: (message: string) => void;
 }
 
 export interface RestoreReport {
-  manifest: Manifest;
+  manifest: BackupManifest;
   summary: BackupSummary;
   /** True if the backup contained the keys that encrypt settings. */
   hadKeys: boolean;
 }
 
 interface BackupContents {
-  manifest: Manifest;
+  manifest: BackupManifest;
   keys: Buffer[] | null;
 }
 
@@ -61,7 +61,7 @@ interface BackupContents {
  * ArchiveError
  */
 async function readWholeBackup(path: string, secret: Secret | null): Promise<BackupContents> {
-  const backupContents: { manifest: Manifest | null } & Omit<BackupContents, "manifest"> = {
+  const backupContents: { manifest: BackupManifest | null } & Omit<BackupContents, "manifest"> = {
     manifest: null,
     keys: null,
   };
@@ -81,7 +81,7 @@ async function readWholeBackup(path: string, secret: Secret | null): Promise<Bac
  * Returns the migrations that the backed-up database had applied. @throws ArchiveError if this release lacks one of
  * them
  */
-function appliedMigrations({ migrations, service }: Manifest): typeof MIGRATIONS {
+function requireKnownMigrations({ migrations, service }: BackupManifest): typeof MIGRATIONS {
   const archivedNames = new Set(migrations);
   const knownMigrations = MIGRATIONS.filter(({ name }) => archivedNames.has(name));
   if (knownMigrations.length === archivedNames.size) return knownMigrations;
@@ -153,14 +153,14 @@ async function undoRestore(client: Client): Promise<void> {
 }
 
 async function loadParts(
-  loader: ArchiveLoader,
+  loader: BackupLoader,
   options: RestoreOptions,
   { keys }: BackupContents,
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // Reads the backup file a second time. The digest at its end proves that the file has not changed since it was
-    // checked.
+    // Reads the backup file a second time. The digest at its end proves that the file has not changed since the first
+    // reading.
     parseManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.run(parts, async () => {
@@ -194,16 +194,16 @@ async function restoreIntoDatabase(
   options: RestoreOptions,
   backupContents: BackupContents,
 ): Promise<BackupSummary> {
-  const { url, warn } = options;
-  const loader = new ArchiveLoader({ ...options, client, manifest: backupContents.manifest });
+  const { url, logWarning: warn } = options;
+  const loader = new BackupLoader({ ...options, client, manifest: backupContents.manifest });
   try {
-    await migrateSchema(url, appliedMigrations(backupContents.manifest));
+    await migrateSchema(url, requireKnownMigrations(backupContents.manifest));
     const summary = await loadParts(loader, options, backupContents);
     await migrateToCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
     await client.query("UPDATE public.media_store SET identity = $1", [await loader.storeIdentity()]);
     const replacedStores = await previousStorePrefix(client);
     await client.query(`DROP SCHEMA IF EXISTS ${PREVIOUS_TABLES_SCHEMA} CASCADE`);
-    if (replacedStores !== null) await options.removeSpace(replacedStores);
+    if (replacedStores !== null) await options.removeMediaFiles(replacedStores);
     return summary;
   } catch (error) {
     await loader.removeFiles();
@@ -223,7 +223,7 @@ async function restoreIntoDatabase(
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { url, path, secret, replace } = options;
   const backupContents = await readWholeBackup(path, secret);
-  appliedMigrations(backupContents.manifest);
+  requireKnownMigrations(backupContents.manifest);
   const summary = await withSchemaLock(url, async () => {
     const client = createClient(url, "svc-app-actions restore");
     await client.connect();

@@ -49,7 +49,7 @@ const SELECT_REFERENCES = `
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
-/** Sorts tables so that each table comes after all tables that its foreign keys refer to. */
+/** Sorts tables so that each table comes after the tables that its foreign keys refer to. */
 function sortByReferences(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
   const doneTables = new Set<Table>();
   const put = (table: Table, path: readonly Table[]): void => {
@@ -103,8 +103,8 @@ export interface Sequence {
 }
 
 /**
- * Reads the positions of all sequences except that of the table of migrations. All positions are below JSON's largest
- * safe integer.
+ * Reads the positions of all sequences except that of the table of migrations. All positions are safe integers in
+ * JavaScript.
  */
 export async function readSequences(client: Client): Promise<Sequence[]> {
   const { rows } = await client.query<{ name: string }>(
@@ -122,7 +122,7 @@ export async function readSequences(client: Client): Promise<Sequence[]> {
 }
 
 /**
- * Reads the names of the applied migrations. Returns null if the database has no table of migrations, and so does not
+ * Reads the names of the applied migrations. Returns null if the database has no table of migrations: then it does not
  * belong to the service.
  */
 export async function readMigrations(client: Client): Promise<string[] | null> {

@@ -1,6 +1,6 @@
 /**
- * Validates analytics events that clients send, and records them as log events. Log triggers of actions can match these
- * log events; this file starts no action itself.
+ * Validates analytics events that clients send, and records them as log events. Log triggers can start actions for
+ * these log events.
  */
 
 import { ActionError } from "../../errors.js";
@@ -11,7 +11,7 @@ import { refuseField } from "../../rules/fields.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 
 const EVENT_TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
@@ -36,7 +36,7 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 
 export function createAnalytics(options: {
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
 }) {
@@ -57,7 +57,7 @@ export function createAnalytics(options: {
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
       reportUnknownField(caller);
       countRequest(caller);
-      // Either all events of a request are recorded or none. After a partial failure, the client would send all of them
+      // Records either all events of the request or none. After a partial failure, the client would send all events
       // again.
       const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
       intake.takeRows(caller, appId, bytes, parsedEvents.length);

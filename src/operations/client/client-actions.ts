@@ -4,13 +4,13 @@
  */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
-import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import type { Asset, DraftOrLive, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
-import { runAccessOf, type UserOf } from "../runs/run-access.js";
+import { type FindAppUser, runAccessOf } from "../runs/run-access.js";
 
 /**
  * An action that a client can start on analytics events, in the form that the client receives. The client loads the
@@ -34,9 +34,9 @@ export interface CompiledScript {
   assets: Asset[];
 }
 
-interface ClientRow {
+interface ClientActionRow {
   id: number;
-  copy: Copy;
+  copy: DraftOrLive;
   name: string;
   code: string;
   active: boolean;
@@ -58,7 +58,7 @@ const CLIENT_ROW_COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE '
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
-type AccessRow = Pick<ClientRow, "access" | "triggers">;
+type AccessRow = Pick<ClientActionRow, "access" | "triggers">;
 
 /* Selects the access of an action; $3 is the caller's version, draft or live. */
 const SELECT_ACCESS = `SELECT access::text AS access, triggers FROM action
@@ -68,35 +68,36 @@ const integrityHash = (script: string): string => `sha256-${createHash("sha256")
 
 const isAnalyticsTrigger = ({ trigger }: Trigger): boolean => trigger === "analytics";
 
-async function findClientRow(db: Executor, appId: number, id: number): Promise<ClientRow> {
-  const [row] = await rows<ClientRow>(db, `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE app_id = $1 AND id = $2`, [
-    appId,
-    id,
-  ]);
+async function findClientActionRow(db: SqlClient, appId: number, id: number): Promise<ClientActionRow> {
+  const [row] = await rows<ClientActionRow>(
+    db,
+    `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE app_id = $1 AND id = $2`,
+    [appId, id],
+  );
   if (!row) throw new ActionError("ACTION_NOT_FOUND");
   if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
   return row;
 }
 
 /**
- * True if a client that uses `copy` (drafts or live versions) can run the action. For other actions, the client gets
- * the error ACTION_NOT_FOUND.
+ * True if a client that uses `copy` (drafts or live versions) can run the action. If false, the client gets the error
+ * ACTION_NOT_FOUND.
  */
-const canClientRun = (row: ClientRow, copy: Copy): boolean =>
+const canClientRun = (row: ClientActionRow, copy: DraftOrLive): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
 /**
- * Returns the action whose browser run the caller wants to report. Throws if pages cannot run this action, either
- * manually or on analytics events.
+ * Returns the action of a browser run that the caller reports. Throws if no page can run this action, neither by a call
+ * nor on analytics events.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export async function findReportedAction(
-  db: Executor,
+  db: SqlClient,
   { copy }: Caller,
   appId: number,
   id: number,
-): Promise<ClientRow> {
-  const row = await findClientRow(db, appId, id);
+): Promise<ClientActionRow> {
+  const row = await findClientActionRow(db, appId, id);
   if (row.copy !== copy) throw new ActionError("ACTION_NOT_FOUND");
   if (row.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (row.environment === "server") {
@@ -117,24 +118,24 @@ export async function findReportedAction(
 
 /**
  * Returns an error if the access rule of the action does not allow the caller's page to run the action; otherwise null.
- * The rule does not apply to actions with an analytics trigger, because every page runs them.
+ * The rule does not apply to an action with an analytics trigger, because every page runs such an action.
  */
 async function accessErrorOf(
   caller: Caller,
   { access, triggers }: AccessRow,
-  userOf: UserOf,
+  userOf: FindAppUser,
 ): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalyticsTrigger)) return null;
-  const { granted, isGranted } = runAccessOf(caller, userOf);
+  const { granted, meetsRule: isGranted } = runAccessOf(caller, userOf);
   return granted === null || (await isGranted(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 
 export type ClientActions = ReturnType<typeof createClientActions>;
 
-export function createClientActions(options: { db: DataSource; addressed: AddAssetUrls; userOf: UserOf }) {
-  const { db, addressed, userOf } = options;
+export function createClientActions(options: { db: DataSource; addAssetUrls: AddAssetUrls; userOf: FindAppUser }) {
+  const { db, addAssetUrls: addressed, userOf } = options;
 
-  function toClientAction(row: ClientRow): ClientAction | null {
+  function toClientAction(row: ClientActionRow): ClientAction | null {
     const triggers = row.triggers.filter(isAnalyticsTrigger);
     if (triggers.length === 0) return null;
     return { id: row.id, integrity: integrityHash(compileScript(row)), triggers, assets: addressed(row.assets) };
@@ -145,22 +146,22 @@ export function createClientActions(options: { db: DataSource; addressed: AddAss
      * Returns all actions that a client can start on analytics events, sorted by ID. `copy` selects drafts or live
      * versions.
      */
-    async list(appId: number, copy: Copy): Promise<ClientAction[]> {
+    async list(appId: number, copy: DraftOrLive): Promise<ClientAction[]> {
       const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
-      const clientRows = await rows<ClientRow>(db, sql, [appId, copy]);
+      const clientRows = await rows<ClientActionRow>(db, sql, [appId, copy]);
       return clientRows.flatMap((row) => toClientAction(row) ?? []);
     },
 
     /** Returns the action with this ID if clients can start it on analytics events; otherwise null. */
-    async find(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
+    async find(appId: number, copy: DraftOrLive, id: number): Promise<ClientAction | null> {
       const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
-      const [row] = await rows<ClientRow>(db, sql, [appId, copy, id]);
+      const [row] = await rows<ClientActionRow>(db, sql, [appId, copy, id]);
       return row ? toClientAction(row) : null;
     },
 
     /**
      * Returns the error ACTION_ACCESS_DENIED if the access rule does not allow the caller to run the action; otherwise
-     * null. Uses a database connection of its own, so do not call it in a transaction.
+     * null. Uses another database connection than the caller, so do not call this method in a transaction.
      */
     async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
       if (!isPageCaller(caller)) return null;
@@ -178,7 +179,7 @@ export function createClientActions(options: { db: DataSource; addressed: AddAss
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
      */
     async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
-      const row = await findClientRow(db, appId, id);
+      const row = await findClientActionRow(db, appId, id);
       const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;
       if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
       const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);

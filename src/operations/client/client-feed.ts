@@ -3,21 +3,22 @@
  * clients that use the same app and copy (drafts or live versions).
  */
 import type { Logger } from "pino";
-import type { Copy } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DraftOrLive } from "../../data/action-types.js";
+import { rows, type SqlClient } from "../../data/database.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
  * PostgreSQL notification channel. A database trigger sends `appId:actionId` when a draft or live version is written or
- * removed. The action ID `0` means that the app was published or unpublished, which affects all live versions.
+ * removed. The action ID `0` means that the app was published or unpublished: then all live versions must be read
+ * again.
  */
 export const ACTION_CHANNEL = "svc_action";
 const ALL_ACTIONS_ID = 0;
 
 /** Makes all processes read the live versions of the app again. */
-export async function notifyPublicationChange(executor: Executor, appId: number): Promise<void> {
+export async function notifyPublicationChange(executor: SqlClient, appId: number): Promise<void> {
   await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${ALL_ACTIONS_ID}`]);
 }
 
@@ -38,14 +39,15 @@ export interface ClientChange {
 type ChangeListener = (change: ClientChange) => void;
 
 /** All subscribers in this process to the drafts or the live versions of one app. */
-interface FeedAudience {
+interface FeedSubscribers {
   appId: number;
-  copy: Copy;
+  copy: DraftOrLive;
   listeners: Set<ChangeListener>;
   /** Current actions by ID; null until they have been read for the first time. */
   actionsById: Map<number, ClientAction> | null;
   /**
-   * First message for new subscribers, with all actions. It is created once and reset to null when an action changes.
+   * First message for new subscribers, with all actions. Created when it is first needed, and set to null when an
+   * action changes.
    */
   snapshot: ClientChange | null;
   /**
@@ -60,41 +62,41 @@ export interface ClientFeed {
    * Subscribes to the app's active `client` and `any` actions with analytics triggers. `copy` selects drafts or live
    * versions.
    */
-  follow(appId: number, copy: Copy): LiveSource<ClientChange>;
+  follow(appId: number, copy: DraftOrLive): LiveSource<ClientChange>;
 }
 
-function getOrCreateSnapshot(audience: FeedAudience, actionsById: Map<number, ClientAction>): ClientChange {
+function getOrCreateSnapshot(audience: FeedSubscribers, actionsById: Map<number, ClientAction>): ClientChange {
   audience.snapshot ??= { reset: true, actions: [...actionsById.values()], removed: [] };
   return audience.snapshot;
 }
 
-function notifyAudience(audience: FeedAudience, change: ClientChange): void {
+function notifySubscribers(audience: FeedSubscribers, change: ClientChange): void {
   for (const listener of audience.listeners) listener(change);
 }
 
-function applyActionChange(audience: FeedAudience, id: number, action: ClientAction | null): void {
+function applyActionChange(audience: FeedSubscribers, id: number, action: ClientAction | null): void {
   const { actionsById } = audience;
   if (!actionsById) return;
   if (action ? JSON.stringify(action) === JSON.stringify(actionsById.get(id)) : !actionsById.has(id)) return;
   audience.snapshot = null;
   if (action) actionsById.set(id, action);
   else actionsById.delete(id);
-  notifyAudience(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
+  notifySubscribers(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
 }
 
 export function createClientFeed(options: {
   clientActions: ClientActions;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   log: Logger;
 }): ClientFeed {
   const { clientActions, notifications, log } = options;
-  const audiences = new Map<string, FeedAudience>();
+  const audiences = new Map<string, FeedSubscribers>();
 
   /**
-   * Starts `read` after the previous reads have ended. If it fails, reads all actions again after RETRY_MS, as long as
-   * there are subscribers.
+   * Calls `read` after all previous reads of the app's actions. If `read` fails, reads all actions again after
+   * RETRY_MS, as long as there are subscribers.
    */
-  function runAfterPreviousReads(audience: FeedAudience, read: () => Promise<void>): void {
+  function runAfterPreviousReads(audience: FeedSubscribers, read: () => Promise<void>): void {
     audience.lastRead = audience.lastRead.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: audience.appId }, "client actions could not be read; trying again");
       setTimeout(
@@ -104,18 +106,18 @@ export function createClientFeed(options: {
     });
   }
 
-  async function readAll(audience: FeedAudience): Promise<void> {
+  async function readAll(audience: FeedSubscribers): Promise<void> {
     const actions = await clientActions.list(audience.appId, audience.copy);
     audience.actionsById = new Map(actions.map((action) => [action.id, action]));
     audience.snapshot = null;
-    notifyAudience(audience, getOrCreateSnapshot(audience, audience.actionsById));
+    notifySubscribers(audience, getOrCreateSnapshot(audience, audience.actionsById));
   }
 
-  function audienceOf(appId: number, copy: Copy): FeedAudience {
+  function audienceOf(appId: number, copy: DraftOrLive): FeedSubscribers {
     const key = `${appId}:${copy}`;
     const audience = audiences.get(key);
     if (audience) return audience;
-    const newAudience: FeedAudience = {
+    const newAudience: FeedSubscribers = {
       appId,
       copy,
       listeners: new Set(),

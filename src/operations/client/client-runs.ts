@@ -5,7 +5,7 @@
  */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -14,7 +14,7 @@ import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { JsonText } from "../../rules/json-text.js";
 import { flatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timeoutOutcome } from "../runs/outcomes.js";
 import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReportedAction } from "./client-actions.js";
@@ -73,7 +73,7 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-/** Returns `value` as JSON text. In a large report, the payload and the result already are JSON texts (JsonText). */
+/** Returns `value` as JSON text. A large report already contains its payload and result as JSON texts (JsonText). */
 const toJsonText = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
@@ -122,7 +122,7 @@ export function createClientRuns(options: {
   repository: RunRepository;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   clientActions: Pick<ClientActions, "findAccessError">;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
@@ -130,25 +130,25 @@ export function createClientRuns(options: {
   const { db, repository, timeoutMs, intake, clientActions, countRequest } = options;
 
   /**
-   * Returns a timeout instead of a successful outcome if the run took longer than the time limit, because a browser may
-   * fail to stop an action in time.
+   * Returns the outcome of the run, or a timeout if the run was successful but took longer than the time limit. A
+   * browser may fail to stop an action in time.
    */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
     return timeoutOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
-  async function findAnnouncedRun(manager: Executor, { credentialId }: Caller, run: ClientRunReport) {
+  async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, run: ClientRunReport) {
     if (run.idempotencyKey === null) return undefined;
     const key = [run.actionId, credentialId, run.idempotencyKey, run.appId];
     return (await rows<{ id: number; trigger: TriggerType }>(manager, SELECT_ANNOUNCED_RUN, key))[0];
   }
 
   /**
-   * Inserts a run with the status of a run in a browser. A second report with the same idempotency key inserts nothing.
+   * Inserts a row for a run that a browser executes. A second report with the same idempotency key inserts nothing.
    * @throws the errors of `findReportedAction`
    */
-  async function acceptReport(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
+  async function acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findReportedAction(manager, caller, appId, actionId);
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";

@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { DiskSpace } from "../../engine/disk-space.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
@@ -13,20 +13,20 @@ import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import type { UserOf } from "../runs/run-access.js";
+import type { FindAppUser } from "../runs/run-access.js";
 import type { RunRepository } from "../runs/run-repository.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientActions } from "./client-actions.js";
 import { createClientFeed } from "./client-feed.js";
 import { createClientRuns } from "./client-runs.js";
 import { createPageSessions } from "./page-sessions.js";
-import { createVisitors } from "./visitors.js";
+import { createVisitorSessions } from "./visitors.js";
 
 /**
- * Returns a function that counts requests per credential and rejects too many, so that no visitor can fill an app's
- * log.
+ * Returns a function that counts the requests of each credential and throws if a credential sends too many, so that no
+ * visitor can fill an app's log.
  */
 function createRequestCounter(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
@@ -39,14 +39,14 @@ function createRequestCounter(): (caller: Caller) => void {
 export function createClients(options: {
   db: DataSource;
   credentials: Credentials;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   repository: RunRepository;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   diskSpace: DiskSpace;
-  addressed: AddAssetUrls;
+  addAssetUrls: AddAssetUrls;
   /** Returns the app user who is signed in to the caller's page. */
-  userOf: UserOf;
+  userOf: FindAppUser;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   /** True if an app's list of page origins may contain http origins of any host (ALLOW_PRIVATE_NETWORK). */
@@ -54,13 +54,13 @@ export function createClients(options: {
   log: Logger;
 }) {
   const { db, credentials, notifications, repository, logEvents, intake, diskSpace } = options;
-  const { addressed, userOf, timeoutMs, allowHttp, log } = options;
-  const clientActions = createClientActions({ db, addressed, userOf });
+  const { addAssetUrls: addressed, userOf, timeoutMs, allowHttp, log } = options;
+  const clientActions = createClientActions({ db, addAssetUrls: addressed, userOf });
   const countRequest = createRequestCounter();
   const sessions = createPageSessions({ db, credentials, logEvents, diskSpace });
   const { countVisit, startVisit } = sessions;
   return {
-    visitors: createVisitors({ db, beginVisit: startVisit, countVisit, allowHttp }),
+    visitors: createVisitorSessions({ db, beginVisit: startVisit, countVisit, allowHttp }),
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,

@@ -1,11 +1,11 @@
 /**
- * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors.
- * | A page never receives the session of the person who opens it. It receives a token for this app only, for drafts or
- * for live versions. All code in the page can read this token. The token expires soon. It also becomes invalid when the
- * person signs out or may no longer open the page.
+ * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors. | A
+ * page never receives the session of the person who opens the page. It receives a token that is valid only for this
+ * app, for drafts or for live versions. All code in the page can read this token. The token expires soon. It also
+ * becomes invalid when the person signs out or may no longer open the page.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
@@ -43,12 +43,12 @@ export interface PreviewPage {
 }
 
 /* Deletes a few expired sessions whenever a new one starts, so that no separate cleanup is needed. */
-const DELETE_OLD_PREVIEWS = `
+const DELETE_OLD_PREVIEW_CODES = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
 /* Exchanges a code for a session in one statement, so that a code can be used only once. */
-const REDEEM_PREVIEW = `
+const REDEEM_PREVIEW_CODE = `
   UPDATE credential SET hash = $2
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
      AND created_at > now() - interval '${CODE_LIFETIME_SECONDS} seconds' RETURNING id`;
@@ -69,9 +69,9 @@ export function createPageSessions(options: {
 
   /**
    * Emits the log event of an opened page. Emits nothing if this viewer, or all viewers of the app together, open too
-   * many pages, or if the disk is nearly full. The page opens in any case.
+   * many pages, or if the disk is nearly full. An unlogged page opens too.
    */
-  async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
+  async function emitView(executor: SqlClient, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (
       diskSpace.level() !== "enough" ||
       viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||
@@ -94,15 +94,15 @@ export function createPageSessions(options: {
 
   /**
    * Creates the credential of a page and returns its token.
-   * @param viewer key that identifies the viewer in the limit of logged page views; null to log no page view
+   * @param viewer key that identifies the viewer in the limit of logged page views; null if no page view must be logged
    */
   async function mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
   ): Promise<string> {
-    return db.transaction(async (manager: Executor) => {
-      await rows(manager, DELETE_OLD_PREVIEWS);
-      if (session.visitorBlock) await removeOldestVisitors(manager, session.appId, session.visitorBlock);
+    return db.transaction(async (manager: SqlClient) => {
+      await rows(manager, DELETE_OLD_PREVIEW_CODES);
+      if (session.visitorAddressHash) await removeOldestVisitors(manager, session.appId, session.visitorAddressHash);
       const { id, token } = await credentials.issue({ ...session, isPageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
@@ -120,7 +120,10 @@ export function createPageSessions(options: {
   /** Creates the session of a visitor's page and returns its token. */
   function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
     const addressBlockBytes = hashVisitorAddress(appId, address);
-    return mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: addressBlockBytes }, viewer);
+    return mintCredential(
+      { kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash: addressBlockBytes },
+      viewer,
+    );
   }
 
   /** Checks that the caller may open the viewer and debug pages of the app. Returns the caller and the app. */
@@ -207,7 +210,7 @@ export function createPageSessions(options: {
     async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
       const token = newToken("viewer");
       const sql = [hashToken(code), hashToken(token), appId, actionId];
-      const redeemedRows = await rows(db, REDEEM_PREVIEW, sql);
+      const redeemedRows = await rows(db, REDEEM_PREVIEW_CODE, sql);
       const app = redeemedRows.length > 0 ? await appOf(appId) : null;
       return app && openSession(token, app);
     },

@@ -1,17 +1,17 @@
 /**
- * Creates and extends sessions of visitors: of the app's page on the service, and of pages on origins that an editor
+ * Creates and extends sessions of visitors: for the app's page on this service, and for pages on origins that an editor
  * has listed. Also limits the number of sessions per network address and per app, and their lifetime.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISITORS_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 
@@ -42,8 +42,8 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 /** Maximum number of old sessions that one request deletes, so that the visitor does not wait long. */
 const MAX_SESSIONS_PER_DELETE = 100;
 /**
- * Only every 100th new session checks the number of an app's sessions, because the check reads an index entry for each
- * session.
+ * The number of an app's sessions is checked only at every 100th new session, because the check reads an index entry
+ * for each session.
  */
 const SESSIONS_PER_APP_CHECK = 100;
 
@@ -92,8 +92,8 @@ export const hashVisitorAddress = (appId: number, address: string): Buffer =>
     .subarray(0, 16);
 
 /**
- * Origins whose pages can start visitor sessions of the app. `updatedAt` is the time of the app's last change, ISO
- * 8601.
+ * List of the origins whose pages can start visitor sessions of the app. `updatedAt` is the time of the app's last
+ * change, ISO 8601.
  */
 export interface ListedOrigins {
   origins: string[];
@@ -111,15 +111,15 @@ const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): ListedOrigins =
   updatedAt: updatedAt.toISOString(),
 });
 
-export type Visitors = ReturnType<typeof createVisitors>;
+export type VisitorSessions = ReturnType<typeof createVisitorSessions>;
 
-export function createVisitors(options: {
+export function createVisitorSessions(options: {
   db: DataSource;
   /**
    * Creates a visitor's session for this app and network address, and returns its token. @throws RATE_LIMIT_EXCEEDED
    */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
-  /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request for a visitor's session in the limit of the network address. @throws RATE_LIMIT_EXCEEDED */
   countVisit: (address: string) => void;
   allowHttp: boolean;
 }) {
@@ -162,7 +162,7 @@ export function createVisitors(options: {
     /** Replaces the app's list of page origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async setOrigins(
       caller: Caller,
-      { appId, precondition }: { appId: number; precondition: ExpectedTags },
+      { appId, precondition }: { appId: number; precondition: ExpectedETags },
       input: unknown,
     ): Promise<ListedOrigins> {
       const origins = parsePageOrigins(input, allowHttp);
@@ -200,13 +200,13 @@ export function createVisitors(options: {
 }
 
 /**
- * Returns a function that limits the sessions of visitors. If a network address has too many, it deletes the oldest
- * ones without a signed-in user. So one address cannot block others. The function throws RATE_LIMIT_EXCEEDED if app
- * users are signed in to all sessions of the address.
+ * Returns a function that limits the visitor sessions of each network address. For a new session above the limit, it
+ * deletes the oldest sessions without a signed-in user. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all
+ * sessions of the address.
  */
 export function createVisitorLimits() {
   let visitorsMade = 0;
-  return async function removeOldestVisitors(executor: Executor, appId: number, block: Buffer): Promise<void> {
+  return async function removeOldestVisitors(executor: SqlClient, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;
     if (visitorsMade % SESSIONS_PER_APP_CHECK === 0)
       await rows(executor, DELETE_SESSIONS_OF_APP, [appId, VISITORS_PER_APP]);

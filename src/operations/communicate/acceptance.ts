@@ -3,19 +3,19 @@
  * message later.
  */
 import { randomUUID } from "node:crypto";
-import type { Executor } from "../../data/database.js";
+import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
-import type { Destinations } from "./destinations.js";
+import type { MessageDestinations } from "./destinations.js";
 import type { MessageContent, NewMessage, Outbox, Recipient } from "./outbox.js";
 import { createMessageEventData } from "./status-events.js";
 
 /**
- * Response to a request that sends a message. At this time, the service has only stored the message. Status "kept"
- * means that nothing is configured that could send it.
+ * Response to a request that sends a message. The service has only stored the message, and sends it later. The status
+ * "kept" means that the service cannot send it, because no mail server or provider is configured.
  */
 export interface MessageReceipt {
   id: number;
@@ -35,7 +35,7 @@ const recipientsOf = (message: ValidatedMessage): Recipient[] =>
     ? message.to.map(({ email, name, type }) => ({ address: email, name, type }))
     : [{ address: message.to, name: null, type: null }];
 
-function contentOf({ to: _, ...content }: ValidatedMessage): MessageContent {
+function messageContentOf({ to: _, ...content }: ValidatedMessage): MessageContent {
   return content as MessageContent;
 }
 
@@ -45,27 +45,27 @@ function contentOf({ to: _, ...content }: ValidatedMessage): MessageContent {
  */
 const mayLogSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
-/** The data source entry because of which a hook sends a message. */
+/** Identifies the data source entry because of which a hook sends a message. */
 export interface HookEntryReference {
   appId: number;
   dataSourceId: number;
   dataSourceEntryId: number;
 }
 
-export type MessageAcceptance = ReturnType<typeof createAcceptance>;
+export type MessageAcceptor = ReturnType<typeof createMessageAcceptor>;
 
-export function createAcceptance(options: {
+export function createMessageAcceptor(options: {
   outbox: Outbox;
-  destinations: Destinations;
+  destinations: MessageDestinations;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   now: () => number;
 }) {
   const { outbox, destinations, logEvents, intake, now } = options;
 
   /**
-   * Returns "queued" if a mail server or provider for this kind of message is configured, otherwise "kept". @throws
-   * SETTINGS_INVALID if the app's setting for it is invalid
+   * Returns "queued" if a mail server or provider for this kind of message is configured, otherwise "kept" (stored but
+   * not sent). @throws SETTINGS_INVALID if the app's setting for it is invalid
    */
   async function statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
     try {
@@ -78,7 +78,7 @@ export function createAcceptance(options: {
 
   /** Writes a message to the outbox. Returns its ID and the data of its log event. */
   async function writeMessage(
-    executor: Executor,
+    executor: SqlClient,
     { personId, runId }: Emitter,
     { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
     purpose: MessagePurpose,
@@ -90,7 +90,7 @@ export function createAcceptance(options: {
   }
 
   /**
-   * Counts new messages of one kind in the app's limits. Returns a function that stores the messages and their log
+   * Counts new messages of one kind in the app's limits. Returns a function that stores these messages and their log
    * events.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
@@ -99,9 +99,9 @@ export function createAcceptance(options: {
     appId: number,
     messages: readonly ValidatedMessage[],
     purpose: MessagePurpose,
-  ): Promise<(executor: Executor) => Promise<MessageReceipt[]>> {
+  ): Promise<(executor: SqlClient) => Promise<MessageReceipt[]>> {
     const status = await statusFor(appId, messages[0]!.kind);
-    const rows = messages.map((message) => ({ content: contentOf(message), recipients: recipientsOf(message) }));
+    const rows = messages.map((message) => ({ content: messageContentOf(message), recipients: recipientsOf(message) }));
     intake.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
     return async (executor) => {
       const receipts: MessageReceipt[] = [];
@@ -116,7 +116,7 @@ export function createAcceptance(options: {
   }
 
   async function recordHooked(
-    executor: Executor,
+    executor: SqlClient,
     emitter: Emitter,
     { appId, ...entry }: HookEntryReference,
     kind: ValidatedMessage["kind"],
@@ -135,21 +135,21 @@ export function createAcceptance(options: {
      * the entry.
      */
     async acceptHooked(
-      executor: Executor,
+      executor: SqlClient,
       emitter: Emitter,
       entry: HookEntryReference,
       message: ValidatedMessage,
       status: MessageReceipt["status"],
     ): Promise<void> {
-      const row = { appId: entry.appId, status, content: contentOf(message), recipients: recipientsOf(message) };
+      const row = { appId: entry.appId, status, content: messageContentOf(message), recipients: recipientsOf(message) };
       const { data } = await writeMessage(executor, emitter, row, "dataSourceHook");
       await recordHooked(executor, emitter, entry, message.kind, data);
       if (status === "queued") await outbox.announce(executor);
     },
 
-    /** Stores a log event with the reason (`fault`) why a hook of a data source sent no message. */
+    /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
     refuseHooked: (
-      executor: Executor,
+      executor: SqlClient,
       emitter: Emitter,
       entry: HookEntryReference,
       kind: ValidatedMessage["kind"],

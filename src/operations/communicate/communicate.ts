@@ -8,12 +8,12 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectLookup, systemLookup } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
-import { createAcceptance } from "./acceptance.js";
+import { createMessageAcceptor } from "./acceptance.js";
 import { createDeliveryReports } from "./delivery-reports.js";
-import { createDestinations, type OperatorMail } from "./destinations.js";
+import { createMessageDestinations, type OperatorMail } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { createMessages } from "./messages.js";
 import { createNoticeSender } from "./notices.js";
@@ -26,25 +26,37 @@ import { createSmsDelivery } from "./sms-delivery.js";
  */
 const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
-export type Communicate = ReturnType<typeof createCommunicate>;
+export type MessagingModules = ReturnType<typeof createMessagingModules>;
 
-export function createCommunicate(options: {
+export function createMessagingModules(options: {
   db: DataSource;
   settings: Settings;
   scans: SecretScans;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
-  operator: OperatorMail;
+  intake: ReceivedDataLimiter;
+  operatorMail: OperatorMail;
   allowPrivateNetwork: boolean;
   /** Public URL of the service, for people and for providers' delivery reports. */
   baseUrl: string;
-  holder: string;
+  processId: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, settings, scans, logEvents, intake, operator, allowPrivateNetwork, baseUrl, holder, now, log } = options;
+  const {
+    db,
+    settings,
+    scans,
+    logEvents,
+    intake,
+    operatorMail: operator,
+    allowPrivateNetwork,
+    baseUrl,
+    processId: holder,
+    now,
+    log,
+  } = options;
   const outbox = createOutbox(db);
-  const destinations = createDestinations({ settings, scans, operator });
+  const destinations = createMessageDestinations({ settings, scans, operatorMail: operator });
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
@@ -69,8 +81,8 @@ export function createCommunicate(options: {
       reportUrlOf: reportUrl,
     }),
   };
-  const acceptance = createAcceptance({ outbox, destinations, logEvents, intake, now });
-  const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, holder, now, log });
+  const acceptance = createMessageAcceptor({ outbox, destinations, logEvents, intake, now });
+  const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, processId: holder, now, log });
   return {
     messages: createMessages({ db, outbox, acceptance, now }),
     acceptance,
@@ -85,9 +97,7 @@ export function createCommunicate(options: {
       const count = await outbox.releaseMessages(holder, sender.idsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /**
-     * Opens connections to public network addresses only. Other modules use it to connect to hosts that apps choose.
-     */
+    /** Connections to public network addresses only. Other modules use them to connect to hosts that apps choose. */
     checked: checkedConnections,
     stop: () => smtp.stop(),
   };

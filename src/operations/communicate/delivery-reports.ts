@@ -5,7 +5,7 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
@@ -14,7 +14,7 @@ import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEvents } from "../records/log-events.js";
-import type { Destinations } from "./destinations.js";
+import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
 import { createMessageEventData, EVENT_BY_STATUS, messageEmitter } from "./status-events.js";
@@ -64,7 +64,7 @@ const REPORT_TYPE_BY_TWILIO_STATUS: Record<string, keyof typeof REPORTED_STATUSE
   failed: "rejected",
 };
 
-interface Report {
+interface DeliveryReport {
   id: number | null;
   providerId: string | null;
   type: keyof typeof REPORTED_STATUSES;
@@ -88,7 +88,7 @@ function equalsInConstantTime(a: string, b: string): boolean {
 
 const createSignatureError = () => new ActionError("UNAUTHORIZED", "the delivery report has no valid signature");
 
-function parseReport(value: unknown, index: number): Report {
+function parseReport(value: unknown, index: number): DeliveryReport {
   const eventPath = `events[${index}]`;
   if (!isObject(value)) refuseField(eventPath, "an object", value);
   const { id = null, providerId = null, type, recipient = null, detail = null } = value;
@@ -102,10 +102,10 @@ function parseReport(value: unknown, index: number): Report {
     refuseField(`${eventPath}.recipient`, "an e-mail address", recipient);
   }
   if (detail !== null && typeof detail !== "string") refuseField(`${eventPath}.detail`, "a text", detail);
-  return { id, providerId, type, recipient, detail } as Report;
+  return { id, providerId, type, recipient, detail } as DeliveryReport;
 }
 
-function parseReports(body: string): Report[] {
+function parseReports(body: string): DeliveryReport[] {
   let input: unknown;
   try {
     input = JSON.parse(body);
@@ -130,13 +130,17 @@ const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND de
 
 export type DeliveryReports = ReturnType<typeof createDeliveryReports>;
 
-export function createDeliveryReports(options: { db: DataSource; destinations: Destinations; logEvents: LogEvents }) {
+export function createDeliveryReports(options: {
+  db: DataSource;
+  destinations: MessageDestinations;
+  logEvents: LogEvents;
+}) {
   const { db, destinations, logEvents } = options;
   const reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Returns the kinds of message (e-mail, text message) whose secret was used to sign the request. @throws ActionError
-   * UNAUTHORIZED
+   * Returns the kinds of messages (e-mail, text message) whose secret was used to sign the request. @throws ActionError
+   * UNAUTHORIZED if none was
    */
   async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
@@ -154,7 +158,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   }
 
   /** Parses the form that Twilio sends as a delivery report, and checks its signature. @throws UNAUTHORIZED */
-  async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<Report[]> {
+  async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<DeliveryReport[]> {
     const token = await destinations.reportSecret(appId, "sms", "token");
     const formFields = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     const signedText = url + formFields.map(([name, value]) => name + value).join("");
@@ -171,20 +175,20 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   }
 
   /**
-   * Masks secrets in the field "detail" of a report. Runs before the transaction, because the scan takes time and the
-   * transaction holds a connection.
+   * Masks secrets in the field "detail" of a report. Call it before the transaction, because the scan takes time and
+   * the transaction occupies a database connection.
    */
-  async function maskReport(appId: number, report: Report): Promise<Report> {
+  async function maskReport(appId: number, report: DeliveryReport): Promise<DeliveryReport> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
     return { ...report, detail: await destinations.maskSecrets(appId, detail) };
   }
 
   async function applyReport(
-    executor: Executor,
+    executor: SqlClient,
     appId: number,
     kinds: MessageKind[],
-    report: Report,
+    report: DeliveryReport,
   ): Promise<boolean> {
     const [message] = await rows<ReportedStatus>(executor, SELECT_MESSAGE, [
       appId,
@@ -214,8 +218,8 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
 
   return {
     /**
-     * Stores the delivery reports in a request. Returns as `taken` how many of them changed a message.
-     * @throws RATE_LIMIT_EXCEEDED if the network address sends too many, UNAUTHORIZED, REQUEST_INVALID
+     * Stores the delivery reports in a request. `taken` in the result is the number of reports that changed a message.
+     * @throws RATE_LIMIT_EXCEEDED if the network address sends too many requests, UNAUTHORIZED, REQUEST_INVALID
      */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
       const retryAfter = reportBucket.takeTokens(getAddressBlock(request.address));

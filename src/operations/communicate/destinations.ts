@@ -12,7 +12,7 @@ import {
 } from "../../rules/message-destination.js";
 import type { Settings } from "../settings/settings.js";
 
-/** The operator's mail server, which sends the e-mails of apps that have no mail server of their own. */
+/** Mail server of the service's operator. It sends the e-mails of apps that have not configured a mail server. */
 export interface OperatorMail {
   server: Pick<SmtpDestination, "host" | "port" | "secure" | "user" | "password"> | null;
   /** Sender address of e-mails; null if none is configured. */
@@ -43,10 +43,14 @@ const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as 
  */
 const SECRET_MIN_CHARACTERS = 4;
 
-export type Destinations = ReturnType<typeof createDestinations>;
+export type MessageDestinations = ReturnType<typeof createMessageDestinations>;
 
-export function createDestinations(options: { settings: Settings; scans: SecretScans; operator: OperatorMail }) {
-  const { settings, scans, operator } = options;
+export function createMessageDestinations(options: {
+  settings: Settings;
+  scans: SecretScans;
+  operatorMail: OperatorMail;
+}) {
+  const { settings, scans, operatorMail: operator } = options;
 
   async function readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
     return (await settings.readAll(appId)).get(key);

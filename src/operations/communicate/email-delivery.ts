@@ -4,11 +4,11 @@
  */
 import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";
-import type { CheckedConnections } from "../../engine/checked-connections.js";
+import type { AddressCheckedConnections } from "../../engine/checked-connections.js";
 import type { Delivery, Smtp } from "../../engine/smtp.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
-import type { Destinations, MailDestination } from "./destinations.js";
+import type { MailDestination, MessageDestinations } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
@@ -90,12 +90,12 @@ function toAttemptOutcome(recipients: Recipient[], delivery: Delivery, detail: s
 
 export function createEmailDelivery(options: {
   smtp: Smtp;
-  destinations: Destinations;
+  destinations: MessageDestinations;
   /**
    * `checked` connects to public network addresses only, for mail servers of apps. `unchecked` connects to the
    * operator's mail server, which may have a private address.
    */
-  connections: { checked: CheckedConnections; unchecked: CheckedConnections };
+  connections: { checked: AddressCheckedConnections; unchecked: AddressCheckedConnections };
   /** Host name for the header Message-ID. */
   host: string;
 }) {

@@ -1,11 +1,11 @@
 /** Reads messages of the outbox for callers: a list of messages, or one message with its content. */
 
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { MessageAttachment } from "../../rules/message-fields.js";
-import { parsePageLimits, type ReserveBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
 /** A message in a list of the outbox. Times are ISO 8601. */
@@ -15,7 +15,7 @@ export interface MessageSummary {
   status: MessageStatus;
   /** Subject of an e-mail; null for text messages. */
   subject: string | null;
-  /** Recipients. In a list of messages, only the first five of each message. */
+  /** Recipients of the message. A list of messages contains only the first five recipients of each message. */
   to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
   /** Number of all recipients of the message. */
   recipients: number;
@@ -78,12 +78,12 @@ function requireOneOf(value: unknown, allowed: readonly string[], name: string):
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID, and the errors of `reserve` */
+/** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID; errors of `reserve` */
 export async function listMessages(
   db: DataSource,
   appId: number,
   query: MessageQuery,
-  reserve?: ReserveBytes,
+  reserve?: ReserveResponseBytes,
 ): Promise<MessageList> {
   const { limit, offset } = parsePageLimits(query);
   const filterValues = [
@@ -97,7 +97,7 @@ export async function listMessages(
     `SELECT count(*) AS total FROM message WHERE ${MATCHING_MESSAGES}`,
     values,
   );
-  // A listed message is assumed to have 4096 bytes: a subject, five addresses and a server's reply.
+  // For a listed message, reserves 4096 bytes: space for a subject, five addresses and a server's reply.
   const messageSizes = await rows<SizedRow>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
@@ -115,7 +115,7 @@ export async function listMessages(
 }
 
 /** Returns one message with its content. @throws NOT_FOUND */
-export async function findMessage(executor: Executor, appId: number, id: number): Promise<StoredMessage> {
+export async function findMessage(executor: SqlClient, appId: number, id: number): Promise<StoredMessage> {
   const sql = `SELECT ${SUMMARY_COLUMNS}, recipients AS "to", content FROM message WHERE app_id = $1 AND id = $2`;
   const [row] = await rows<MessageSummaryRow & { content: Partial<StoredMessage> & { body?: string } }>(executor, sql, [
     appId,

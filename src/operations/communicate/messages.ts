@@ -9,16 +9,17 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
-import type { ReserveBytes } from "../../rules/page.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { runOnce } from "../actions/idempotency.js";
 import { recordChange } from "../records/audit.js";
-import type { MessageAcceptance, MessageReceipt, ValidatedMessage } from "./acceptance.js";
+import type { MessageAcceptor, MessageReceipt, ValidatedMessage } from "./acceptance.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 
 /**
- * Decisions of a person about a message that may have been sent: count it as sent ("sent"), or send it again ("again").
+ * Decisions of a person about a message of which the service does not know whether it was sent: "sent" counts it as
+ * sent, "again" sends it again.
  */
 export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 
@@ -27,12 +28,12 @@ export type Messages = ReturnType<typeof createMessages>;
 export function createMessages(options: {
   db: DataSource;
   outbox: Outbox;
-  acceptance: MessageAcceptance;
+  acceptance: MessageAcceptor;
   now: () => number;
 }) {
   const { db, outbox, acceptance, now } = options;
 
-  /** Stores all messages of a request, each with its log event, or none of them. */
+  /** Stores all messages of a request, each with its log event. If one message is invalid, stores none. */
   async function acceptMessages(
     caller: Caller,
     appId: number,
@@ -68,8 +69,8 @@ export function createMessages(options: {
       return acceptMessages(caller, appId, parseBatch(body, parseSms), key);
     },
 
-    /** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID, and the errors of `reserve` */
-    async list(appId: number, query: MessageQuery, reserve?: ReserveBytes): Promise<MessageList> {
+    /** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID; errors of `reserve` */
+    async list(appId: number, query: MessageQuery, reserve?: ReserveResponseBytes): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);
     },
 
@@ -79,9 +80,9 @@ export function createMessages(options: {
     },
 
     /**
-     * Stores a person's decision about a message that may have been sent: `sent` (counts as sent) or `again` (is queued
-     * again).
-     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message's status is no longer `unknown`
+     * Stores a person's decision about a message with the status `unknown`: `sent` counts it as sent, `again` queues it
+     * again.
+     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message has another status
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
       if (!MESSAGE_DECISIONS.some((allowed) => allowed === decision)) {

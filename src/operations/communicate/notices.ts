@@ -1,26 +1,26 @@
 /**
- * Queues e-mails about an app that the service itself sends, such as alerts. They use the app's outbox and mail server.
- * They start no actions.
+ * Queues e-mails about an app that the service itself sends, such as alerts. These e-mails use the app's outbox and
+ * mail server. They cause no log events, so they start no actions.
  */
 import { randomUUID } from "node:crypto";
-import type { Executor } from "../../data/database.js";
+import type { SqlClient } from "../../data/database.js";
 import { DestinationFault } from "../../rules/message-destination.js";
-import type { Destinations } from "./destinations.js";
+import type { MessageDestinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
 /**
- * Stores an e-mail in the transaction of `executor`. The e-mail gets the status `kept` and is not sent if no mail
- * server is configured.
+ * Stores an e-mail in the transaction of `executor`. If no mail server is configured, the e-mail gets the status `kept`
+ * and is never sent.
  */
 export type SendNotice = (
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   mail: { to: readonly string[]; subject: string; text: string },
 ) => Promise<{ id: number; status: "kept" | "queued" }>;
 
 export function createNoticeSender(options: {
   outbox: Outbox;
-  destinations: Destinations;
+  destinations: MessageDestinations;
   now: () => number;
 }): SendNotice {
   const { outbox, destinations, now } = options;

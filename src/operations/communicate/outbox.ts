@@ -1,13 +1,13 @@
 /**
  * The outbox: stores each message as a row before the message is sent. Each operation is one SQL statement that also
- * checks which process has claimed the message. Once a process has started to send a message, no other process claims
- * it.
+ * checks which process has claimed the message. After a process has started to send a message, no other process claims
+ * this message.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
-/** PostgreSQL notification channel. A notification means that e-mails or text messages are waiting to be sent. */
+/** PostgreSQL notification channel. A notification means that the outbox contains messages to send. */
 export const MESSAGE_CHANNEL = "svc_message";
 
 export const MESSAGE_STATUSES = [
@@ -25,8 +25,8 @@ export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
 /**
- * A recipient of a message. `status` is missing until the message was sent to this recipient or was permanently
- * rejected.
+ * A recipient of a message. `status` is missing until the mail server or provider has accepted or permanently rejected
+ * the message for this recipient.
  */
 export interface Recipient {
   /** An e-mail address or a phone number. */
@@ -51,7 +51,7 @@ export interface NewMessage {
   personId: number | null;
 }
 
-/** A message that this process has claimed. */
+/** A message that this process has claimed in order to send it. */
 export interface ClaimedMessage {
   id: number;
   appId: number;
@@ -72,7 +72,10 @@ export type DeliveryOutcome = { recipients: readonly Recipient[]; detail: string
   | { status: "queued"; dueAt: Date }
 );
 
-/** Time from the acceptance of a message until the service makes no further attempts to send it. */
+/**
+ * Time after which the service makes no further attempts to send a message. It starts when the service accepts the
+ * message.
+ */
 const RETRY_PERIOD = "interval '24 hours'";
 
 const INSERT_MESSAGE = `
@@ -111,7 +114,7 @@ const CLAIM_MESSAGES = `
             person_id AS "personId"`;
 
 /**
- * Marks a message as being sent if this process still has its lease. After the end of the lease, another process may
+ * Marks a message as being sent if this process still has its lease. If the lease has expired, another process may
  * release the message.
  */
 const MARK_SENDING = `
@@ -121,9 +124,9 @@ const MARK_SENDING = `
 /**
  * Stores the outcome of an attempt. $1 is the message, $2 the process that has claimed it, $3 the status, $4 the
  * recipients, $5 the detail, $6 the time of the next attempt, $7 the provider's ID. If another message already has this
- * provider ID, it is not stored again.
+ * provider ID, the ID is not stored.
  */
-const SETTLE_MESSAGE = `
+const STORE_ATTEMPT_OUTCOME = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
          provider_id = CASE WHEN EXISTS (SELECT FROM message AS other
                                           WHERE other.app_id = message.app_id AND other.provider_id = $7)
@@ -133,8 +136,8 @@ const SETTLE_MESSAGE = `
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
 /**
- * Releases messages that processes have claimed. If no process has started to send a message, it is queued again.
- * Otherwise its status becomes `unknown`, and a person decides.
+ * Releases claimed messages. If sending of a message has not started, the message is queued again. Otherwise its status
+ * becomes `unknown`, and a person decides.
  */
 const RELEASE_MESSAGES = `
   UPDATE message
@@ -153,7 +156,7 @@ const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
 /* Stores a person's decision about a message. $1 is the app, $2 the message, $3 the status, $4 the time. */
-const DECIDE_MESSAGE = `
+const STORE_DECISION = `
   UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
          due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
          give_up_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz + ${RETRY_PERIOD} ELSE give_up_at END
@@ -166,7 +169,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 export function createOutbox(db: DataSource) {
   return {
     /** Inserts a message. @param now current time, at which the message is due for its first attempt */
-    async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
+    async accept(executor: SqlClient, message: NewMessage, now: Date): Promise<number> {
       const { appId, status, content, recipients, reference, runId, personId } = message;
       const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
       const values = [appId, content.kind, status, ...jsonTexts, reference, runId, personId, now];
@@ -174,8 +177,8 @@ export function createOutbox(db: DataSource) {
       return row!.id;
     },
 
-    /** Notifies the senders in all processes when the transaction of `executor` commits. */
-    async announce(executor: Executor): Promise<void> {
+    /** Notifies the senders in all processes about new messages when the transaction of `executor` commits. */
+    async announce(executor: SqlClient): Promise<void> {
       await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
     },
 
@@ -196,22 +199,23 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Marks the message as being sent. Returns false if this process no longer has the claim on the message or its
-     * lease; then this process must not send it.
+     * Marks the message as being sent. Returns false if this process no longer has its lease or its claim on the
+     * message: then it must not send the message.
      */
     async markSending(holder: string, id: number): Promise<boolean> {
       return (await rows(db, MARK_SENDING, [id, holder])).length > 0;
     },
 
     /**
-     * Stores the outcome of an attempt. Returns false and stores nothing if another process has claimed the message.
+     * Stores the outcome of an attempt to send the message. Returns false and stores nothing if another process has
+     * claimed the message.
      */
-    async settle(executor: Executor, holder: string, id: number, settlement: DeliveryOutcome): Promise<boolean> {
+    async settle(executor: SqlClient, holder: string, id: number, settlement: DeliveryOutcome): Promise<boolean> {
       const { status, recipients, detail } = settlement;
       const [dueAt, providerId] =
         settlement.status === "queued" ? [settlement.dueAt, null] : [null, settlement.providerId ?? null];
       const values = [id, holder, status, JSON.stringify(recipients), detail, dueAt, providerId];
-      return (await rows(executor, SETTLE_MESSAGE, values)).length > 0;
+      return (await rows(executor, STORE_ATTEMPT_OUTCOME, values)).length > 0;
     },
 
     /**
@@ -227,13 +231,13 @@ export function createOutbox(db: DataSource) {
 
     /** Stores a person's decision about a message. Returns false if the status of the message is not `unknown`. */
     async decide(
-      executor: Executor,
+      executor: SqlClient,
       appId: number,
       id: number,
       status: "sent" | "queued",
       now: Date,
     ): Promise<boolean> {
-      return (await rows(executor, DECIDE_MESSAGE, [appId, id, status, now])).length > 0;
+      return (await rows(executor, STORE_DECISION, [appId, id, status, now])).length > 0;
     },
 
     /** Returns the time at which the next message is due; null if no message is queued. */

@@ -15,17 +15,18 @@ import type { AttemptOutcome } from "./try-outcome.js";
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
 /**
- * Share of the currently free send slots that one app can take, so that an app with slow mail servers cannot occupy all
+ * Share of this process's free send slots that one app can take. So an app with slow mail servers cannot occupy all
  * slots.
  */
 const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
 /**
- * Number of attempts to store the outcome of a sent message. If all fail, the status of the message becomes `unknown`.
+ * Number of attempts to store the outcome of a sent message. If all these attempts fail, the status of the message
+ * becomes `unknown`.
  */
-const SETTLE_ATTEMPTS = 60;
-const SETTLE_RETRY_DELAY_MS = 500;
+const STORE_ATTEMPTS_MAX = 60;
+const STORE_RETRY_DELAY_MS = 500;
 
 type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<AttemptOutcome>;
 
@@ -45,12 +46,12 @@ export function createSender(options: {
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
   logEvents: LogEvents;
-  /** ID of this process, which marks the messages that it has claimed. */
-  holder: string;
+  /** ID of this process, which marks the messages that the process has claimed. */
+  processId: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, outbox, deliver, logEvents, holder, now, log } = options;
+  const { db, outbox, deliver, logEvents, processId: holder, now, log } = options;
   const deliveries = createRunningDeliveries(SENDER_SLOTS);
 
   function settlementOf(
@@ -67,7 +68,7 @@ export function createSender(options: {
 
   /** Stores the status of a message and its log event in one transaction. Retries while the database is unavailable. */
   async function settleMessage(message: ClaimedMessage, settlement: DeliveryOutcome): Promise<void> {
-    for (let attemptsLeft = SETTLE_ATTEMPTS - 1; ; attemptsLeft -= 1) {
+    for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
           if (await outbox.settle(manager, holder, message.id, settlement)) {
@@ -77,14 +78,14 @@ export function createSender(options: {
         return;
       } catch (error) {
         if (attemptsLeft === 0) throw error;
-        await delay(SETTLE_RETRY_DELAY_MS);
+        await delay(STORE_RETRY_DELAY_MS);
       }
     }
   }
 
   /**
-   * Makes one attempt to send a message. Returns an outcome even for unexpected errors, because the message would
-   * otherwise stay claimed.
+   * Makes one attempt to send a message. Returns an outcome also after an unexpected error, because otherwise the
+   * message would stay claimed.
    */
   async function attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
     let hasBegun = false;
@@ -109,7 +110,8 @@ export function createSender(options: {
   }
 
   function startSending(message: ClaimedMessage): void {
-    // If the outcome cannot be stored, another process releases the message when the lease of this process expires.
+    // If the outcome cannot be stored, another process can release the message after the lease of this process has
+    // expired.
     const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     deliveries.trackDelivery(message, sendMessage(message).catch(logUnsettled));
@@ -125,7 +127,7 @@ export function createSender(options: {
      * message is due; null if none is queued for later.
      */
     async sendDue(): Promise<number | null> {
-      for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
+      for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
         const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
         const claimedMessages = await outbox.claim(holder, {
           sendingByApp: deliveries.byApp(),
@@ -137,8 +139,8 @@ export function createSender(options: {
         if (claimedMessages.length === 0) break;
       }
       const next = await outbox.nextDue();
-      // Returns null if the next message is already due: it waits for a free slot, and a freed slot starts `sendDue`
-      // again.
+      // Returns null if the next message is already due: this message waits for a slot, and each freed slot causes a
+      // call of `sendDue`.
       return next && next.getTime() > now() ? next.getTime() : null;
     },
 

@@ -3,10 +3,10 @@
  * Does not write to the database.
  */
 import { createHmac } from "node:crypto";
-import { type CheckedConnections, NotConnectedError, type WebAnswer } from "../../engine/checked-connections.js";
+import { type AddressCheckedConnections, NotConnectedError, type WebAnswer } from "../../engine/checked-connections.js";
 import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
-import type { Destinations } from "./destinations.js";
+import type { MessageDestinations } from "./destinations.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
 import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
@@ -14,7 +14,7 @@ import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
 /**
- * HTTP statuses with which a provider rejects a message temporarily: it has certainly not accepted the message, but may
+ * HTTP statuses with which a provider rejects a message temporarily. The provider has not accepted the message, but may
  * accept it later.
  */
 const TEMPORARY_REJECTIONS = [408, 425, 429, 503];
@@ -75,8 +75,8 @@ function readProviderId({ body }: WebAnswer, field: PreparedSms["idField"]): str
 }
 
 export function createSmsDelivery(options: {
-  connections: CheckedConnections;
-  destinations: Destinations;
+  connections: AddressCheckedConnections;
+  destinations: MessageDestinations;
   /** True if webhooks of apps may have http URLs (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
   /** Returns the URL to which the provider sends delivery reports; null if the service has no public URL. */

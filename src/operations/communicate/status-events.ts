@@ -1,15 +1,15 @@
 /**
  * Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status.
  */
-import type { Executor } from "../../data/database.js";
+import type { SqlClient } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, DeliveryOutcome, MessageStatus, Recipient } from "./outbox.js";
 
 const MAX_LOGGED_RECIPIENTS = 10;
 
 /**
- * Returns the emitter of a log event about a message. The event has the same cause as the message. So the limit on
- * chains of runs also counts runs that such events start.
+ * Returns the emitter of a log event about a message. The event gets the run that sent the message as its cause. So the
+ * limit on chains of runs also counts runs that these events start.
  */
 export const messageEmitter = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
@@ -42,7 +42,7 @@ export function createMessageEventData(
  */
 export async function emitStatusEvent(
   logEvents: LogEvents,
-  executor: Executor,
+  executor: SqlClient,
   message: ClaimedMessage,
   settlement: DeliveryOutcome,
 ): Promise<void> {

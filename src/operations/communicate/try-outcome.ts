@@ -1,8 +1,8 @@
-/** Type for the outcome of one attempt to send an e-mail or a text message. */
+/** Type of the outcome of one attempt to send an e-mail or a text message. */
 import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
 export type AttemptOutcome =
-  /** Final outcome: the service makes no further attempt to send the message. */
+  /** Final outcome: the service does not try again to send the message. */
   | {
       kind: "done";
       status: Extract<MessageStatus, "sent" | "rejected" | "failed" | "unknown">;

@@ -1,6 +1,6 @@
 /**
- * Shows editors what a certain user of the app can read and write in a data source, under the stored access rules or
- * under rules that are not saved yet. Stores nothing.
+ * Shows editors what a certain user of the app can read and write in a data source, by the stored access rules or by
+ * rules that the editor has not saved yet. Stores nothing.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -10,14 +10,14 @@ import { describeValue, isObject } from "../../rules/described.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
 import { findDecidingRuleIndex, toWhereFilter } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
-import type { ReserveBytes } from "../../rules/page.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
 import { parseReference } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceReference } from "./entries.js";
 import { visibleColumns } from "./entry.js";
 import type { FoundEntries } from "./entry-reads.js";
-import { type EntryRights, hashedColumnSet, type Rights } from "./entry-rights.js";
+import { type CallerEntryRights, type EntryRightsResolver, hashedColumnSet } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
 /** Maximum number of entries that the result of a trial contains as examples. */
@@ -27,7 +27,7 @@ const MAX_EXAMPLE_ENTRIES = 20;
 export interface VerbDecision {
   verb: EntryVerb;
   allowed: boolean;
-  /** Index of the rule that decides about the operation, counted from 0; null if no rule matches the user. */
+  /** Index (from 0) of the access rule that decides about the operation; null if no rule matches the user. */
   rule: number | null;
   /** Columns that the user may read (select, delete) or write (insert, update). */
   columns: string[];
@@ -63,7 +63,7 @@ export type AccessTrials = ReturnType<typeof createAccessTrials>;
 export function createAccessTrials(options: {
   db: Database;
   sources: DataSourceRows;
-  rights: EntryRights;
+  rights: EntryRightsResolver;
   searches: EntrySearches;
 }) {
   const { db, sources, rights, searches } = options;
@@ -89,7 +89,7 @@ export function createAccessTrials(options: {
   }
 
   function triedVerb(
-    userRights: Rights,
+    userRights: CallerEntryRights,
     source: StoredDataSource,
     user: UserData | null,
     verb: EntryVerb,
@@ -108,14 +108,14 @@ export function createAccessTrials(options: {
   }
 
   async function visibleEntries(
-    userRights: Rights,
+    userRights: CallerEntryRights,
     source: StoredDataSource,
     input: unknown,
-    reserve?: ReserveBytes,
+    reserve?: ReserveResponseBytes,
   ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
-      // The `where` of a page must contain the columns that the access rule requires. If `input` is missing, these
-      // conditions are used as the `where`.
+      // The access rule may require columns in the `where`. If the request has no `where`, the trial uses these
+      // required conditions instead.
       const testedWhere = input ?? toWhereFilter(userRights.grant(source, "select").conditions);
       const { entries } = await searches.find(
         userRights,
@@ -132,11 +132,15 @@ export function createAccessTrials(options: {
   return {
     /**
      * Returns the decision for each operation, and the first entries that the user can read.
-     * @param body `{user, accessRules, where}`. If fields are missing, tests an anonymous visitor, the stored rules,
-     *   and the `where` that the rules require
+     * @param body `{user, accessRules, where}`. Missing fields stand for: an anonymous visitor, the stored rules, the
+     *   `where` that the rules require
      * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
-    async runTrial({ appId, ref }: DataSourceReference, body: unknown, reserve?: ReserveBytes): Promise<AccessTrial> {
+    async runTrial(
+      { appId, ref }: DataSourceReference,
+      body: unknown,
+      reserve?: ReserveResponseBytes,
+    ): Promise<AccessTrial> {
       const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
       const stored = await sources.find(appId, ref);
       const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };

@@ -1,10 +1,10 @@
 /**
  * Signs users of an app in to its pages. Each user is an entry of a data source that has a hashed column, such as a
- * password. The sign-in belongs to the page's credential. It ends when a value changes that the sign-in compared, such
- * as the password.
+ * password. The sign-in belongs to the page's credential. The sign-in ends when a value changes that it compared with
+ * the user's input, such as the password.
  */
 import type { DataSource as Database } from "typeorm";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
@@ -12,7 +12,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerificationChannel } from "../../rules/verification.js";
-import { type HashTurn, hashTurn, matchesHash } from "../records/hashes.js";
+import { type HashQueueKey, hashQueueKeyOf, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
 import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
@@ -41,9 +41,9 @@ export interface AddressProof {
 }
 
 /**
- * SQL condition for sign-ins that are still valid after changes of the data source. The data source must have
- * `isUsers`, or the user must have confirmed an address with a code. Sign-ins at other data sources, which earlier
- * releases stored, are ignored.
+ * SQL condition for sign-ins that are valid after a change of the data source: the data source still has `isUsers`, or
+ * the user has confirmed an address with a code. It excludes sign-ins at other data sources, which older releases
+ * stored.
  */
 const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 
@@ -75,7 +75,7 @@ const SAVE_SIGN_IN = `
 
 /**
  * Adds a confirmed address to a sign-in. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the
- * confirmation. Updates no row if the user who requested the code is no longer signed in.
+ * confirmation. Changes nothing if the user who requested the code is no longer signed in.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
@@ -85,8 +85,8 @@ const ADD_PROOF = `
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
 /**
- * Returns a digest of the entry's values in the columns that a sign-in compared. The sign-in ends when the digest
- * changes.
+ * Returns a digest of the entry's values in the columns whose values a sign-in compared with the user's input. The
+ * sign-in ends when the digest changes.
  */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
   hashParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
@@ -122,7 +122,11 @@ export function createAppUsers(options: {
    * True if all entered secrets match the hashes in the entry. Computes hashes even if `appUser` is undefined, so that
    * the duration does not reveal whether the entry exists.
    */
-  async function provesIdentity(secrets: EntryData, appUser: EntryData | undefined, turn: HashTurn): Promise<boolean> {
+  async function provesIdentity(
+    secrets: EntryData,
+    appUser: EntryData | undefined,
+    turn: HashQueueKey,
+  ): Promise<boolean> {
     let isProven = appUser !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
       const stored = appUser && Object.hasOwn(appUser, column) ? appUser[column] : undefined;
@@ -133,8 +137,8 @@ export function createAppUsers(options: {
 
   /**
    * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, if the user's
-   * entry was removed, or if a value has changed that the sign-in compared. `pending` is true if the second factor is
-   * still missing; the page's requests then count as anonymous.
+   * entry was removed, or if a value has changed that the sign-in compared. If the second factor is still missing,
+   * `pending` is true, and the page's requests count as anonymous.
    */
   async function findSignedInUser(
     credentialId: number | null,
@@ -217,7 +221,7 @@ export function createAppUsers(options: {
       const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
         const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
         [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
-        return provesIdentity(normalize(secrets), appUser?.data, hashTurn(source.appId, caller));
+        return provesIdentity(normalize(secrets), appUser?.data, hashQueueKeyOf(source.appId, caller));
       });
       if (!isProven) throw createSignInError();
       await beginSession(caller, source, appUser!, Object.keys(secrets));
@@ -242,15 +246,15 @@ export function createAppUsers(options: {
     },
 
     /**
-     * Records in the current sign-in that the user has confirmed an address with a code. Returns false if the user is
-     * no longer signed in.
+     * Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no
+     * longer signed in.
      */
     async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
       const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
       return (await rows(db, ADD_PROOF, session)).length > 0;
     },
 
-    async signOut(caller: Caller, executor: Executor = db): Promise<void> {
+    async signOut(caller: Caller, executor: SqlClient = db): Promise<void> {
       await rows(executor, "DELETE FROM app_user_session WHERE credential_id = $1", [caller.credentialId]);
     },
   };

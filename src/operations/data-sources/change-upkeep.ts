@@ -9,8 +9,8 @@ import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 const CLEANUP_INTERVAL_MS = 60_000;
 const ROWS_PER_BATCH = 1_000;
 /**
- * Time for which changes of entries are stored. It must be longer than the validity of a subscriber's position
- * (entry-positions.ts).
+ * Time for which changes of entries are stored. Must be longer than POSITION_VALIDITY_MS (entry-positions.ts), so that
+ * a subscriber with a valid position can resume.
  */
 const CHANGES_KEPT_FOR = "15 minutes";
 

@@ -1,20 +1,20 @@
 /** Finds rows of data sources by ID or name, and caches them until they change. */
 import type { DataSource as Database } from "typeorm";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
-import type { Notifications } from "../../engine/notifications.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
-import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
-import { type EntityReference, getReferenceKey, getReferenceParameters } from "../../rules/reference.js";
+import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type IdOrName, getReferenceKey, getReferenceParameters } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
 /**
- * Maximum time in milliseconds for which a data source is cached. It limits how long a process uses an outdated row if
- * a notification is lost.
+ * Maximum time in milliseconds for which a data source is cached. If a process misses a notification, it uses an
+ * outdated row for at most this time.
  */
 const CACHE_MAX_AGE_MS = 5_000;
 const CACHE_MAX_ENTRIES = 5_000;
@@ -54,10 +54,10 @@ export function toDataSourceView({ hashedColumns: _, createdAt, updatedAt, ...ro
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 
-type SourceCheck = (executor: Executor, appId: number, id: number, precondition: ExpectedTags) => Promise<void>;
+type CheckDataSource = (executor: SqlClient, appId: number, id: number, precondition: ExpectedETags) => Promise<void>;
 
-const createSourceCheck =
-  (sql: string): SourceCheck =>
+const createDataSourceCheck =
+  (sql: string): CheckDataSource =>
   async (executor, appId, id, precondition) => {
     const [row] = await rows<StoredDataSource>(executor, sql, [appId, id]);
     if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
@@ -73,7 +73,7 @@ const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint
  * this lock before any row lock. Afterwards lock entries before the row of the data source, as an update of an entry
  * does. The opposite order could cause a deadlock.
  */
-export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
+export async function lockWholeSource(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
@@ -83,34 +83,36 @@ export async function lockWholeSource(executor: Executor, appId: number, id: num
  * that use `lockWholeSource` lock this row last, so without this lock a deadlock could occur.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
-export async function lockWholeSourceShared(executor: Executor, appId: number, id: number): Promise<void> {
+export async function lockWholeSourceShared(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
   await checkSource(executor, appId, id, undefined);
 }
 
 /**
- * Checks that the data source exists and meets the precondition (`If-Match`). Takes no lock.
+ * Checks that the data source exists and has one of the ETags in `precondition` (`If-Match`). Takes no lock.
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const checkSource = createSourceCheck(SELECT_BY_ID);
+export const checkSource = createDataSourceCheck(SELECT_BY_ID);
 
 /**
- * Locks the data source's row until the transaction ends, and checks the precondition (`If-Match`).
+ * Locks the data source's row until the transaction ends, and checks that it has one of the ETags in `precondition`
+ * (`If-Match`).
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const lockSource = createSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
+export const lockSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /** Locks the data source's row until the transaction ends, so that no other transaction can insert entries. */
-export async function lockSourceForRemoval(executor: Executor, appId: number, id: number): Promise<void> {
+export async function lockSourceForRemoval(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
 }
 
 /**
- * Locks the empty data sources that are not named, which a pruning manifest removes, so that no other transaction inserts entries into them.
- * Call it before a weaker lock of the same rows. The weaker lock admits insertions, so strengthening it would cause a deadlock with a commit
- * that has inserted an entry and then adds a column to the data source.
+ * Locks the empty data sources whose names are not in `names`. A manifest with `prune` removes them, so no other
+ * transaction may insert entries. Call it before a weaker lock of the same rows. The weaker lock admits insertions, so
+ * strengthening it would cause a deadlock with a commit that has inserted an entry and then adds a column to the data
+ * source.
  */
-export async function lockUnnamedSources(executor: Executor, appId: number, names: readonly string[]): Promise<void> {
+export async function lockUnnamedSources(executor: SqlClient, appId: number, names: readonly string[]): Promise<void> {
   const sql = `
     SELECT FROM data_source WHERE app_id = $1 AND name <> ALL ($2::text[])
        AND NOT EXISTS (SELECT FROM data_source_entry AS entry
@@ -120,16 +122,16 @@ export async function lockUnnamedSources(executor: Executor, appId: number, name
 }
 
 /**
- * Deletes the data source's row, and checks the precondition (`If-Match`). @throws DATA_SOURCE_NOT_FOUND,
- * RESOURCE_CHANGED
+ * Deletes the data source's row if it has one of the ETags in `precondition` (`If-Match`). @throws
+ * DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const deleteSource = createSourceCheck(
+export const deleteSource = createDataSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
 );
 
 export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
 
-export function createDataSourceRows({ db, notifications }: { db: Database; notifications: Notifications }) {
+export function createDataSourceRows({ db, notifications }: { db: Database; notifications: DatabaseNotifications }) {
   const cachedSources = new Map<string, { row: StoredDataSource; until: number }>();
   let epoch = 0;
   const forgetSources = () => {
@@ -141,7 +143,7 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
 
   return {
     /** Clears the cache of data sources in all processes when the transaction of `executor` commits. */
-    async notifyChanged(executor: Executor, appId: number): Promise<void> {
+    async notifyChanged(executor: SqlClient, appId: number): Promise<void> {
       await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
     },
 
@@ -149,7 +151,7 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
     clearCache: forgetSources,
 
     /** Returns the data source with this ID or name, from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
-    async find(appId: number, ref: EntityReference): Promise<StoredDataSource> {
+    async find(appId: number, ref: IdOrName): Promise<StoredDataSource> {
       const key = `${appId}:${getReferenceKey(ref)}`;
       const cached = cachedSources.get(key);
       const now = Date.now();

@@ -1,6 +1,6 @@
 /** Operations of callers on data sources: list, create with first entries, change and remove. */
 import type { DataSource as Database } from "typeorm";
-import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
@@ -13,12 +13,12 @@ import {
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
-import type { ReserveBytes } from "../../rules/page.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
-import type { EntityReference } from "../../rules/reference.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
+import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
-import { type HashTurn, hashTurn } from "../records/hashes.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import {
   checkSource,
   DATA_SOURCE_COLUMNS,
@@ -41,7 +41,10 @@ const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-/** Maximum number of times that a removal looks for new entries, so that it ends even if other requests insert entries all the time. */
+/**
+ * Maximum number of times that a removal of a data source looks for new entries, so that the removal ends even if other
+ * requests insert entries all the time.
+ */
 const REMOVAL_ROUNDS_MAX = 20;
 
 const UNRESTRICTED_GRANT = {
@@ -60,19 +63,19 @@ export function toNameTakenError(error: unknown): unknown {
 /** The data source to change. If its ETag is not in `precondition`, the change is rejected. */
 export interface DataSourceTarget {
   appId: number;
-  ref: EntityReference;
-  precondition?: ExpectedTags;
+  ref: IdOrName;
+  precondition?: ExpectedETags;
 }
 
 /**
  * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the
  * entries in batches, because a single statement for millions of entries would exceed the statement timeout. Other
- * requests can insert entries until the row is locked, and can lock these entries before the row. Waiting for such an
- * entry with the row locked would cause a deadlock. So if entries exist after the row is locked, this function releases
- * the row and removes these entries first. After REMOVAL_ROUNDS_MAX rounds it keeps the row locked, and a deadlock is
- * possible.
+ * requests can insert entries until the row is locked, and can lock these entries before the row. If this function
+ * waited for such an entry while it has locked the row, a deadlock would occur. So if entries exist after the row is
+ * locked, this function releases the row and removes these entries first. After REMOVAL_ROUNDS_MAX rounds it keeps the
+ * row locked, and a deadlock is possible.
  */
-async function removeAllEntries(executor: Executor, source: StoredDataSource): Promise<void> {
+async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {
     await removeEntriesExcept(executor, source, [], { entries: -1, bytes: 0 });
     await rows(executor, "SAVEPOINT unlocked_source");
@@ -88,7 +91,7 @@ export function createDataSources(options: {
   db: Database;
   sources: DataSourceRows;
   definitions: SourceDefinitions;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
 }) {
   const { db, sources, definitions, intake } = options;
   const { withIndexes } = definitions;
@@ -96,7 +99,7 @@ export function createDataSources(options: {
   async function validatedEntries(
     source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
     entries: readonly EntryData[],
-    turn: HashTurn,
+    turn: HashQueueKey,
   ): Promise<ReadyEntry[]> {
     const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, turn });
     const readyEntries: ReadyEntry[] = [];
@@ -120,14 +123,14 @@ export function createDataSources(options: {
      * Lists the app's data sources. First calls `reserve` with their total size in bytes.
      * @throws the errors of `reserve`
      */
-    async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
+    async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {
       const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
       await reserve?.(sizeRow!.bytes);
       return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(toDataSourceView);
     },
 
     /** Returns the data source with this ID or name. @throws DATA_SOURCE_NOT_FOUND */
-    async get(appId: number, ref: EntityReference): Promise<DataSourceView> {
+    async get(appId: number, ref: IdOrName): Promise<DataSourceView> {
       return toDataSourceView(await sources.find(appId, ref));
     },
 
@@ -152,7 +155,7 @@ export function createDataSources(options: {
       const { isUsers = false } = more;
       checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
-      const first = await validatedEntries({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
+      const first = await validatedEntries({ hooks, hashedColumns }, entries, hashQueueKeyOf(appId, caller));
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new NewColumnCollector(columns);
       for (const { data } of first) met.addColumnsOf(data);
@@ -180,8 +183,8 @@ export function createDataSources(options: {
     },
 
     /**
-     * Changes the fields of a data source that the body contains. Other fields keep their values.
-     * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+     * Changes the fields of a data source that are in the body. Other fields keep their values. @throws the errors of
+     * `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async update(
       caller: Caller,

@@ -11,11 +11,11 @@ import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import { createAccessDenied, maySelectById } from "../../rules/entries/entry-access.js";
 import { parseCommit, readEntryColumns } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
-import type { ReserveBytes } from "../../rules/page.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
-import type { EntityReference } from "../../rules/reference.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
+import type { IdOrName } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { type AdmittedRequest, throwDeferred } from "../access/gate.js";
+import { type AdmittedRequest, throwDeferredError } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
@@ -25,7 +25,7 @@ import type { EntryExport, EntryExportOptions } from "./entry-export.js";
 import type { EntryChangeMessage, EntryFeed } from "./entry-feed.js";
 import type { EntryImports, ImportResult } from "./entry-imports.js";
 import type { FoundEntries } from "./entry-reads.js";
-import type { EntryRights, Rights } from "./entry-rights.js";
+import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
 import type { EntryWrites } from "./entry-writes.js";
@@ -35,7 +35,7 @@ import type { CsvLayout } from "./row-streams.js";
 /** Identifies an app and one of its data sources by ID or name. */
 export interface DataSourceReference {
   appId: number;
-  ref: EntityReference;
+  ref: IdOrName;
 }
 
 /** A file to import into a data source. */
@@ -44,7 +44,9 @@ export interface ImportFile {
   keepsExisting: boolean;
   /** Returns an iterator over the rows of the file. It is called only after the caller's rights have been checked. */
   rows: () => AsyncIterable<unknown>;
-  /** Object whose fields (such as delimiter and columns) are set while the file is read. */
+  /**
+   * Object into which the reader writes properties of the file, such as delimiter and columns, while it reads the file.
+   */
   layout?: CsvLayout;
 }
 
@@ -59,22 +61,34 @@ export type Entries = ReturnType<typeof createEntries>;
 export function createEntries(options: {
   db: Database;
   sources: DataSourceRows;
-  rights: EntryRights;
+  rights: EntryRightsResolver;
   changes: EntryChanges;
   writes: EntryWrites;
   commits: EntryCommits;
   imports: EntryImports;
   versions: EntryVersions;
   searches: EntrySearches;
-  recent: Pick<RecentQueries, "list">;
+  recentQueries: Pick<RecentQueries, "list">;
   exports: EntryExport;
   feed: EntryFeed;
 }) {
-  const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
+  const {
+    db,
+    sources,
+    changes,
+    writes,
+    commits,
+    imports,
+    versions,
+    searches,
+    recentQueries: recent,
+    exports,
+    feed,
+  } = options;
 
   /**
-   * Finds the data source and the caller's rights on it. A caller with none of the rights for `verbs` always gets the
-   * same error. So it does not learn whether the data source exists, or whether the request is valid.
+   * Finds the data source and the caller's rights on it. A caller without any right for `verbs` always gets the same
+   * error. So this error reveals neither whether the data source exists, nor whether the request is valid.
    * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all
    *   operations
    */
@@ -83,12 +97,12 @@ export function createEntries(options: {
     const source = await sources.find(appId, ref).catch((error: unknown) => {
       throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.accessError();
     });
-    if (!verbs.some((verb) => rights.may(source, verb))) for (const verb of verbs) rights.grant(source, verb);
-    throwDeferred(visit);
+    if (!verbs.some((verb) => rights.mayUse(source, verb))) for (const verb of verbs) rights.grant(source, verb);
+    throwDeferredError(visit);
     return { rights, source };
   }
 
-  async function readOne(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
+  async function readOne(rights: CallerEntryRights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
     if (!maySelectById(grant)) throw createAccessDenied();
     const [entry] = await rows<StoredEntry>(db, SELECT_ENTRY, [source.appId, source.id, id]);
@@ -113,7 +127,7 @@ export function createEntries(options: {
       visit: AdmittedRequest,
       target: DataSourceReference,
       query: unknown,
-      reserve?: ReserveBytes,
+      reserve?: ReserveResponseBytes,
     ): Promise<FoundEntries> {
       const { rights, source } = await openSource(visit, target, "select");
       return searches.find(rights, source, query, reserve);
@@ -129,8 +143,8 @@ export function createEntries(options: {
     },
 
     /**
-     * Exports all entries that the caller can see. Returns the name of the data source and an iterator over the
-     * exported text.
+     * Exports all entries that the caller can see. Returns the name of the data source, and an iterator over the parts
+     * of the exported text.
      * @throws the errors of `get`
      */
     async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
@@ -174,7 +188,7 @@ export function createEntries(options: {
       target: DataSourceReference,
       id: number,
       body: unknown,
-      precondition: ExpectedTags,
+      precondition: ExpectedETags,
     ): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "update");
       return writes.update(rights, source, { id, precondition }, readEntryColumns(body, "the entry"));
@@ -184,7 +198,7 @@ export function createEntries(options: {
       visit: AdmittedRequest,
       target: DataSourceReference,
       id: number,
-      precondition: ExpectedTags,
+      precondition: ExpectedETags,
     ): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "delete");
       return writes.remove(rights, source, { id, precondition });
@@ -223,7 +237,7 @@ export function createEntries(options: {
       visit: AdmittedRequest,
       target: DataSourceReference,
       versionId: number,
-      precondition?: ExpectedTags,
+      precondition?: ExpectedETags,
     ): Promise<{ inserted: number }> {
       const { rights, source } = await openSource(visit, target);
       return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };

@@ -3,7 +3,7 @@
  * and notifies subscribers. Performs no validation.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
-import { duplicatedIndex, type Executor, isRejectedData, rows } from "../../data/database.js";
+import { duplicatedIndex, isRejectedData, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -21,18 +21,21 @@ import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import type { DeletedEntries } from "./entry-statements.js";
-import type { HookMessages, HookMessenger } from "./hook-messages.js";
+import type { HookMessageBuilder, HookMessages } from "./hook-messages.js";
 import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is `appId:dataSourceId` of a data source whose entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
 /**
- * Maximum number of changed entries for which subscribers receive a change entry by entry. After a larger change, they
- * must read all entries again.
+ * Maximum number of changed entries that a message to subscribers lists. After a larger change, the subscribers must
+ * read all entries again.
  */
 export const MAX_LISTED_ENTRIES = 10_000;
-/** Maximum size of the replaced entries' JSON in bytes for which subscribers receive a change entry by entry. */
+/**
+ * Maximum size of the replaced entries in bytes, as JSON, up to which a message to subscribers lists the changed
+ * entries.
+ */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const ADD_NEW_COLUMNS = `
@@ -69,8 +72,8 @@ const UPDATE_SOURCE_SIZE = `
     FROM tally`;
 
 /**
- * The caller that writes entries. Contains the emitter for log events, and the e-mail address of the user who is signed
- * in to the caller's page.
+ * Caller that writes entries: the emitter of log events, and the e-mail address of the app user who is signed in to the
+ * page.
  */
 export interface EntryWriter {
   emitter: Emitter;
@@ -79,7 +82,7 @@ export interface EntryWriter {
   mayNameColumn(source: StoredDataSource, column: string): boolean;
 }
 
-interface ChangeNotice {
+interface EntryLogEvent {
   event: EntryEvent;
   id: number;
   columns: readonly string[];
@@ -91,21 +94,21 @@ interface ChangeNotice {
  */
 export class EntryChange {
   readonly newColumns: NewColumnCollector;
-  readonly events: ChangeNotice[] = [];
-  readonly inserted: number[] = [];
+  readonly logEvents: EntryLogEvent[] = [];
+  readonly insertedIds: number[] = [];
   /** States of the changed entries before the change, each as JSON text. */
-  readonly replaced: string[] = [];
+  readonly earlierStates: string[] = [];
   private replacedBytes = 0;
   /**
-   * Name of an operation, such as an import, that is logged as one event for all its entries; null to log changes entry
-   * by entry.
+   * Name of an operation, such as an import, for which one log event is stored for all entries. Null: each changed
+   * entry gets a log event.
    */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
   bytes = 0;
 
   constructor(
-    readonly executor: Executor,
+    readonly executor: SqlClient,
     readonly source: StoredDataSource,
     private readonly messages: HookMessages,
   ) {
@@ -117,16 +120,16 @@ export class EntryChange {
     return this.operation !== null || inserted + updated + deleted > BULK_ENTRIES;
   }
 
-  /** True if subscribers receive the change entry by entry. If false, they must read all entries again. */
+  /** True if messages to subscribers list the changed entries. If false, subscribers must read all entries again. */
   get isSentByEntry(): boolean {
     const { inserted, updated, deleted } = this.counts;
-    const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;
+    const listed = this.insertedIds.length === inserted && this.earlierStates.length === updated + deleted;
     return listed && inserted + updated + deleted <= MAX_LISTED_ENTRIES;
   }
 
   /**
-   * Number of entries, and total bytes of their states before the change, that can still be added. A larger change is
-   * not sent entry by entry.
+   * Number of entries and bytes (of the states before the change) that can still be added. If more are added, messages
+   * to subscribers do not list the changed entries.
    */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
@@ -138,10 +141,10 @@ export class EntryChange {
     this.counts.inserted += 1;
     this.bytes += bytes;
     this.newColumns.addColumnsOf(data);
-    if (this.inserted.length < MAX_LISTED_ENTRIES) this.inserted.push(id);
-    if (this.events.length >= BULK_ENTRIES) return;
+    if (this.insertedIds.length < MAX_LISTED_ENTRIES) this.insertedIds.push(id);
+    if (this.logEvents.length >= BULK_ENTRIES) return;
     this.messages.add("insert", id, data);
-    this.events.push({ event: "create", id, columns: Object.keys(data) });
+    this.logEvents.push({ event: "create", id, columns: Object.keys(data) });
   }
 
   /** Adds one updated entry to the change. @param columns columns that the request has written */
@@ -149,30 +152,30 @@ export class EntryChange {
     this.counts.updated += 1;
     this.bytes += bytes;
     this.newColumns.addColumnsOf(data);
-    this.storeEarlierState(before, false);
-    if (this.events.length >= BULK_ENTRIES) return;
+    this.addEarlierState(before, false);
+    if (this.logEvents.length >= BULK_ENTRIES) return;
     this.messages.add("update", before.id, data);
-    this.events.push({ event: "update", id: before.id, columns });
+    this.logEvents.push({ event: "update", id: before.id, columns });
   }
 
   addRemoved(before: StoredEntry, bytes: number): void {
     this.counts.deleted += 1;
     this.bytes -= bytes;
-    this.storeEarlierState(before, true);
-    if (this.events.length < BULK_ENTRIES) {
-      this.events.push({ event: "delete", id: before.id, columns: Object.keys(before.data) });
+    this.addEarlierState(before, true);
+    if (this.logEvents.length < BULK_ENTRIES) {
+      this.logEvents.push({ event: "delete", id: before.id, columns: Object.keys(before.data) });
     }
   }
 
   /**
    * Counts entries that one statement has removed.
-   * @param images JSON of the removed entries; null if they exceed `remainingCapacity`
+   * @param images JSON texts of the removed entries; null if these exceed `remainingCapacity`
    */
   addRemovedBatch({ count, bytes, images }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
     for (const image of images ?? []) {
       this.replacedBytes += image.length;
-      this.replaced.push(image);
+      this.earlierStates.push(image);
     }
   }
 
@@ -187,20 +190,20 @@ export class EntryChange {
 
   /** Adds the IDs of inserted entries whose number was already added with `addCounted`. */
   addIds(ids: readonly number[] | null): void {
-    for (const id of ids ?? []) this.inserted.push(id);
+    for (const id of ids ?? []) this.insertedIds.push(id);
   }
 
-  /** Counts entries of a large change without listing their IDs. */
+  /** Counts entries of a large change without storing their IDs. */
   addCounted(counts: Partial<typeof this.counts>, bytes: number): void {
     for (const [name, count] of Object.entries(counts)) this.counts[name as keyof typeof this.counts] += count;
     this.bytes += bytes;
   }
 
-  private storeEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
-    if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= MAX_LISTED_ENTRIES) return;
+  private addEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
+    if (this.replacedBytes > REPLACED_MAX_BYTES || this.earlierStates.length >= MAX_LISTED_ENTRIES) return;
     const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
     this.replacedBytes += image.length;
-    if (this.replacedBytes <= REPLACED_MAX_BYTES) this.replaced.push(image);
+    if (this.replacedBytes <= REPLACED_MAX_BYTES) this.earlierStates.push(image);
   }
 }
 
@@ -219,7 +222,9 @@ function createDuplicateError(
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-/** Converts database errors about entries that cannot be stored to ActionErrors. Returns other errors unchanged. */
+/**
+ * Converts a database error about an entry that cannot be stored to an ActionError. Returns any other error unchanged.
+ */
 function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
   const duplicateIndex = duplicatedIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
@@ -241,13 +246,13 @@ export function createEntryChanges(options: {
   db: Database;
   logEvents: LogEvents;
   sources: DataSourceRows;
-  messenger: HookMessenger;
+  messenger: HookMessageBuilder;
   quotaBytes: number;
 }) {
   const { db, logEvents, sources, messenger, quotaBytes } = options;
 
   async function emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
-    const { executor, source, events, counts, operation } = change;
+    const { executor, source, logEvents: events, counts, operation } = change;
     const eventSubject = {
       userId: emitter.personId,
       appNotificationId: null,
@@ -271,7 +276,7 @@ export function createEntryChanges(options: {
       await rows(executor, ADD_NEW_COLUMNS, [...sourceKey, JSON.stringify(newColumns.added)]);
     const addedEntries = counts.inserted - counts.deleted;
     const subscriberNotice = change.isSentByEntry
-      ? [false, change.inserted, `[${change.replaced.join(",")}]`]
+      ? [false, change.insertedIds, `[${change.earlierStates.join(",")}]`]
       : [true, [], "[]"];
     // Writes by pages get no entry in the audit log, only log events, so that visitors cannot fill the audit log.
     const changeHeadJson = isPageCaller(emitter) ? null : JSON.stringify(summarizeEntryChange(source.id, change));
@@ -296,7 +301,7 @@ export function createEntryChanges(options: {
     /**
      * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new
      * counts, and notifies subscribers.
-     * @param sends operations ("insert", "update") whose hooks send messages for this change
+     * @param sends operations ("insert", "update") for which hooks send messages about this change
      * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
      *   RATE_LIMIT_EXCEEDED
      */
@@ -331,7 +336,7 @@ export function createEntryChanges(options: {
 
 /** Stores the counts of a new data source with its first entries. These entries cause no log events. */
 export async function insertInitialCounts(
-  executor: Executor,
+  executor: SqlClient,
   { appId, id }: StoredDataSource,
   texts: readonly string[],
 ): Promise<void> {

@@ -8,13 +8,13 @@ import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDenied, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
 import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
-import { hashTurn } from "../records/hashes.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import { hashQueueKeyOf } from "../records/hashes.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-judgement.js";
-import type { Rights } from "./entry-rights.js";
+import type { CallerEntryRights } from "./entry-rights.js";
 import {
   insertEntryTexts,
   type LockedEntry,
@@ -32,8 +32,8 @@ import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./ent
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /**
- * Bytes of entries to validate before the event loop handles other requests. Validating this many bytes takes some
- * milliseconds.
+ * Number of bytes of entries that are validated before the event loop can handle other requests. Their validation takes
+ * some milliseconds.
  */
 const VALIDATED_BYTES_PER_TURN = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
@@ -51,18 +51,18 @@ interface CommitGrants {
 }
 
 /**
- * Returns the caller's grants for the operations in a commit. The grant for an operation that the commit does not
- * contain is null.
+ * Returns the caller's grants for the operations in a commit. The result is null for an operation that the commit does
+ * not contain.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
-function commitGrantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput): CommitGrants {
+function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
     insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
     update: commit.updates.length > 0 ? rights.grant(source, "update") : null,
     delete: hasRemovals ? rights.grant(source, "delete") : null,
   };
-  // An empty commit also requires a right. Otherwise it would reveal whether the data source exists.
+  // Requires a right also for an empty commit, which would otherwise reveal whether the data source exists.
   if (!commitGrants.insert && !commitGrants.update && !commitGrants.delete) rights.grant(source, "insert");
   if (commitGrants.delete) rejectUnfilteredRemoval(commitGrants.delete, commit.append);
   return commitGrants;
@@ -92,11 +92,15 @@ function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: r
 
 export type EntryCommits = ReturnType<typeof createEntryCommits>;
 
-export function createEntryCommits(options: { changes: EntryChanges; intake: IntakeLimiter; versions: EntryVersions }) {
+export function createEntryCommits(options: {
+  changes: EntryChanges;
+  intake: ReceivedDataLimiter;
+  versions: EntryVersions;
+}) {
   const { changes, intake, versions } = options;
 
-  /** Collects the written entries for the response. Throws if they exceed RETURNED_MAX_BYTES. */
-  function createReturnedCollector(rights: Rights, source: StoredDataSource, isWanted: boolean) {
+  /** Collects the written entries for the response. Throws if these entries exceed RETURNED_MAX_BYTES. */
+  function createReturnedCollector(rights: CallerEntryRights, source: StoredDataSource, isWanted: boolean) {
     const entries: Entry[] = [];
     let bytes = 0;
     return {
@@ -133,7 +137,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 
   async function updateAll(
     change: EntryChange,
-    { rights, grant, commit }: { rights: Rights; grant: EntryPermissions; commit: CommitInput },
+    { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: CommitInput },
     validated: ReadonlyMap<number, EntryData>,
     lockedEntries: ReadonlyMap<number, LockedEntry>,
     returnedEntries: ReturnedEntries,
@@ -171,7 +175,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   }
 
   /**
-   * Removes locked entries. If subscribers receive the change entry by entry, adds the removed entries to `change`;
+   * Removes locked entries. If messages to subscribers list the changed entries, adds the removed entries to `change`;
    * otherwise only counts them.
    */
   async function removeAll(
@@ -202,7 +206,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 
   async function applyCommit(
     change: EntryChange,
-    rights: Rights,
+    rights: CallerEntryRights,
     commit: CommitInput,
     validated: ValidatedCommit,
   ): Promise<ReturnedEntries> {
@@ -232,7 +236,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   }
 
   async function validateCommit(
-    rights: Rights,
+    rights: CallerEntryRights,
     source: StoredDataSource,
     commit: CommitInput,
   ): Promise<ValidatedCommit> {
@@ -240,7 +244,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const { isTrusted: trusted } = rights.caller;
     const insertedEntries: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
-    const turn = hashTurn(source.appId, rights.writer.emitter);
+    const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
     const validateInsert =
       commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, turn });
     const validateUpdate =
@@ -264,7 +268,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       updates.set(id, validated.data);
       await count(validated);
     }
-    return { grants: commitGrants, inserts: insertedEntries, updates, bytes };
+    return { grants: commitGrants, inserts: insertedEntries, updates, totalBytes: bytes };
   }
 
   return {
@@ -274,12 +278,12 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
      * Writes all parts of a commit. If one part fails, writes nothing. @throws the errors of inserts, updates and
      * removals
      */
-    async commit(rights: Rights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
+    async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const validated = await validateCommit(rights, source, commit);
       intake.takeRows(
         rights.writer.emitter,
         source.appId,
-        validated.bytes,
+        validated.totalBytes,
         commit.inserts.length + commit.updates.length,
       );
       return changes.commit(
@@ -309,10 +313,10 @@ interface ValidatedCommit {
   inserts: ReadyEntry[];
   updates: Map<number, EntryData>;
   /** Total size of all entries of the commit as JSON, in bytes. */
-  bytes: number;
+  totalBytes: number;
 }
 
-/** Returns the values of those columns that the caller cannot access. */
+/** Returns the values of the columns that the caller cannot access. */
 function inaccessibleColumns(grant: EntryPermissions, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayAccessColumn(column)));
 }

@@ -22,7 +22,8 @@ interface CountFilter {
 /** Maximum cost of an exact count, in cost units of PostgreSQL's planner. This cost takes some 40 ms of one core. */
 const EXACT_COUNT_MAX_COST = 5_000;
 /**
- * Number of positions at which a sample reads entries. The positions are spread over all entries of the data source.
+ * Number of positions at which a sample reads entries. The positions are spread evenly over the entries of the data
+ * source.
  */
 const SAMPLE_POSITIONS = 400;
 /** Number of consecutive entries that a sample reads at each position. */
@@ -34,7 +35,7 @@ const ENTRIES_PER_SAMPLE_POSITION = 5;
 const SAMPLED_MAX_BYTES = 64 * 1024;
 /**
  * The fractional parts of the multiples of this number are spread evenly between 0 and 1. The positions of a sample are
- * computed from them, so that they do not follow a pattern in the entries.
+ * computed from them, so that a regular pattern in the entries does not distort the estimate.
  */
 const GOLDEN_RATIO = "0.6180339887498949";
 
@@ -73,7 +74,7 @@ export function createEntryCounts(read: ReadRows) {
   return {
     /**
      * Counts the entries that match a filter.
-     * @param further returns additional SQL conditions; in them, the alias of the entry is `e`
+     * @param further returns additional SQL conditions, which name the entry by the alias `e`
      */
     async count(
       key: DataSourceKey,
@@ -96,7 +97,8 @@ export function createEntryCounts(read: ReadRows) {
       const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
       const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
       const { seen: sampled, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
-      // If no entry of the sample matches, the estimate of PostgreSQL's planner is more precise than the sample.
+      // If no entry of the sample matches, uses the estimate of PostgreSQL's planner, which is then more precise than
+      // the sample.
       const total =
         matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
       return { total: Math.round(total), about: true };

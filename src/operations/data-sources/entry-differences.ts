@@ -1,13 +1,13 @@
 /**
  * Computes the message that a subscriber receives after changes of entries. It lists the entries that start to match
- * the subscriber's `where`, that change while they match, and that stop matching. Has no state.
+ * the subscriber's `where`, that change while they match, and that stop matching. Stores nothing.
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { type EntryView, entrySource, type RawRow, rowToEntryView } from "./entry-rows.js";
+import { type EntryRow, type EntryView, entrySource, rowToEntryView } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
 /**
@@ -17,7 +17,7 @@ import type { ReadRows } from "./read-pool.js";
 const MAX_ENTRIES_PER_MESSAGE = 1_000;
 
 /** State of an entry before a change. */
-interface EntryImage {
+interface EarlierEntryState {
   id: number;
   data: object;
   order: number;
@@ -30,24 +30,24 @@ export interface StoredChange {
   id: number;
   bulk: boolean;
   inserted: number[];
-  replaced: EntryImage[];
+  replaced: EarlierEntryState[];
 }
 
 export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** Entries that were deleted or no longer match. Each is in the last state that matched. */
+  /** Entries that were deleted or no longer match the `where`. Each is in the last state that matched. */
   deleted: EntryView[];
 }
 
-type DifferenceRow = RawRow & { was: boolean; is: boolean; changed: string[] | null };
+type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] | null };
 
 /**
- * Returns the entries that the changes affect, by ID. The value is the entry's state before the first change; null for
- * an entry that did not exist.
+ * Returns the entries that the changes affect, by ID. Each value is the entry's state before the first change; null for
+ * an entry that did not exist then.
  */
-function affectedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
-  const imagesById = new Map<number, EntryImage | null>();
+function affectedEntries(changes: readonly StoredChange[]): Map<number, EarlierEntryState | null> {
+  const imagesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
     // A restore first removes entries and then inserts them with the same IDs, so removals are handled before inserts.
     for (const image of replaced) if (!imagesById.has(image.id)) imagesById.set(image.id, image);
@@ -106,7 +106,7 @@ export async function readDifferences(
            b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
       FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
   const rows = await read<DifferenceRow & Record<string, unknown>>(source.appId, sql, statement.values);
-  const toEntryView = (row: RawRow) => rowToEntryView(row, source.id, requested.scope, null);
+  const toEntryView = (row: EntryRow) => rowToEntryView(row, source.id, requested.scope, null);
   const old = (row: Record<string, unknown>) =>
     toEntryView({
       id: row["of"],
@@ -114,7 +114,7 @@ export async function readDifferences(
       created_at: row["old_created_at"],
       updated_at: row["old_updated_at"],
       data: row["old_data"],
-    } as RawRow);
+    } as EntryRow);
   const result: EntryDifferences = { inserted: [], updated: [], deleted: [] };
   let bytes = 0;
   let count = 0;

@@ -9,10 +9,10 @@ import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { refuseField } from "../../rules/fields.js";
 import {
   type DataSourceKey,
+  type EntryRow,
+  entryColumnsSql,
   entryConditionSql,
   limitBySizeSql,
-  type RawRow,
-  rowColumnsSql,
   rowToEntryView,
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
@@ -37,15 +37,15 @@ export function parseExportFormat(value: unknown): ExportFormat {
 }
 
 /**
- * Converts a value of an entry to a CSV cell: missing values and null become an empty text, objects and lists become
- * JSON text. Other values stay unchanged.
+ * Converts a value of an entry to a CSV cell. Missing values and null become an empty text, and objects and lists
+ * become JSON text. Other values stay unchanged.
  */
 function toCell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
 }
 
-interface RowWriter {
+interface ExportFormatter {
   openingText: string;
   /** Returns the exported text of some entries. @param data JSON text of each entry; at least one */
   formatEntries(data: readonly string[], isFirst: boolean): string;
@@ -59,10 +59,10 @@ interface RowWriter {
 const FORMULA_START = /^[=+\-@\t\r]/;
 
 /**
- * Returns the functions that format entries as CSV.
+ * Creates the writer that formats entries as CSV.
  * @param spreadsheet true to put a `'` before each text and column name that a spreadsheet would execute as a formula
  */
-function createCsvWriter(columns: readonly string[], spreadsheet: boolean): RowWriter {
+function createCsvWriter(columns: readonly string[], spreadsheet: boolean): ExportFormatter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
     // An import ignores empty lines. So an entry without values is written as a line with an empty quoted cell.
@@ -81,12 +81,16 @@ function createCsvWriter(columns: readonly string[], spreadsheet: boolean): RowW
   };
 }
 
-const JSON_LIST: RowWriter = {
+const JSON_FORMATTER: ExportFormatter = {
   openingText: "[",
   formatEntries: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
   closingText: "\n]\n",
 };
-const JSON_LINES: RowWriter = { openingText: "", formatEntries: (data) => `${data.join("\n")}\n`, closingText: "" };
+const JSON_LINES_FORMATTER: ExportFormatter = {
+  openingText: "",
+  formatEntries: (data) => `${data.join("\n")}\n`,
+  closingText: "",
+};
 
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
@@ -96,7 +100,7 @@ export function createEntryExport({ read }: { read: ReadRows }) {
    * appended during the export.
    */
   async function* readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
-    let last: RawRow | undefined;
+    let last: EntryRow | undefined;
     for (;;) {
       const statement = new SqlStatement();
       const conditions = [entryConditionSql(key, { scope, where: null }, statement, "e")];
@@ -105,9 +109,9 @@ export function createEntryExport({ read }: { read: ReadRows }) {
           `(e."order", e.id) > (${statement.bind(last.order, "float8")}, ${statement.bind(last.id, "bigint")})`,
         );
       }
-      const select = `SELECT ${rowColumnsSql("e")} FROM data_source_entry e WHERE ${conditions.join(" AND ")}
+      const select = `SELECT ${entryColumnsSql("e")} FROM data_source_entry e WHERE ${conditions.join(" AND ")}
         ORDER BY e."order", e.id LIMIT ${ENTRIES_PER_STATEMENT}`;
-      const rows = await read<RawRow>(key.appId, limitBySizeSql(select, ENTRIES_PER_STATEMENT), statement.values);
+      const rows = await read<EntryRow>(key.appId, limitBySizeSql(select, ENTRIES_PER_STATEMENT), statement.values);
       if (rows.length === 0) return;
       yield rows.map((row) => rowToEntryView(row, key.id, scope, null).data.text);
       last = rows.at(-1)!;
@@ -127,7 +131,11 @@ export function createEntryExport({ read }: { read: ReadRows }) {
     ): AsyncGenerator<string> {
       const visibleColumns = columns.filter((column) => scope.canSee(column));
       const rowWriter =
-        format === "csv" ? createCsvWriter(visibleColumns, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
+        format === "csv"
+          ? createCsvWriter(visibleColumns, spreadsheet)
+          : format === "json"
+            ? JSON_FORMATTER
+            : JSON_LINES_FORMATTER;
       yield rowWriter.openingText;
       let first = true;
       for await (const data of readPages(key, scope)) {

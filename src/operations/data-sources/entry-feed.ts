@@ -7,7 +7,7 @@
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { AdmittedRequest } from "../access/gate.js";
@@ -17,7 +17,7 @@ import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from 
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 import { type EntryDifferences, readDifferences, type StoredChange } from "./entry-differences.js";
 import { type EntryPositions, POSITION_INTERVAL_MS, type Position } from "./entry-positions.js";
-import type { EntryRights, Rights } from "./entry-rights.js";
+import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
@@ -50,13 +50,17 @@ const SELECT_CHANGES_SINCE = `
 interface FeedSubscriber {
   visit: AdmittedRequest;
   where: unknown;
-  /** ID of the last change up to which the subscriber has received changes; null until the subscription has started. */
+  /**
+   * ID of the last change about which the subscriber has received a message; null until the subscription has started.
+   */
   position: number | null;
   /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;
-  /** Key that represents the columns and entries that the subscriber can see. It changes when the rights change. */
+  /**
+   * Key of the columns and entries that the subscriber can see. The key changes when the subscriber's rights change.
+   */
   visibilityKey: string;
-  push: (groupNews: EntryChangeMessage) => void;
+  sendMessage: (message: EntryChangeMessage) => void;
   endFeed: (reason: ActionError) => void;
 }
 
@@ -64,7 +68,7 @@ interface FeedSubscriber {
 interface SourceFeed {
   appId: number;
   id: number;
-  followers: Set<FeedSubscriber>;
+  subscribers: Set<FeedSubscriber>;
   /**
    * Promise that resolves after all reads that have been queued. Each new read is chained to this promise, so that
    * messages are sent in order.
@@ -74,10 +78,10 @@ interface SourceFeed {
 
 /** Subscribers with the same rights, `where` and position, which receive the same message. */
 interface SubscriberGroup {
-  rights: Rights;
+  rights: CallerEntryRights;
   position: number;
   where: unknown;
-  followers: FeedSubscriber[];
+  subscribers: FeedSubscriber[];
 }
 
 const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [] };
@@ -88,12 +92,12 @@ const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boo
  * Returns a key that changes when other columns or entries become visible to the caller.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
-const visibilityKeyOf = (rights: Rights, source: StoredDataSource): string =>
+const visibilityKeyOf = (rights: CallerEntryRights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
 /**
- * Returns the error if it says that the subscriber has lost the right to read; this error ends the subscription.
- * @throws all other errors
+ * Returns the error if it means that the subscriber has lost the right to read; this error ends the subscription.
+ * @throws any other error
  */
 function accessErrorOrThrow(error: unknown): ActionError {
   const isRefusal =
@@ -107,9 +111,9 @@ export type EntryFeed = ReturnType<typeof createEntryFeed>;
 export function createEntryFeed(options: {
   db: Database;
   read: ReadRows;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   sources: DataSourceRows;
-  rights: EntryRights;
+  rights: EntryRightsResolver;
   positions: EntryPositions;
   log: Logger;
 }) {
@@ -120,7 +124,7 @@ export function createEntryFeed(options: {
   const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: checkChosenSubscribers });
 
   /**
-   * Runs `work` after all earlier reads of this feed. If it fails, checks all subscribers of the feed again after
+   * Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after
    * RETRY_MS.
    */
   function inOrder(feed: SourceFeed, work: () => Promise<void>): void {
@@ -129,7 +133,7 @@ export function createEntryFeed(options: {
         { err: error, appId: feed.appId },
         "reading changes of a data source's entries for subscribers failed; the service tries again",
       );
-      setTimeout(() => feed.followers.size > 0 && checkSubscribers(feed), RETRY_MS).unref();
+      setTimeout(() => feed.subscribers.size > 0 && checkSubscribers(feed), RETRY_MS).unref();
     });
   }
 
@@ -142,11 +146,11 @@ export function createEntryFeed(options: {
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
-  const startedFollowers = ({ followers }: SourceFeed): FeedSubscriber[] =>
+  const startedFollowers = ({ subscribers: followers }: SourceFeed): FeedSubscriber[] =>
     [...followers].filter(({ position }) => position !== null);
 
   function endFeed(feed: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
-    if (feed.followers.has(follower)) follower.endFeed(reason);
+    if (feed.subscribers.has(follower)) follower.endFeed(reason);
   }
 
   /**
@@ -159,7 +163,7 @@ export function createEntryFeed(options: {
       throw error;
     });
     if (source) return source;
-    for (const follower of [...feed.followers]) endFeed(feed, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
+    for (const follower of [...feed.subscribers]) endFeed(feed, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
     return null;
   }
 
@@ -169,14 +173,14 @@ export function createEntryFeed(options: {
    */
   async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
-    if (!feed.followers.has(follower)) return;
+    if (!feed.subscribers.has(follower)) return;
     users.set(follower, feed.appId, rights.user);
     try {
       rights.readScope(source, follower.where);
       const visibilityKey = visibilityKeyOf(rights, source);
       const hasChanged = visibilityKey !== follower.visibilityKey;
       follower.visibilityKey = visibilityKey;
-      if (hasChanged && follower.position !== null) follower.push(newsOf(feed, follower, null));
+      if (hasChanged && follower.position !== null) follower.sendMessage(newsOf(feed, follower, null));
     } catch (error) {
       endFeed(feed, follower, accessErrorOrThrow(error));
     }
@@ -189,18 +193,18 @@ export function createEntryFeed(options: {
   async function startSubscriber(feed: SourceFeed, follower: FeedSubscriber): Promise<void> {
     const source = await sourceOf(feed);
     if (source) await checkAccess(feed, source, follower);
-    if (!feed.followers.has(follower)) return;
+    if (!feed.subscribers.has(follower)) return;
     const [tally] = await rows<{ newest: number; forgotten: number }>(db, SELECT_NEWEST_CHANGE, [feed.appId, feed.id]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
-    const number = follower.since?.number ?? null;
+    const number = follower.since?.changeId ?? null;
     const canResume = number !== null && number >= forgotten && number <= newest;
     follower.position = canResume ? number : newest;
-    if (!canResume) follower.push(newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
+    if (!canResume) follower.sendMessage(newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
   /** Starts all subscriptions of the feed that have not started yet, including those whose start failed before. */
   async function startWaiting(feed: SourceFeed): Promise<void> {
-    for (const follower of [...feed.followers]) if (follower.position === null) await startSubscriber(feed, follower);
+    for (const follower of [...feed.subscribers]) if (follower.position === null) await startSubscriber(feed, follower);
   }
 
   /**
@@ -213,15 +217,15 @@ export function createEntryFeed(options: {
       const rights = await options.rights.of(follower.visit);
       const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
       const key = JSON.stringify([rightsKey, follower.where, follower.position]);
-      const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
-      group.followers.push(follower);
+      const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, subscribers: [] };
+      group.subscribers.push(follower);
       groups.set(key, group);
     }
     return groups.values();
   }
 
   /**
-   * Returns the changes that the subscribers of the group can see; null if they must read all entries again.
+   * Returns the changes that the subscribers of the group can see; null if the subscribers must read all entries again.
    * @throws DATA_SOURCE_ACCESS_DENIED
    */
   async function differencesFor(source: StoredDataSource, group: SubscriberGroup, changes: readonly StoredChange[]) {
@@ -244,15 +248,15 @@ export function createEntryFeed(options: {
   ) {
     try {
       const differences = await differencesFor(source, group, changes);
-      const followers = group.followers.filter((follower) => feed.followers.has(follower));
+      const followers = group.subscribers.filter((follower) => feed.subscribers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
       if (followers.length === 0 || (differences && hasNoDifferences(differences))) return;
       // All subscribers of the group get the same message object, so that the message is serialized only once.
       const groupNews = newsOf(feed, followers[0]!, differences);
-      for (const follower of followers) follower.push(groupNews);
+      for (const follower of followers) follower.sendMessage(groupNews);
     } catch (error) {
       const refusal = accessErrorOrThrow(error);
-      for (const follower of group.followers) endFeed(feed, follower, refusal);
+      for (const follower of group.subscribers) endFeed(feed, follower, refusal);
     }
   }
 
@@ -273,7 +277,7 @@ export function createEntryFeed(options: {
 
   function feedOf(appId: number, id: number): SourceFeed {
     const key = keyOf({ appId, id });
-    const feed = feedsBySource.get(key) ?? { appId, id, followers: new Set(), pendingReads: Promise.resolve() };
+    const feed = feedsBySource.get(key) ?? { appId, id, subscribers: new Set(), pendingReads: Promise.resolve() };
     feedsBySource.set(key, feed);
     return feed;
   }
@@ -281,8 +285,8 @@ export function createEntryFeed(options: {
   const advanceInOrder = (feed: SourceFeed) => inOrder(feed, () => advanceFeed(feed));
 
   /**
-   * Checks the rights of the subscribers for which `isAffected` returns true (by default, of all). Then sends new
-   * changes to all subscribers of the feed.
+   * Checks the rights of the subscribers for which `isAffected` returns true; without `isAffected`, of all subscribers.
+   * Then sends new changes to all subscribers of the feed.
    */
   function checkSubscribers(feed: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
     inOrder(feed, async () => {
@@ -319,15 +323,15 @@ export function createEntryFeed(options: {
   });
 
   /**
-   * Sends a new position to all subscribers of the feed. The service does this at fixed intervals, even without
-   * changes, so that a new position does not reveal changes that a subscriber cannot see.
+   * Sends a new position to all subscribers of the feed. Called at fixed intervals, even if nothing has changed. So a
+   * new position does not reveal changes that a subscriber cannot see.
    */
   function renewPositions(feed: SourceFeed): void {
     inOrder(feed, async () => {
       const sameVisits = Map.groupBy(startedFollowers(feed), ({ position, visit }) => `${position} ${visit.isTrusted}`);
       for (const followers of sameVisits.values()) {
         const groupNews = newsOf(feed, followers[0]!, NO_DIFFERENCES);
-        for (const follower of followers) follower.push(groupNews);
+        for (const follower of followers) follower.sendMessage(groupNews);
       }
     });
   }
@@ -367,20 +371,20 @@ export function createEntryFeed(options: {
           position: null,
           since: position,
           visibilityKey,
-          push,
+          sendMessage: push,
           endFeed: endFollow,
         };
-        feed.followers.add(follower);
+        feed.subscribers.add(follower);
         feedByFollower.set(follower, feed);
         inOrder(feed, async () => {
           await startWaiting(feed);
           await advanceFeed(feed);
         });
         return () => {
-          feed.followers.delete(follower);
+          feed.subscribers.delete(follower);
           feedByFollower.delete(follower);
           users.remove(follower);
-          if (feed.followers.size === 0 && feedsBySource.get(keyOf(feed)) === feed) feedsBySource.delete(keyOf(feed));
+          if (feed.subscribers.size === 0 && feedsBySource.get(keyOf(feed)) === feed) feedsBySource.delete(keyOf(feed));
         };
       });
     },

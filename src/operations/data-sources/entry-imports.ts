@@ -13,20 +13,20 @@ import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import { type EntryData, readEntryColumns } from "../../rules/entries/entry-input.js";
-import { hashTurn } from "../records/hashes.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import { hashQueueKeyOf } from "../records/hashes.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChanges, MAX_LISTED_ENTRIES } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
-import type { Rights } from "./entry-rights.js";
+import type { CallerEntryRights } from "./entry-rights.js";
 import { insertEntryTexts, newestEntryIdOf, readInsertedIds, removeEntriesExcept } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
 /**
- * Maximum number of concurrent large imports of all apps. Each large import uses a database connection until its last
- * row has been received. One app can run only one large import at a time.
+ * Maximum number of concurrent large imports of all apps. Each large import occupies a database connection until its
+ * last row has been received. One app can run only one large import at a time.
  */
 const MAX_CONCURRENT_IMPORTS = 3;
 /** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
@@ -45,7 +45,7 @@ export interface EntryImportOptions {
   keepsExisting: boolean;
   /** Name of the operation in the log event, in the audit log and in the snapshot that is taken before the import. */
   operation: string;
-  /** Object whose fields (columns and delimiter of a CSV file) are set while the file is read. */
+  /** Object into which the reader writes the columns and the delimiter of a CSV file while it reads the file. */
   layout?: CsvLayout;
 }
 
@@ -64,29 +64,33 @@ type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
 /** The first entries of an imported file, and an iterator over the remaining entries. */
 interface ReceivedEntries {
-  first: (ReadyEntry & { bytes: number })[];
-  /** True if the file may have more entries than those in `first`. */
+  firstEntries: (ReadyEntry & { bytes: number })[];
+  /** True if the file may have more entries than those in `firstEntries`. */
   hasMore: boolean;
-  ready: ReadyEntries;
+  remainingEntries: ReadyEntries;
 }
 
 /**
- * Reads the first entries of a file, at most `max` + 1. `hasMore` is true if it has read `max` + 1 entries, so that the
- * file may have more.
+ * Reads the first entries of a file: at most `max` + 1 entries. `hasMore` is true if it has read `max` + 1 entries, so
+ * that the file may have more.
  */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
   while (first.length <= max) {
     const { value, done } = await readyEntries.next();
-    if (done) return { first, hasMore: false };
+    if (done) return { firstEntries: first, hasMore: false };
     first.push(value);
   }
-  return { first, hasMore: true };
+  return { firstEntries: first, hasMore: true };
 }
 
 export type EntryImports = ReturnType<typeof createEntryImports>;
 
-export function createEntryImports(options: { changes: EntryChanges; intake: IntakeLimiter; versions: EntryVersions }) {
+export function createEntryImports(options: {
+  changes: EntryChanges;
+  intake: ReceivedDataLimiter;
+  versions: EntryVersions;
+}) {
   const { changes, intake, versions } = options;
   const importingApps = new Set<number>();
 
@@ -98,7 +102,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     if (importingApps.has(appId) || importingApps.size >= MAX_CONCURRENT_IMPORTS) {
       throw new ActionError(
         "OVERLOADED",
-        `this app already runs a large import, or ${MAX_CONCURRENT_IMPORTS} large imports are running; try again later`,
+        `this app already runs a large import, or ${MAX_CONCURRENT_IMPORTS} large imports of all apps are running; try again later`,
         {
           retryAfter: RETRY_SECONDS,
         },
@@ -111,13 +115,13 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   }
 
   async function* prepareEntries(
-    rights: Rights,
+    rights: CallerEntryRights,
     source: StoredDataSource,
     importOptions: EntryImportOptions,
     met: NewColumnCollector,
   ): ReadyEntries {
     const { isTrusted: trusted } = rights.caller;
-    const turn = hashTurn(source.appId, rights.writer.emitter);
+    const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
       trusted,
@@ -128,7 +132,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     for await (const input of importOptions.rows) {
       row += 1;
       const label = `entry ${row} of the import`;
-      // In JSON, a row with the member `data` has its columns in `data`. In a CSV file, `data` is a column like others.
+      // In JSON, a row may have its columns in the member `data`. In a CSV file, `data` is a column like any other.
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : readEntryColumns(input, label);
       const readyEntry = await validateEntry(data, label);
@@ -188,7 +192,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   async function storeEntries(
     change: EntryChange,
-    { first, hasMore, ready: readyEntries }: ReceivedEntries,
+    { firstEntries: first, hasMore, remainingEntries: readyEntries }: ReceivedEntries,
   ): Promise<void> {
     if (hasMore) {
       const newest = await newestEntryIdOf(change.executor, change.source);
@@ -213,15 +217,15 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   async function loadEntries(
     change: EntryChange,
-    rights: Rights,
+    rights: CallerEntryRights,
     importOptions: EntryImportOptions,
     received: ReceivedEntries,
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
     if (!keepsExisting) await lockWholeSourceShared(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => versions.snapshot(change, rights.writer, operation);
-    // A unique index would also compare new values with those of the entries to be replaced. So these entries are
-    // removed first, although their rows then stay locked until the file has been received.
+    // A unique index would also compare new values with those of the entries to be replaced. So the import removes
+    // these entries first, although their rows then stay locked until the file has been received.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
       await removeExisting(change);
@@ -239,7 +243,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
    * some entries is not sufficient.
    * @throws DATA_SOURCE_ACCESS_DENIED
    */
-  function requireReplaceRight(rights: Rights, source: StoredDataSource): void {
+  function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
     const { requiredColumns: required } = rights.grant(source, "delete");
     if (required.length > 0) throw createAccessDenied();
   }
@@ -249,7 +253,11 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
      * Creates an entry for each row of the file. If one row is invalid, creates no entry.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async import(rights: Rights, source: StoredDataSource, importOptions: EntryImportOptions): Promise<ImportResult> {
+    async import(
+      rights: CallerEntryRights,
+      source: StoredDataSource,
+      importOptions: EntryImportOptions,
+    ): Promise<ImportResult> {
       rights.grant(source, "insert");
       if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
       intake.checkSpace();
@@ -257,7 +265,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       const readyEntries = prepareEntries(rights, source, importOptions, met);
       // The beginning of the file is received before the import uses a database connection. For a small file, this is
       // the whole file.
-      const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };
+      const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), remainingEntries: readyEntries };
       const leaveImport = received.hasMore ? acquireImportSlot(source.appId) : () => undefined;
       try {
         return await changes.commit(source, rights.writer, async (change) => {

@@ -42,11 +42,14 @@ export interface IndexChange {
 }
 
 /**
- * Longest time for which one attempt to drop statistics waits for its lock, in milliseconds. Queries on entries wait
- * behind it.
+ * Maximum time in milliseconds for which one attempt to drop statistics waits for its lock. Meanwhile, queries on
+ * entries wait too.
  */
 const STATISTICS_LOCK_TIMEOUT_MS = 50;
-/** Maximum number of attempts to drop statistics. After these, the statistics remain until `reconcile`. */
+/**
+ * Maximum number of attempts to drop statistics. If all attempts fail, the next call of `reconcile` drops the
+ * statistics.
+ */
 const STATISTICS_DROP_ATTEMPTS = 100;
 
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
@@ -79,12 +82,12 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         await client.end();
       }
     });
-    // The caller gets the error from `turn`. The next change must run even after an error.
+    // The caller receives the error from `turn`. The next index change must run even after an error.
     last = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Returns the existing indexes of a data source by name. The value is true if PostgreSQL can use the index. */
+  /** Returns the existing indexes of a data source by name. A value is true if PostgreSQL can use the index. */
   async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -161,7 +164,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
    * Creates an index. If a non-unique index cannot be created, logs a warning and continues without it.
    * @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created
    */
-  async function createIndex(client: pg.Client, { name, create, unique }: IndexStatements): Promise<void> {
+  async function createIndex(client: pg.Client, { name, createSql: create, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(create);
     } catch (error) {

@@ -12,12 +12,12 @@ import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
   type DataSourceKey,
+  type EntryRow,
   type EntryView,
+  entryColumnsSql,
   entryConditionSql,
   entrySource,
   limitBySizeSql,
-  type RawRow,
-  rowColumnsSql,
   rowToEntryView,
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
@@ -32,13 +32,13 @@ export interface JoinSources<Source extends DataSourceKey> {
   scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
 }
 
-interface OpenedJoin {
+interface ReadableJoin {
   join: JoinOptions;
   key: DataSourceKey;
   scope: EntryScope;
 }
 
-type JoinedRow = RawRow & { at: number };
+type JoinedRow = EntryRow & { at: number };
 
 /**
  * Values by which the entries of a page are joined. Each entry has one text per pair of joined columns. Null for an
@@ -63,7 +63,7 @@ export function createEntryJoins(read: ReadRows) {
     key: DataSourceKey,
     join: JoinOptions,
     sources: JoinSources<Source>,
-  ): Promise<OpenedJoin> {
+  ): Promise<ReadableJoin> {
     const source = await sources.findJoinedSource(join.dataSource);
     // The SQL statement selects only rows of this app. Without this check, a join with a data source of another app
     // would return nothing instead of an error.
@@ -97,10 +97,10 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   /**
-   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: that of
-   * the page's entry to which the joined entry belongs.
+   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`. It tells
+   * to which entry of the page the joined entry belongs.
    */
-  function matchingEntriesSql({ join, key, scope }: OpenedJoin, keys: JoinValues, statement: SqlStatement): string {
+  function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
     const source = entrySource("j", scope.canSee);
     const fieldPath = `join.${join.name}`;
     const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
@@ -137,7 +137,7 @@ export function createEntryJoins(read: ReadRows) {
       JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
   }
 
-  async function entriesFor(joinedSource: OpenedJoin, keys: JoinValues): Promise<unknown[]> {
+  async function entriesFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -147,7 +147,7 @@ export function createEntryJoins(read: ReadRows) {
       order,
       order.map((key) => sortKeySql(key, source, statement)),
     );
-    const numbered = `SELECT k.at, ${rowColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
+    const numbered = `SELECT k.at, ${entryColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
     const rows = await read<JoinedRow & { found: number }>(
       key.appId,
@@ -164,7 +164,7 @@ export function createEntryJoins(read: ReadRows) {
     return joined;
   }
 
-  async function figuresFor(joinedSource: OpenedJoin, keys: JoinValues): Promise<unknown[]> {
+  async function figuresFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -183,7 +183,10 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   return {
-    /** Returns an SQL condition for each join with `required`. It is true if an entry has at least one joined entry. */
+    /**
+     * Returns an SQL condition for each join with `required`. The condition is true if an entry has at least one joined
+     * entry.
+     */
     async requiredConditions<Source extends DataSourceKey>(
       key: DataSourceKey,
       joins: readonly JoinOptions[],

@@ -7,15 +7,15 @@ import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { checkRequiredColumns, createAccessDenied, type EntryPermissions } from "../../rules/entries/entry-access.js";
 import { type EntryData, serializeEntry } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
-import { checkHashable, type HashTurn, hashText } from "../records/hashes.js";
+import { checkHashable, type HashQueueKey, hashText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
 /**
- * Maximum number of values that one request of a trusted caller, such as an editor or an action, can have hashed. One
- * hash takes 30 ms of a core.
+ * Maximum number of values that one request of a trusted caller (such as an editor or an action) can write to hashed
+ * columns. One hash takes 30 ms of a processor core.
  */
 const MAX_HASHES_OF_TRUSTED_REQUEST = 2_000;
-/** Maximum number of values that one request of a page can have hashed. */
+/** Maximum number of values that one request of a page can write to hashed columns. */
 const MAX_HASHES_OF_PAGE_REQUEST = 10;
 
 /** A validated entry that can be stored: its data, and the data as JSON text. */
@@ -34,7 +34,7 @@ export type EntryValidator = (data: EntryData, label: string) => Promise<ReadyEn
 export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
-  { grant, trusted, turn }: { grant: EntryPermissions; trusted: boolean; turn: HashTurn },
+  { grant, trusted, turn }: { grant: EntryPermissions; trusted: boolean; turn: HashQueueKey },
 ): EntryValidator {
   const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED_REQUEST : MAX_HASHES_OF_PAGE_REQUEST;
   const applyTextHooks = createTextHookFunction(source.hooks, verb);
@@ -59,12 +59,12 @@ export function createEntryValidator(
   }
 
   return async (input, label) => {
-    // Checks the size and form of the entry before hashing, so that an invalid entry does not cost a hash.
+    // Checks the size and form of the entry before hashing, so that no time is spent on hashes for an invalid entry.
     const text = serializeEntry(input, label);
     if (Object.keys(input).some((column) => !grant.mayAccessColumn(column))) throw createAccessDenied();
     const data = applyTextHooks(input);
     checkRequiredColumns(grant, new Set(Object.keys(data)), "data");
-    // The access rule may test values of entries. The written data must pass these conditions too.
+    // The access rule may contain conditions on column values. The written data must meet these conditions too.
     if (!meetsColumnConditions(data, grant.conditions)) throw createAccessDenied();
     const done = await hashColumns(data);
     return done === input ? { data: input, text } : toReadyEntry(done, label);

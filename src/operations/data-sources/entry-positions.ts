@@ -6,13 +6,14 @@
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
-import { createSealedTexts } from "../records/sealed-texts.js";
+import { createTextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
 /**
  * Validity of an encrypted position in milliseconds. It is shorter than the time for which changes are stored
- * (change-upkeep.ts). So a position always expires after the same time, and its expiry reveals nothing about changes.
+ * (change-upkeep.ts). So a position always expires after this time, whatever has changed, and its expiry reveals
+ * nothing about changes.
  */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
@@ -23,7 +24,7 @@ export interface Position {
    * ID of the last change that the caller has received; null if the position has expired, or if its encryption key no
    * longer exists.
    */
-  number: number | null;
+  changeId: number | null;
 }
 
 /**
@@ -35,7 +36,7 @@ export const POSITION_INTERVAL_MS = 2 * 60_000;
 export type EntryPositions = ReturnType<typeof createEntryPositions>;
 
 export function createEntryPositions({ ring }: { ring: KeyRing }) {
-  const sealedTexts = createSealedTexts({ ring, purpose: POSITION_PURPOSE });
+  const sealedTexts = createTextCipher({ ring, purpose: POSITION_PURPOSE });
   const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
   return {
@@ -53,7 +54,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
      */
     parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
       if (since === undefined || since === null) return null;
-      if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { number: Number(since) };
+      if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { changeId: Number(since) };
       if (typeof since !== "string" || !/^[\w-]{60,100}$/.test(since)) {
         const message =
           '"since" must be a position that an earlier subscription ' +
@@ -62,7 +63,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
       }
       const [number, at] = (sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");
       const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
-      return { number: isValid ? Number(number) : null };
+      return { changeId: isValid ? Number(number) : null };
     },
   };
 }

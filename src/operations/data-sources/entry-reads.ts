@@ -21,30 +21,30 @@ import { parsePath, valueAtPathSql } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import type { ReserveBytes } from "../../rules/page.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createEntryCounts } from "./entry-counts.js";
 import { createEntryJoins, type JoinSources } from "./entry-joins.js";
 import {
   type DataSourceKey,
+  type EntryRow,
   type EntryView,
+  entryColumnsSql,
   entryConditionSql,
   entrySource,
   limitBySizeSql,
-  type RawRow,
-  rowColumnsSql,
   rowToEntryView,
   takeRowsThatFit,
 } from "./entry-rows.js";
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
-/** Limits of a read: the entries and columns that it may return, and the data sources that it may join. */
+/** Limits of one read: the entries and columns that the read may return, and the data sources that it may join. */
 export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
   /** If set, only entries with these IDs can be returned. */
   ids?: readonly number[];
-  /** Reserves memory for the response before the response is built. */
-  reserve?: ReserveBytes;
+  /** Reserves memory for the response. Called before the response is built. */
+  reserve?: ReserveResponseBytes;
 }
 
 export interface Pagination {
@@ -77,7 +77,7 @@ const SELECT_BY_ID = `
   SELECT id, "order", created_at, updated_at, data::text AS data FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
 
-type KeyedRow = RawRow & { keys?: string[] };
+type RowWithSortKeys = EntryRow & { keys?: string[] };
 
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
@@ -86,8 +86,8 @@ export type EntryReads = ReturnType<typeof createEntryReads>;
  * together (see `limitReadTime`).
  */
 export function createEntryReads({ read }: { read: ReadRows }) {
-  type BoundReads = ReturnType<typeof createReads>;
-  const readsWithinTime = () => createReads(limitReadTime(read));
+  type BoundReads = ReturnType<typeof createReadFunctions>;
+  const readsWithinTime = () => createReadFunctions(limitReadTime(read));
   return {
     find: ((...requested) => readsWithinTime().find(...requested)) as BoundReads["find"],
     findOne: ((...requested) => readsWithinTime().findOne(...requested)) as BoundReads["findOne"],
@@ -97,12 +97,12 @@ export function createEntryReads({ read }: { read: ReadRows }) {
   };
 }
 
-function createReads(read: ReadRows) {
+function createReadFunctions(read: ReadRows) {
   const counts = createEntryCounts(read);
   const entryJoins = createEntryJoins(read);
 
   /**
-   * Reads the rows of a page. For a page by cursor, reads one row more than `limit`, to find out whether another page
+   * Reads the rows of a page. For a page by cursor, reads one row more than `limit`, which shows whether another page
    * follows.
    * @param keys the query's `order`, validated
    */
@@ -111,7 +111,7 @@ function createReads(read: ReadRows) {
     options: FindOptions,
     reader: EntryReader<Source>,
     keys: readonly OrderKey[],
-  ): Promise<{ rows: KeyedRow[]; pages?: CursorPagination }> {
+  ): Promise<{ rows: RowWithSortKeys[]; pages?: CursorPagination }> {
     const statement = new SqlStatement();
     const source = entrySource("e", reader.scope.canSee);
     const where = [
@@ -124,14 +124,14 @@ function createReads(read: ReadRows) {
     if (at) where.push(afterPositionSql(keys, sql, at.values, isReversed, statement));
     const isPaged = options.cursor !== null;
     const columns = isPaged
-      ? `${rowColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
-      : rowColumnsSql("e");
+      ? `${entryColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
+      : entryColumnsSql("e");
     const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
-    const rows = takeRowsThatFit(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
+    const rows = takeRowsThatFit(await read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
     return toCursorPage(rows, options.limit, keys, key.id, at);
   }
@@ -222,7 +222,7 @@ function createReads(read: ReadRows) {
         const { entries } = await findEntries(key, { limit: 1 }, { ...reader, ids: [id] });
         if (entries[0]) return entries[0] as EntryView;
       } else {
-        const [row] = await read<RawRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
+        const [row] = await read<EntryRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
         if (row) return rowToEntryView(row, key.id, scope, null);
       }
       throw new ActionError("ENTRY_NOT_FOUND");
@@ -269,10 +269,10 @@ function orderMembers(text: string, keys: readonly string[] | null, isShown: (co
 }
 
 /**
- * Returns the total number of matching entries if the page shows it: a page with fewer rows than `limit` is the last
- * page. Returns null if a separate count is needed.
+ * Returns the total number of matching entries if the rows of the page show it: a page with fewer rows than `limit` is
+ * the last page. Returns null if the entries must be counted separately.
  */
-function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
+function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
@@ -283,20 +283,20 @@ function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly Ra
  * reverses the rows.
  */
 function toCursorPage(
-  foundRows: KeyedRow[],
+  pageRows: RowWithSortKeys[],
   limit: number,
-  keys: readonly OrderKey[],
+  sortKeys: readonly OrderKey[],
   dataSourceId: number,
   at: { reversed: boolean } | null,
-): { rows: KeyedRow[]; pages: CursorPagination } {
+): { rows: RowWithSortKeys[]; pages: CursorPagination } {
   const isReversed = at?.reversed ?? false;
   // The row that was read in addition to `limit`, and rows beyond the first 8 MB, belong to the next page.
-  const total = Number((foundRows[0] as { found?: number } | undefined)?.found ?? 0);
-  const rows = foundRows.slice(0, limit);
-  const hasMore = total > rows.length || foundRows.length > limit;
+  const total = Number((pageRows[0] as { found?: number } | undefined)?.found ?? 0);
+  const rows = pageRows.slice(0, limit);
+  const hasMore = total > rows.length || pageRows.length > limit;
   if (isReversed) rows.reverse();
-  const cursor = (row: KeyedRow | undefined, back: boolean) =>
-    row ? encodeCursor(keys, dataSourceId, { values: row.keys!, reversed: back }) : null;
+  const cursor = (row: RowWithSortKeys | undefined, back: boolean) =>
+    row ? encodeCursor(sortKeys, dataSourceId, { values: row.keys!, reversed: back }) : null;
   const isFirstPage = isReversed ? !hasMore : at === null;
   const isLastPage = isReversed ? false : !hasMore;
   return {

@@ -1,7 +1,7 @@
 /**
  * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user of the
- * caller's page. Also ignores conditions on hidden columns in removals, so that the number of removed entries does not
- * reveal values.
+ * caller's page. In removals, also ignores conditions on columns that the caller cannot see, so that the number of
+ * removed entries reveals no values.
  */
 
 import { ActionError } from "../../errors.js";
@@ -27,7 +27,7 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryWriter } from "./entry-changes.js";
 
 /** Rights of one caller on the entries of data sources, during one request. */
-export interface Rights {
+export interface CallerEntryRights {
   caller: EntryCaller;
   /**
    * Entry of the user who is signed in to the caller's page. Null if no user is signed in, or if the caller is trusted.
@@ -40,7 +40,7 @@ export interface Rights {
    */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
-  may(source: StoredDataSource, verb: EntryVerb): boolean;
+  mayUse(source: StoredDataSource, verb: EntryVerb): boolean;
   /** Returns the columns and entries on which the caller may use the operation. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
   /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
@@ -56,7 +56,12 @@ export interface Rights {
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
 
-function hasColumnRight(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
+function hasColumnRight(
+  grant: CallerEntryRights["grant"],
+  source: StoredDataSource,
+  verb: EntryVerb,
+  column: string,
+): boolean {
   try {
     return grant(source, verb).mayAccessColumn(column);
   } catch {
@@ -75,10 +80,10 @@ function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): str
   return typeof email === "string" ? email.slice(0, 320).toWellFormed() : null;
 }
 
-export type EntryRights = ReturnType<typeof createEntryRights>;
+export type EntryRightsResolver = ReturnType<typeof createEntryRights>;
 
 /**
- * Creates the rights of a caller, which are looked up in the access rules of data sources.
+ * Creates the rights of a caller, which the access rules of each data source determine.
  * @param accessError creates the error for a missing right. It is also used for a missing data source, so that it does
  *   not reveal whether a data source exists
  */
@@ -86,16 +91,16 @@ function createRights(
   as: EntryCaller,
   writer: Pick<EntryWriter, "emitter" | "userEmail">,
   accessError: () => ActionError,
-  user: Rights["user"] = null,
-): Rights {
-  const grant: Rights["grant"] = (source, verb) => {
+  user: CallerEntryRights["user"] = null,
+): CallerEntryRights {
+  const grant: CallerEntryRights["grant"] = (source, verb) => {
     try {
       return findPermissions(source.accessRules, verb, as);
     } catch {
       throw accessError();
     }
   };
-  const may: Rights["may"] = (source, verb) => {
+  const may: CallerEntryRights["mayUse"] = (source, verb) => {
     try {
       grant(source, verb);
       return true;
@@ -109,7 +114,7 @@ function createRights(
       top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))
     );
   };
-  const scopeOfSingleEntry: Rights["singleEntryScope"] = (source) => {
+  const scopeOfSingleEntry: CallerEntryRights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
       return maySelectById(accessGrant) ? createEntryScope(accessGrant, hashedColumnSet(source)) : null;
@@ -123,7 +128,7 @@ function createRights(
     writer: { ...writer, mayNameColumn },
     accessError: accessError,
     grant,
-    may,
+    mayUse: may,
     readScope(source, where) {
       const accessGrant = grant(source, "select");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
@@ -152,7 +157,7 @@ function createRights(
 export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
   return {
     /** Returns the rights of the caller that sent the request. */
-    async of({ caller, isTrusted, address }: AdmittedRequest): Promise<Rights> {
+    async of({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
       const user = isTrusted ? null : await appUsers.userOf(caller);
       const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
@@ -161,10 +166,10 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
     },
 
     /**
-     * Returns the rights that a page has. @param user data of the user who is signed in to the page; null if no user is
-     * signed in
+     * Returns the rights of a page.
+     * @param user data of the app user who is signed in to the page; null if no user is signed in
      */
-    ofPage: (user: UserData | null): Rights =>
+    ofPage: (user: UserData | null): CallerEntryRights =>
       createRights({ isTrusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, createAccessDenied),
   };
 }

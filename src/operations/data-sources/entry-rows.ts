@@ -35,7 +35,7 @@ export const entrySource = (entry: string, canSee: (column: string) => boolean):
 });
 
 /**
- * Returns the SQL condition for those entries of a data source that the scope includes and that match `where`.
+ * Returns the SQL condition for the entries of a data source that are in the scope and match `where`.
  * @param entry SQL alias of the entry
  */
 export function entryConditionSql(
@@ -55,15 +55,15 @@ export function entryConditionSql(
 }
 
 /**
- * Maximum LIMIT of a select whose rows are all read. `takeRowsThatFit` then drops rows beyond PAGE_MAX_BYTES. For a higher
- * LIMIT, the SQL drops these rows.
+ * Up to this LIMIT, a select reads all its rows, and `takeRowsThatFit` then drops the rows beyond PAGE_MAX_BYTES. For a
+ * higher LIMIT, the SQL itself drops these rows.
  */
 const READ_WHOLE_MAX_ROWS = 16;
 
 /**
  * Returns SQL for the first rows of `select` whose total size is below PAGE_MAX_BYTES, but for at least one row.
  * Converts entries to text after sorting, so that PostgreSQL sorts small rows.
- * @param select SQL that selects `rowColumnsSql` and the columns in `more`, sorted
+ * @param select SQL that selects `entryColumnsSql` and the columns in `more`, sorted
  * @param limit the LIMIT of `select`
  */
 export function limitBySizeSql(select: string, limit: number, more: readonly string[] = []): string {
@@ -90,7 +90,7 @@ export function takeRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[
   return rowCount < 0 ? rows : rows.slice(0, rowCount);
 }
 
-export const rowColumnsSql = (entry: string): string =>
+export const entryColumnsSql = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
 /** Returns the JSON object `text` without its hidden columns. The other columns keep their text and order. */
@@ -101,7 +101,7 @@ function removeHiddenColumns(text: string, isShown: (column: string) => boolean)
   return `{${members.join(",")}}`;
 }
 
-export interface RawRow {
+export interface EntryRow {
   id: number;
   order: number;
   created_at: Date;
@@ -114,12 +114,12 @@ export interface RawRow {
  * scope includes
  */
 export function rowToEntryView(
-  row: RawRow,
+  row: EntryRow,
   dataSourceId: number,
   scope: EntryScope,
   attributes: ReadonlySet<string> | null,
 ): EntryView {
-  // If the caller sees all columns, the JSON text is returned as it is, without parsing.
+  // If the caller sees all columns, returns the JSON text unchanged, without parsing it.
   const isWhole = scope.canSee === FULL_SCOPE.canSee && attributes === null;
   const isShown = (column: string) => scope.canSee(column) && (attributes === null || attributes.has(column));
   return {

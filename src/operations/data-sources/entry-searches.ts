@@ -9,13 +9,13 @@ import { isObject } from "../../rules/described.js";
 import { type SplitWhere, splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
-import type { ReserveBytes } from "../../rules/page.js";
-import { hashTurn, matchesHash } from "../records/hashes.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
+import { hashQueueKeyOf, matchesHash } from "../records/hashes.js";
 import { type DataSourceRows, lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
 import type { EntryReader, EntryReads, FoundEntries } from "./entry-reads.js";
-import type { Rights } from "./entry-rights.js";
+import type { CallerEntryRights } from "./entry-rights.js";
 import { entryConditionSql } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
@@ -56,16 +56,16 @@ export function createEntrySearches(options: {
   commits: Pick<EntryCommits, "removeAll">;
   versions: EntryVersions;
   attempts: SignInAttempts;
-  recent: Pick<RecentQueries, "record">;
+  recentQueries: Pick<RecentQueries, "record">;
 }) {
-  const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
+  const { read, sources, reads, changes, commits, versions, attempts, recentQueries: recent } = options;
 
   /**
    * Compares the values of hashed columns in a `where` with entries. Returns the IDs of the entries that have these
    * values and match the other conditions of the `where`.
    */
   async function compareHashes(
-    rights: Rights,
+    rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
     where: SplitWhere,
@@ -86,7 +86,7 @@ export function createEntrySearches(options: {
       throw new ActionError("REQUEST_INVALID", message);
     }
     const ids: number[] = [];
-    const turn = hashTurn(source.appId, rights.writer.emitter);
+    const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
     const compareAll = async () => {
       for (const { id, stored } of candidateRows.length > 0 ? candidateRows : [{ id: 0, stored: [] as null[] }]) {
         const hashMatches: boolean[] = [];
@@ -96,8 +96,8 @@ export function createEntrySearches(options: {
       }
       return ids.length > 0;
     };
-    // Callers under access rules could guess passwords with such queries. So their failed comparisons are counted and
-    // limited like failed sign-ins.
+    // Callers to whom access rules apply could guess passwords with these queries. So their failed comparisons are
+    // counted and limited like failed sign-ins.
     if (rights.caller.isTrusted) await compareAll();
     else {
       const guessedSubjects =
@@ -113,14 +113,14 @@ export function createEntrySearches(options: {
    * Splits a `where` into conditions that the database evaluates and conditions on hashed columns. Returns the
    * conditions for the database, and the IDs of the entries that match the conditions on hashed columns.
    */
-  async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
+  async function narrowWhere(rights: CallerEntryRights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const splitWhere = splitHashedWhere(where, source.hashedColumns);
     if (!splitWhere) return { where };
     return { where: splitWhere.whereWithoutHashed, ids: await compareHashes(rights, source, scope, splitWhere) };
   }
 
   function readerOf(
-    rights: Rights,
+    rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
     ids: number[] | undefined,
@@ -142,7 +142,7 @@ export function createEntrySearches(options: {
   /** Locks and removes the matching entries in batches. */
   async function removeMatching(
     change: EntryChange,
-    rights: Rights,
+    rights: CallerEntryRights,
     scope: EntryScope,
     candidateRows: { where: unknown; ids?: number[] },
   ) {
@@ -189,10 +189,10 @@ export function createEntrySearches(options: {
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async find(
-      rights: Rights,
+      rights: CallerEntryRights,
       source: StoredDataSource,
       query: unknown,
-      reserve?: ReserveBytes,
+      reserve?: ReserveResponseBytes,
     ): Promise<FoundEntries> {
       const input = isObject(query) ? query["where"] : undefined;
       const scope = rights.readScope(source, input);
@@ -216,12 +216,16 @@ export function createEntrySearches(options: {
     },
 
     /** Returns the distinct values of each column. @throws the errors of `find` */
-    async distinct(rights: Rights, source: StoredDataSource, columns: readonly string[]) {
+    async distinct(rights: CallerEntryRights, source: StoredDataSource, columns: readonly string[]) {
       return reads.distinct(source, columns, rights.readScope(source, null));
     },
 
     /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */
-    async remove(rights: Rights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
+    async remove(
+      rights: CallerEntryRights,
+      source: StoredDataSource,
+      input: unknown,
+    ): Promise<{ deletedCount: number }> {
       const scope = rights.removalScope(source, input);
       const narrowedWhere = await narrowWhere(rights, source, scope, input);
       try {

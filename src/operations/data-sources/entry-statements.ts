@@ -2,7 +2,7 @@
  * SQL statements that insert, update and delete entries in batches. The condition of each statement contains the IDs of
  * the app and of the data source.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 
@@ -40,9 +40,9 @@ const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data
 
 /**
  * Removes one batch of entries, so that no statement takes long. Does not remove entries that this transaction has
- * written. First collects the IDs: for a table that has just been filled, the planner has no statistics and would
- * otherwise scan the whole table for each row. Then locks all entries of the batch in the order of their IDs, as
- * LOCK_ENTRIES does. Without these locks, DELETE would lock rows in the order of storage, which could cause a deadlock.
+ * written. Collects the IDs first: the planner has no statistics for a table that was just filled, and would otherwise
+ * scan the whole table for each row. Then locks all entries of the batch in the order of their IDs, as LOCK_ENTRIES
+ * does. Without these locks, DELETE would lock rows in the order of storage, which could cause a deadlock.
  */
 const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (
@@ -62,7 +62,10 @@ const REMOVE_UNWRITTEN_BATCH = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS images`;
 
-/** An entry that is locked until the transaction ends. Its data is not loaded; `readEntryData` reads it in batches. */
+/**
+ * An entry that is locked until the transaction ends. Does not contain the entry's data, which `readEntryData` reads in
+ * batches.
+ */
 export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
@@ -83,15 +86,15 @@ export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => 
   if (batch.length > 0) yield batch;
 }
 
-type SourceKey = Pick<StoredDataSource, "appId" | "id">;
+type DataSourceIds = Pick<StoredDataSource, "appId" | "id">;
 
 /**
  * Inserts entries. Returns them without their data, in the order of `texts`.
  * @param texts data of each entry as JSON text
  */
 export async function insertEntryTexts(
-  executor: Executor,
-  { appId, id }: SourceKey,
+  executor: SqlClient,
+  { appId, id }: DataSourceIds,
   texts: readonly string[],
 ): Promise<Omit<StoredEntry, "data">[]> {
   const insertedEntries: Omit<StoredEntry, "data">[] = [];
@@ -105,8 +108,8 @@ export async function insertEntryTexts(
 
 /** Locks the entries with these IDs until the transaction ends. Returns those that exist, by ID. */
 export async function lockEntries(
-  executor: Executor,
-  { appId, id }: SourceKey,
+  executor: SqlClient,
+  { appId, id }: DataSourceIds,
   ids: readonly number[],
 ): Promise<Map<number, LockedEntry>> {
   const lockedRows = await rows<LockedEntry>(executor, LOCK_ENTRIES, [appId, id, ids]);
@@ -118,8 +121,8 @@ export async function lockEntries(
  * memory.
  */
 export async function readEntryData(
-  executor: Executor,
-  { appId }: SourceKey,
+  executor: SqlClient,
+  { appId }: DataSourceIds,
   entries: readonly LockedEntry[],
 ): Promise<StoredEntry[]> {
   const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, SELECT_ENTRY_DATA, [
@@ -135,8 +138,8 @@ export async function readEntryData(
  * @param changes new data of each entry as JSON text
  */
 export async function updateEntryTexts(
-  executor: Executor,
-  { appId, id }: SourceKey,
+  executor: SqlClient,
+  { appId, id }: DataSourceIds,
   changes: readonly { id: number; text: string }[],
 ): Promise<Map<number, Date>> {
   const timesById = new Map<number, Date>();
@@ -149,14 +152,14 @@ export async function updateEntryTexts(
 }
 
 export async function removeEntries(
-  executor: Executor,
-  { appId, id }: SourceKey,
+  executor: SqlClient,
+  { appId, id }: DataSourceIds,
   ids: readonly number[],
 ): Promise<void> {
   await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
 }
 
-/** Number, total bytes and last states of entries that were removed. */
+/** Entries that were removed: their number, total bytes and last states. */
 export interface DeletedEntries {
   count: number;
   bytes: number;
@@ -174,8 +177,8 @@ interface RemovedBatch extends DeletedEntries {
  * @param maxImages maximum number and bytes of removed entries up to which their last states are returned
  */
 export async function removeEntriesExcept(
-  executor: Executor,
-  { appId, id }: SourceKey,
+  executor: SqlClient,
+  { appId, id }: DataSourceIds,
   keptIds: readonly number[],
   maxImages: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
@@ -203,7 +206,7 @@ export async function removeEntriesExcept(
 }
 
 /** Returns the highest entry ID of the data source; 0 if it has no entries. */
-export async function newestEntryIdOf(executor: Executor, { appId, id }: SourceKey): Promise<number> {
+export async function newestEntryIdOf(executor: SqlClient, { appId, id }: DataSourceIds): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
@@ -212,8 +215,8 @@ export async function newestEntryIdOf(executor: Executor, { appId, id }: SourceK
  * Returns the IDs above `after` of the entries that this transaction has inserted; null if there are more than `max`.
  */
 export async function readInsertedIds(
-  executor: Executor,
-  { appId, id }: SourceKey,
+  executor: SqlClient,
+  { appId, id }: DataSourceIds,
   after: number,
   max: number,
 ): Promise<number[] | null> {

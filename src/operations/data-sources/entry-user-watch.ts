@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { AppUser } from "./app-users.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 
@@ -34,7 +34,7 @@ interface WatchedSource<Follower> {
  */
 export function createEntryUserWatch<Follower>(options: {
   db: Database;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   log: Logger;
   onChanged: (followers: Follower[]) => void;
 }) {

@@ -6,12 +6,12 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
 import { newestEntryIdOf, removeEntriesExcept } from "./entry-statements.js";
 
-/** Description of a snapshot of entries. Times are ISO 8601. */
+/** Description of a snapshot of all entries of a data source. Times are ISO 8601. */
 export interface EntryVersion {
   id: number;
   dataSourceId: number;
@@ -27,8 +27,8 @@ export interface EntryVersion {
 /** Maximum number of entries that one statement copies into a snapshot. */
 const ENTRIES_PER_STATEMENT = 2_000;
 /**
- * Approximate size in bytes of a part of a snapshot. A snapshot is split into parts, so that no database row becomes
- * too large.
+ * Approximate size in bytes of a part of a snapshot. Each part is one database row; a whole snapshot would be too large
+ * for one row.
  */
 const PART_BYTES = 4 * 1024 * 1024;
 
@@ -90,7 +90,7 @@ const RESTORE_PART = `
   SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes,
          CASE WHEN count(*) <= $5 THEN coalesce(array_agg(id), '{}') END AS ids FROM made`;
 
-interface StoredPart {
+interface RestoredPart {
   count: number;
   bytes: number;
   ids: number[] | null;
@@ -160,7 +160,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
       source: StoredDataSource,
       writer: EntryWriter,
       versionId: number,
-      precondition: ExpectedTags,
+      precondition: ExpectedETags,
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
@@ -179,7 +179,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         change.addRemovedBatch(await removeEntriesExcept(executor, source, [], change.remainingCapacity));
         for (const { part } of parts) {
           const values = [source.appId, source.id, versionId, part, change.remainingCapacity.entries];
-          const [made] = await rows<StoredPart>(executor, RESTORE_PART, values);
+          const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
           change.addInsertedBatch(made!.ids, made!);
         }
         await deleteOldVersions(change);

@@ -3,14 +3,14 @@ import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDenied, maySelectById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
-import { hashTurn } from "../records/hashes.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
+import { hashQueueKeyOf } from "../records/hashes.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, toReadyEntry } from "./entry-judgement.js";
-import type { Rights } from "./entry-rights.js";
+import type { CallerEntryRights } from "./entry-rights.js";
 import {
   insertEntryTexts,
   type LockedEntry,
@@ -25,16 +25,16 @@ export type EntryWrites = ReturnType<typeof createEntryWrites>;
 /** The entry to change. If the entry's ETag is not in `precondition`, the change is rejected. */
 export interface EntryTarget {
   id: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 /**
- * Returns a written entry in the form for the response. It contains all columns that the caller can read. If the caller
- * cannot read the entry, it contains only the columns that the request has written.
+ * Converts a written entry to the form that the response contains: all columns that the caller can read. If the caller
+ * cannot read the entry, the response contains only the columns that the request has written.
  * @param written columns that the request contains
  */
 export function toVisibleEntry(
-  rights: Rights,
+  rights: CallerEntryRights,
   source: StoredDataSource,
   entry: StoredEntry,
   written: readonly string[],
@@ -46,7 +46,7 @@ export function toVisibleEntry(
   return toEntry(entry, source.id, sees);
 }
 
-function canReadWrittenEntry(rights: Rights, source: StoredDataSource, data: EntryData): boolean {
+function canReadWrittenEntry(rights: CallerEntryRights, source: StoredDataSource, data: EntryData): boolean {
   try {
     return meetsColumnConditions(data, rights.grant(source, "select").conditions);
   } catch {
@@ -55,14 +55,14 @@ function canReadWrittenEntry(rights: Rights, source: StoredDataSource, data: Ent
 }
 
 /**
- * Checks that an entry meets the precondition (`If-Match`).
+ * Checks that an entry has one of the ETags in `precondition` (`If-Match`).
  * @throws ENTRY_CHANGED with the current entry, or with null if the caller cannot read the entry
  */
 export function requireUnchangedEntry(
-  rights: Rights,
+  rights: CallerEntryRights,
   source: StoredDataSource,
   entry: StoredEntry,
-  precondition: ExpectedTags,
+  precondition: ExpectedETags,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
   const isVisible = rights.singleEntryScope(source) !== null && canReadWrittenEntry(rights, source, entry.data);
@@ -84,8 +84,8 @@ export function mergeHashedColumns(source: StoredDataSource, before: EntryData, 
     : { ...input, ...Object.fromEntries(stored.map((column) => [column, before[column]])) };
 }
 
-export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: IntakeLimiter }) {
-  function countBytes(rights: Rights, source: StoredDataSource, bytes: number): void {
+export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: ReceivedDataLimiter }) {
+  function countBytes(rights: CallerEntryRights, source: StoredDataSource, bytes: number): void {
     intake.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
@@ -100,11 +100,11 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      * Inserts an entry. @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED,
      * OVERLOADED
      */
-    async insert(rights: Rights, source: StoredDataSource, input: EntryData): Promise<Entry> {
+    async insert(rights: CallerEntryRights, source: StoredDataSource, input: EntryData): Promise<Entry> {
       const validateEntry = createEntryValidator(source, "insert", {
         grant: rights.grant(source, "insert"),
         trusted: rights.caller.isTrusted,
-        turn: hashTurn(source.appId, rights.writer.emitter),
+        turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
       });
       const { data, text } = await validateEntry(input, "the entry");
       const bytes = Buffer.byteLength(text);
@@ -125,12 +125,17 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      * Changes the columns of an entry that `input` contains. Other columns keep their values.
      * @throws the errors of `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
      */
-    async update(rights: Rights, source: StoredDataSource, target: EntryTarget, input: EntryData): Promise<Entry> {
+    async update(
+      rights: CallerEntryRights,
+      source: StoredDataSource,
+      target: EntryTarget,
+      input: EntryData,
+    ): Promise<Entry> {
       const grant = rights.grant(source, "update");
       const validateEntry = createEntryValidator(source, "update", {
         grant,
         trusted: rights.caller.isTrusted,
-        turn: hashTurn(source.appId, rights.writer.emitter),
+        turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
       });
       const { data: written } = await validateEntry(input, "the entry");
       return changes.commit(
@@ -156,7 +161,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     /**
      * Removes an entry, and returns its last state. @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
      */
-    async remove(rights: Rights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
+    async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
       const grant = rights.grant(source, "delete");
       if (!maySelectById(grant)) throw createAccessDenied();
       return changes.commit(source, rights.writer, async (change) => {

@@ -2,7 +2,7 @@
  * Builds the e-mails and text messages that a data source's hooks send when entries are written. The transaction that
  * writes the entries also stores the messages.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -10,7 +10,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { buildHookMessage, type HookVerb, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { Emitter } from "../records/log-events.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
@@ -34,13 +34,13 @@ export interface HookedEntry {
 }
 
 /**
- * Status of a stored message: "queued" if the service will send it, "kept" if it cannot, because no mail server or
- * provider is configured.
+ * Status of a stored message: "queued" if the service will send it, "kept" if no mail server or provider is configured,
+ * so that it is only stored.
  */
 type HookMessageStatus = "kept" | "queued";
 
 /** Functions with which hooks store messages to be sent. */
-export interface MessageOutlet {
+export interface HookMessageStore {
   /**
    * Counts a request whose hooks send messages.
    * @throws ActionError RATE_LIMIT_EXCEEDED if the app or its visitors have sent too many such requests
@@ -53,7 +53,7 @@ export interface MessageOutlet {
   statusFor(appId: number, kind: SendingHook["type"]): Promise<HookMessageStatus>;
   /** Stores a message and its log event, `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(
-    executor: Executor,
+    executor: SqlClient,
     emitter: Emitter,
     entry: HookedEntry,
     message: Email | Sms,
@@ -64,7 +64,7 @@ export interface MessageOutlet {
    * @param fault reason, which names the hook
    */
   logRefusal(
-    executor: Executor,
+    executor: SqlClient,
     emitter: Emitter,
     entry: HookedEntry,
     type: SendingHook["type"],
@@ -82,8 +82,8 @@ interface PendingMessage {
 }
 
 /**
- * For each kind of message (e-mail or text message), the status that messages get, or the error why they cannot be
- * sent.
+ * For each kind of message (e-mail or text message): the status that messages get, or the error because of which the
+ * app cannot send them.
  */
 type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
@@ -92,14 +92,20 @@ export interface HookMessages {
   /** Builds the messages of all hooks for one written entry. */
   add(verb: HookVerb, entryId: number, data: EntryData): void;
   /** Stores those messages whose entry matches the `where` of the hook. */
-  store(executor: Executor): Promise<void>;
+  store(executor: SqlClient): Promise<void>;
 }
 
-const NO_MESSAGES: HookMessages = { add: () => undefined, store: async () => undefined };
+const NO_HOOK_MESSAGES: HookMessages = { add: () => undefined, store: async () => undefined };
 
-export type HookMessenger = ReturnType<typeof createHookMessenger>;
+export type HookMessageBuilder = ReturnType<typeof createHookMessageBuilder>;
 
-export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: IntakeLimiter }) {
+export function createHookMessageBuilder({
+  outlet,
+  intake,
+}: {
+  outlet: HookMessageStore;
+  intake: ReceivedDataLimiter;
+}) {
   /**
    * Reads the statuses for messages before the transaction, because a read during the transaction would need a second
    * database connection. Invalid settings do not prevent the write of entries: the error is returned and logged with
@@ -118,7 +124,10 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     return statusByType;
   }
 
-  /** Returns the hook's message for an entry, and the reason if it cannot be sent to some address; null if there is neither. */
+  /**
+   * Returns the message that a hook sends for an entry, and the reason if the service cannot send it to some address.
+   * Returns null if there is neither.
+   */
   function makeMessage(
     hook: SendingHook,
     data: EntryData,
@@ -144,9 +153,10 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     let bytes = 0;
 
     /**
-     * Returns the messages to send. If a hook has a `where`, only the messages for written entries that now match it.
+     * Returns the messages to send. For a hook with a `where`, includes only messages about written entries that match
+     * the `where` now.
      */
-    async function chooseMessages(executor: Executor): Promise<PendingMessage[]> {
+    async function chooseMessages(executor: SqlClient): Promise<PendingMessage[]> {
       const messages: PendingMessage[] = [];
       for (const hook of hooks) {
         const hookMessages = wantedMessages.filter((message) => message.hook === hook);
@@ -225,7 +235,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
       const hooks = source.hooks
         .filter(isSendingHook)
         .filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
-      if (hooks.length === 0) return NO_MESSAGES;
+      if (hooks.length === 0) return NO_HOOK_MESSAGES;
       await outlet.countRequest(source.appId, emitter);
       return gatherMessages(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });
     },

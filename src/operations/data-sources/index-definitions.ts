@@ -29,14 +29,14 @@ export const INDEXES_PER_DATA_SOURCE = 5;
 const MAX_COLUMNS_PER_INDEX = 3;
 const INDEX_SHAPE = flatShape(["columns", "unique"]);
 
-/** Builds SQL with the values as literals, because CREATE INDEX does not accept parameters. */
+/** Builds SQL that contains the values as literals, because PostgreSQL's CREATE INDEX accepts no parameters. */
 class LiteralStatement extends SqlStatement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
   }
 }
 
-const ENTRY: Source = { doc: "doc", entry: null, canSeeColumn: () => true };
+const ENTRY_SQL_SOURCE: Source = { doc: "doc", entry: null, canSeeColumn: () => true };
 
 /** Returns the column paths of an index definition. */
 export const indexColumnPaths = (definition: IndexDefinition): readonly string[] => {
@@ -124,18 +124,18 @@ export function findUniqueIndexColumns(
   return uniqueIndex ? indexColumnPaths(uniqueIndex) : null;
 }
 
-/** True if `name` is the database name of a unique index on entries. */
+/** True if a unique index on entries has this name in the database. */
 export const isUniqueIndexName = (name: string): boolean => name.startsWith(INDEX_NAME_PREFIX) && name.endsWith("_u");
 
 /** Name of a database object (an index or statistics), and the SQL that creates it. */
 export interface IndexStatements {
   name: string;
-  create: string;
+  createSql: string;
   /** For a unique index: its column paths in the editor's definition. Missing for other objects. */
   unique?: readonly string[];
 }
 
-/** True if `name` is the database name of a statistics object. */
+/** True if a statistics object has this name in the database. */
 export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
 
 /**
@@ -159,16 +159,17 @@ export function createIndexStatements(key: DataSourceKey, definition: IndexDefin
   const paths = indexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes"));
   const [name, first] = [databaseIndexName(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
-  const keys = paths.map((path) => `(${sortableValueSql(path, ENTRY, statement)})`);
+  const keys = paths.map((path) => `(${sortableValueSql(path, ENTRY_SQL_SOURCE, statement)})`);
   const index = (suffix: string, sql: string, kind = "INDEX"): IndexStatements => ({
     name: name + suffix,
-    create: `CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
+    createSql: `CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
   });
   const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
-  const types = jsonTypesAlongPathSql(first, ENTRY, statement);
-  if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${hasArraySql(first, ENTRY, statement)}`));
+  const types = jsonTypesAlongPathSql(first, ENTRY_SQL_SOURCE, statement);
+  if (types.length > 0)
+    made.push(index("_a", `(id) ${whereClause} AND ${hasArraySql(first, ENTRY_SQL_SOURCE, statement)}`));
   if (isUniqueIndex(definition)) {
-    const values = paths.map((path) => `(NULLIF(${valueAtPathSql(path, ENTRY, statement)}, 'null'::jsonb))`);
+    const values = paths.map((path) => `(NULLIF(${valueAtPathSql(path, ENTRY_SQL_SOURCE, statement)}, 'null'::jsonb))`);
     made.push({
       ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),
       unique: indexColumnPaths(definition),
@@ -180,7 +181,7 @@ export function createIndexStatements(key: DataSourceKey, definition: IndexDefin
       const statisticsName = `${name}_s${at}`;
       return {
         name: statisticsName,
-        create: `CREATE STATISTICS IF NOT EXISTS ${statisticsName} ON ${expression} FROM data_source_entry`,
+        createSql: `CREATE STATISTICS IF NOT EXISTS ${statisticsName} ON ${expression} FROM data_source_entry`,
       };
     }),
     ...made,

@@ -62,8 +62,9 @@ function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | 
 }
 
 /**
- * Returns a `read` function for one query that needs several SQL statements. It rejects a statement that starts more
- * than QUERY_TIMEOUT_MS after this call. A statement that has started only has its own time limit.
+ * Returns a `read` function for one query that needs several SQL statements. The returned function rejects statements
+ * that start more than QUERY_TIMEOUT_MS after this call of `limitReadTime`. A statement that starts in time has the
+ * normal time limit.
  */
 export function limitReadTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const deadline = now() + QUERY_TIMEOUT_MS;
@@ -82,7 +83,7 @@ export type ReadPool = ReturnType<typeof createReadPool>;
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(sessionSettings(timeoutMs));
-    // The error is ignored, because PostgreSQL allows this setting only to superusers.
+    // Ignores an error, because PostgreSQL allows only superusers to change this setting.
     await client.query(LIMIT_TEMP_FILES).catch(() => undefined);
   });
   const connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");

@@ -1,7 +1,7 @@
 /**
  * Records the shapes of recent queries on each data source: how often they ran, how long they took, and which index
- * they can use. A shape is a query without its values. The shapes are stored in the memory of this process only, and
- * their number is limited.
+ * they can use. A shape is a query without its values. Stores a limited number of shapes, only in the memory of this
+ * process.
  */
 import {
   createQueryShape,
@@ -33,10 +33,10 @@ export interface RecentQuery extends QueryShape {
   suggestion: readonly string[] | null;
 }
 
-interface StoredQuery {
+interface RecordedQuery {
   shape: DetailedQueryShape;
   count: number;
-  times: Float32Array;
+  durationsMs: Float32Array;
   lastAt: number;
 }
 
@@ -52,7 +52,7 @@ function getOrCreateRecent<Value>(map: Map<string, Value>, key: string, max: num
   return value;
 }
 
-function p95DurationMs({ times, count }: StoredQuery): number {
+function p95DurationMs({ durationsMs: times, count }: RecordedQuery): number {
   const sortedTimes = times.slice(0, Math.min(count, MAX_RECORDED_DURATIONS)).sort();
   return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
@@ -60,7 +60,7 @@ function p95DurationMs({ times, count }: StoredQuery): number {
 export type RecentQueries = ReturnType<typeof createRecentQueries>;
 
 export function createRecentQueries(now: () => number = Date.now) {
-  const bySource = new Map<string, Map<string, StoredQuery>>();
+  const bySource = new Map<string, Map<string, RecordedQuery>>();
   const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
   return {
@@ -71,11 +71,16 @@ export function createRecentQueries(now: () => number = Date.now) {
       const knownColumns = new Set(source.columns);
       const shape = createQueryShape(query, (column) => knownColumns.has(column));
       if (shape === null) return;
-      const queryShapes = getOrCreateRecent(bySource, keyOf(source), MAX_SOURCES, () => new Map<string, StoredQuery>());
+      const queryShapes = getOrCreateRecent(
+        bySource,
+        keyOf(source),
+        MAX_SOURCES,
+        () => new Map<string, RecordedQuery>(),
+      );
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
-      const makeQuery = () => ({ shape, count: 0, times: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
+      const makeQuery = () => ({ shape, count: 0, durationsMs: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
       const stored = getOrCreateRecent(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
-      stored.times[stored.count % MAX_RECORDED_DURATIONS] = ms;
+      stored.durationsMs[stored.count % MAX_RECORDED_DURATIONS] = ms;
       stored.count += 1;
       stored.lastAt = now();
     },

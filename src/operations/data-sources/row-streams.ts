@@ -40,10 +40,10 @@ class RowLengthLimit {
 }
 
 /**
- * Decodes the bytes of a file as UTF-8, without a byte order mark.
- * @throws ActionError REQUEST_INVALID if the bytes are not valid UTF-8
+ * Decodes the bytes of a file as UTF-8, and drops a byte order mark. @throws ActionError REQUEST_INVALID if the bytes
+ * are not valid UTF-8
  */
-async function* textOf(bytes: Readable): AsyncGenerator<string> {
+async function* decodeUtf8(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
     for await (const chunk of bytes) yield decoder.decode(chunk as Buffer, { stream: true });
@@ -67,9 +67,9 @@ function* jsonLines(text: string): Generator<unknown> {
 
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
-  for await (const text of textOf(bytes)) {
-    // Only the new text is searched for line breaks. Searching `restOfText` again for each chunk would be slow for a
-    // long line.
+  for await (const text of decodeUtf8(bytes)) {
+    // Only the new text is searched for line breaks. For a long line, searching `restOfText` again with each chunk
+    // would be slow.
     const lineEnd = text.lastIndexOf("\n") + 1;
     if (lineEnd > 0) yield* jsonLines(restOfText + text.slice(0, lineEnd));
     restOfText = lineEnd > 0 ? text.slice(lineEnd) : restOfText + text;
@@ -81,7 +81,7 @@ async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
 async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
   const rowBound = new RowLengthLimit();
-  const parserInput = pipeline(rowBound.watch(textOf(bytes)), rows);
+  const parserInput = pipeline(rowBound.watch(decodeUtf8(bytes)), rows);
   // Prevents an unhandled rejection. Either `rows` emits the same error, or `await parserInput` throws it below.
   parserInput.catch(() => undefined);
   try {
@@ -120,9 +120,9 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
 }
 
 /** Parses a CSV file and yields its rows as lists of cells. @throws CsvError, REQUEST_INVALID */
-async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
+async function* parseCsvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
   let csvParser: CsvParser | null = null;
-  for await (const { part, isWhole } of readWithSample(textOf(bytes))) {
+  for await (const { part, isWhole } of readWithSample(decodeUtf8(bytes))) {
     let text = part;
     if (!csvParser) {
       const { delimiter, skippedCharacters } = detectDelimiter(part, isWhole);
@@ -157,7 +157,7 @@ function requireValidHeader(cells: string[]): string[] {
  * Returns the type of each column in the order of `columns`; a column that is not in `types` is text. @throws
  * ActionError REQUEST_INVALID
  */
-function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[] {
+function typesInColumnOrder(columns: readonly string[], types: ColumnTypes): CellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
     throw invalidFileError(
@@ -177,15 +177,15 @@ function requireCellValue(cell: string, type: CellType, label: () => string): un
 /**
  * Yields the rows of a CSV file as objects. The first row of the file contains the column names, and is not yielded.
  */
-async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
+async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CellType[] = [];
   try {
-    for await (const cells of csvRows(bytes, layout)) {
+    for await (const cells of parseCsvRows(bytes, layout)) {
       row += 1;
       if (layout.columns === null) {
         layout.columns = requireValidHeader(cells);
-        types = columnTypes(layout.columns, typed);
+        types = typesInColumnOrder(layout.columns, typed);
         continue;
       }
       const names: string[] = layout.columns;
@@ -207,7 +207,7 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
 /** Types of the columns of a CSV file by column name. A column that is not listed is text. */
 export type ColumnTypes = Readonly<Record<string, CellType>>;
 
-/** Columns and delimiter of an imported file. `readRows` sets these fields while it reads the file. */
+/** Columns and delimiter of an imported file. `readRows` sets both fields while it reads the file. */
 export interface CsvLayout {
   /** Column names in the header of a CSV file; null for other formats. */
   columns: string[] | null;
@@ -284,7 +284,7 @@ export function readRows(
   }: { layout?: CsvLayout; types?: ColumnTypes; mayBeEmpty?: boolean } = {},
 ): AsyncGenerator<unknown> {
   if (format === "csv") {
-    const rows = rowsOfCsv(bytes, layout, types);
+    const rows = readCsvObjects(bytes, layout, types);
     return mayBeEmpty ? rows : requireRows(rows, () => layout.columns !== null);
   }
   if (Object.keys(types).length > 0)

@@ -8,9 +8,9 @@ import { describeValue, isObject } from "../../rules/described.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
-import { type EntityReference, parseReference } from "../../rules/reference.js";
+import { type IdOrName, parseReference } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -30,7 +30,7 @@ function requireLanguageTag(value: unknown): string {
 }
 
 /** Returns the ID or name of the data source in a sign-in request. @throws REQUEST_INVALID */
-function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string, unknown>): EntityReference {
+function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string, unknown>): IdOrName {
   const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
   if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
   if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return parseReference(dataSourceId);
@@ -44,13 +44,13 @@ export function createSessions(options: {
   sources: DataSourceRows;
   appUsers: AppUsers;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
-  /** Returns the session of a page without the user of the app who is signed in to the page. */
-  baseSessionOf: ReadSession;
+  intake: ReceivedDataLimiter;
+  /** Returns the session of a page, without the app user who is signed in to the page. */
+  readBaseSession: ReadSession;
   /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, logEvents, intake, baseSessionOf: person, userChanged } = options;
+  const { db, sources, appUsers, logEvents, intake, readBaseSession: person, userChanged } = options;
 
   const sessionOf: ReadSession = async (user) => {
     const [session, appUser] = await Promise.all([person(user), appUsers.signedIn(user.credentialId, user.appId)]);
@@ -64,7 +64,7 @@ export function createSessions(options: {
    * source without users, so that a page cannot find out which data sources exist.
    * @throws ActionError DATA_SOURCE_ACCESS_DENIED
    */
-  const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
+  const usersOf = (appId: number, ref: IdOrName): Promise<StoredDataSource> =>
     sources.find(appId, ref).catch((error: unknown) => {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? createAccessDenied() : error;
     });

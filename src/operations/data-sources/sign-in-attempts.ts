@@ -43,15 +43,15 @@ function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
 /**
  * A key for which failed attempts are counted: a network address, or a network address together with a guessed user.
  */
-interface Subject {
+interface AttemptKey {
   hash: Buffer;
-  /** Number of failures within ten minutes after which further attempts are rejected. */
+  /** Number of failures within ten minutes. When it is reached, further attempts are rejected. */
   failuresMax: number;
   /**
-   * Hash of another subject. If that subject has no failure yet, this limit does not apply. So failures from other
-   * network addresses cannot lock out an address that has no failures.
+   * Hash of another key. This limit applies only if that key has a failure already. So failures from other network
+   * addresses cannot lock out an address that has no failures.
    */
-  unlessNew?: Buffer;
+  appliesAfterFailureOf?: Buffer;
 }
 
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
@@ -64,13 +64,13 @@ export function createSignInAttempts({ db }: { db: Database }) {
    * failures.
    * @throws RATE_LIMIT_EXCEEDED if a subject has too many failures
    */
-  async function countAttempt(subjects: readonly Subject[]): Promise<number[]> {
+  async function countAttempt(subjects: readonly AttemptKey[]): Promise<number[]> {
     return db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
       await rows(manager, LOCK_SUBJECTS, [hashes]);
       const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT_FAILURES, [hashes]);
       const countOf = (hash: Buffer) => counts.find(({ subject }) => subject === hash.toString("hex"));
-      const fullSubjects = subjects.flatMap(({ hash, failuresMax: most, unlessNew }) => {
+      const fullSubjects = subjects.flatMap(({ hash, failuresMax: most, appliesAfterFailureOf: unlessNew }) => {
         const failureCount = countOf(hash);
         const isFull = failureCount !== undefined && failureCount.count >= most;
         return isFull && (!unlessNew || countOf(unlessNew)) ? [failureCount] : [];
@@ -85,7 +85,7 @@ export function createSignInAttempts({ db }: { db: Database }) {
      * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one
      * for each guessed user together with the address. If `attempt` throws, for example because the service is
      * overloaded, counts nothing.
-     * @param guessed values that identify the guessed users; failures of each value are counted separately
+     * @param guessed values that each identify a guessed user; failures are counted separately for each value
      * @param total number of failures from all network addresses together, after which each address has only one
      *   attempt. Used for secrets that are short enough to be guessed from many addresses; null for no such limit
      * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
@@ -98,12 +98,18 @@ export function createSignInAttempts({ db }: { db: Database }) {
       total: number | null = null,
     ): Promise<boolean> {
       const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
-      const subjects: Subject[] = [{ hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
+      const subjects: AttemptKey[] = [
+        { hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES },
+      ];
       for (const guess of guessed) {
         const hash = hashParts("entry", appId, guess, networkAddress);
         subjects.push({ hash, failuresMax: SIGN_IN_FAILURES });
         if (total !== null)
-          subjects.push({ hash: hashParts("entry", appId, guess, null), failuresMax: total, unlessNew: hash });
+          subjects.push({
+            hash: hashParts("entry", appId, guess, null),
+            failuresMax: total,
+            appliesAfterFailureOf: hash,
+          });
       }
       const ids = await countAttempt(subjects);
       let hasFailed = false;

@@ -1,15 +1,15 @@
 /**
  * Stores definitions of data sources (name, columns, access rules, hooks, indexes) in the caller's transaction. Builds
- * and drops their indexes outside of this transaction. Does not validate input.
+ * and drops the indexes of data sources outside of this transaction. Does not validate input.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { DataSourceFields } from "../../rules/entries/data-source-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
-import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import {
   DATA_SOURCE_COLUMNS,
@@ -51,8 +51,8 @@ const RESERVE_IDS = `
 const toJsonParameter = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /**
- * Maximum time in milliseconds that a request waits until its indexes are built, so that it can return an error. The
- * index of millions of entries takes minutes; it is then built in the background.
+ * Maximum time in milliseconds that a request waits until its indexes are built, so that it can return an error. An
+ * index on millions of entries takes minutes, so its build then continues in the background.
  */
 const INDEX_WAIT_MS = 3_000;
 
@@ -89,7 +89,7 @@ export interface IndexReplacement extends IndexChange {
 
 export type SourceName = Pick<StoredDataSource, "id" | "name">;
 
-export async function hasEntries(executor: Executor, appId: number, id: number): Promise<boolean> {
+export async function hasEntries(executor: SqlClient, appId: number, id: number): Promise<boolean> {
   const sql = "SELECT FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 LIMIT 1";
   return (await rows(executor, sql, [appId, id])).length > 0;
 }
@@ -100,8 +100,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
   const { sources, indexes, log } = options;
 
   /**
-   * Builds the indexes, and waits for at most INDEX_WAIT_MS. The build then continues in the background, where a
-   * failure is only logged.
+   * Builds the indexes. Waits for at most INDEX_WAIT_MS; then the build continues in the background, and a failure is
+   * only logged.
    */
   async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const indexesApplied = indexes.applyAll(changes, async () => undefined);
@@ -117,7 +117,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
 
   return {
     /** Reserves IDs for data sources that the transaction inserts later. */
-    async reserveIds(executor: Executor, count: number): Promise<number[]> {
+    async reserveIds(executor: SqlClient, count: number): Promise<number[]> {
       return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
     },
 
@@ -127,7 +127,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
      * @param id a reserved ID; null to let the database choose one
      */
     async insert(
-      executor: Executor,
+      executor: SqlClient,
       caller: Caller,
       appId: number,
       definition: SourceDefinition,
@@ -156,9 +156,9 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
      * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async change(
-      executor: Executor,
+      executor: SqlClient,
       caller: Caller,
-      { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedTags },
+      { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
       fields: DataSourceFields<IndexDefinition[]>,
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
@@ -187,7 +187,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
      * entries.
      * @throws DATA_SOURCE_NOT_EMPTY if it has entries
      */
-    async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
+    async removeEmpty(executor: SqlClient, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
       await lockSourceForRemoval(executor, appId, id);
       if (await hasEntries(executor, appId, id)) {
         throw new ActionError(

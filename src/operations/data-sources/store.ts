@@ -4,10 +4,10 @@ import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import type { Config } from "../../config.js";
 import type { KeyRing } from "../../engine/key-ring.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createAccessTrials } from "./access-trials.js";
 import { createAppUsers } from "./app-users.js";
@@ -27,7 +27,7 @@ import { createEntryRights } from "./entry-rights.js";
 import { createEntrySearches } from "./entry-searches.js";
 import { createEntryVersions } from "./entry-versions.js";
 import { createEntryWrites } from "./entry-writes.js";
-import { createHookMessenger, type MessageOutlet } from "./hook-messages.js";
+import { createHookMessageBuilder, type HookMessageStore } from "./hook-messages.js";
 import { createReadPool } from "./read-pool.js";
 import { createRecentQueries } from "./recent-queries.js";
 import { createSessions } from "./sessions.js";
@@ -37,21 +37,21 @@ import { createSourceDefinitions } from "./source-definitions.js";
 /** Maximum time in milliseconds that a stopping process waits for an index build. */
 const INDEX_STOP_MS = 5_000;
 
-export type DataSourceStore = ReturnType<typeof createStore>;
+export type DataSourceModules = ReturnType<typeof createDataSourceModules>;
 
-export function createStore(options: {
+export function createDataSourceModules(options: {
   db: Database;
   databaseUrl: string;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   /**
    * `dataSourceQuotaMb` is the maximum size of one app's entries in MB; the same limit applies to its snapshots. 0
    * means no limit.
    */
   config: Pick<Config, "dataSourceQuotaMb">;
-  /** Returns the session of a page or a run without the user of the app who is signed in. */
-  person: ReadSession;
+  /** Returns the session of a page or a run, without the app user who is signed in. */
+  readPersonSession: ReadSession;
   /** Keys with which positions of subscriptions are encrypted. */
   ring: KeyRing;
   /** Returns true if the app requires a second factor for each sign-in of its users. */
@@ -59,10 +59,20 @@ export function createStore(options: {
   /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
   /** Functions with which hooks store messages to be sent. */
-  outlet: MessageOutlet;
+  outlet: HookMessageStore;
   log: Logger;
 }) {
-  const { db, databaseUrl, log, notifications, logEvents, intake, person, needsSecondFactor, userChanged } = options;
+  const {
+    db,
+    databaseUrl,
+    log,
+    notifications,
+    logEvents,
+    intake,
+    readPersonSession: person,
+    needsSecondFactor,
+    userChanged,
+  } = options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
   const attempts = createSignInAttempts({ db });
@@ -70,7 +80,7 @@ export function createStore(options: {
   const pool = createReadPool(databaseUrl);
   const reads = createEntryReads(pool);
   const rights = createEntryRights({ appUsers });
-  const messenger = createHookMessenger({ outlet: options.outlet, intake });
+  const messenger = createHookMessageBuilder({ outlet: options.outlet, intake });
   const changes = createEntryChanges({ db, logEvents, sources, messenger, quotaBytes });
   const versions = createEntryVersions({ db, quotaBytes });
   const writes = createEntryWrites({ changes, intake });
@@ -79,9 +89,9 @@ export function createStore(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, intake });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, baseSessionOf: person, userChanged });
+  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, readBaseSession: person, userChanged });
   const recentQueries = createRecentQueries();
-  const searchParts = { sources, reads, changes, commits, versions, attempts, recent: recentQueries };
+  const searchParts = { sources, reads, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });
   const positions = createEntryPositions({ ring: options.ring });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
@@ -97,7 +107,7 @@ export function createStore(options: {
     imports,
     versions,
     searches,
-    recent: recentQueries,
+    recentQueries,
     exports: createEntryExport(pool),
     feed,
   });
@@ -114,8 +124,8 @@ export function createStore(options: {
     await pool.end();
   };
   /**
-   * Creates missing indexes and drops those that no definition requests. Runs in the background, so that the start does
-   * not wait.
+   * Creates missing indexes and drops indexes that no definition requests. Does not delay the start of the service,
+   * because it runs in the background.
    */
   const startStore = () => {
     indexes

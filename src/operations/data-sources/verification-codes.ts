@@ -4,14 +4,14 @@
  */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
 import { hashParts } from "./sign-in-attempts.js";
 
 const CODE_VALIDITY_SECONDS = 600;
 const MAX_WRONG_ATTEMPTS = 5;
 
-/** The parts of a page's request for a code that the limits depend on. */
+/** A page's request for a code: the parts on which the limits depend. */
 export interface CodeRequest {
   appId: number;
   /** Network address range from which the request was sent, or the credential if the address is unknown. */
@@ -24,12 +24,12 @@ export interface CodeRequest {
 interface CodeLimit {
   count: number;
   seconds: number;
-  subject: (request: CodeRequest) => readonly unknown[];
+  subjectOf: (request: CodeRequest) => readonly unknown[];
   /**
-   * Returns another subject. If that subject has sent no request within `seconds`, this limit does not apply. So many
-   * requests from other network addresses cannot lock out a user.
+   * Returns another subject. This limit applies only if that subject has sent a request within `seconds`. So requests
+   * from other network addresses cannot lock out a user.
    */
-  unlessNew?: (request: CodeRequest) => readonly unknown[];
+  appliesAfterRequestOf?: (request: CodeRequest) => readonly unknown[];
 }
 
 const recipientAndSenderKey = ({ appId, to, sender }: CodeRequest) => ["address", appId, ...to, sender];
@@ -43,17 +43,22 @@ const senderKey = ({ appId, sender }: CodeRequest) => ["from", appId, sender];
  * - Of one app in total.
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
-  { count: 5, seconds: 600, subject: recipientAndSenderKey },
-  { count: 20, seconds: 86_400, subject: (request) => ["today", ...recipientAndSenderKey(request)] },
-  { count: 20, seconds: 600, subject: senderKey },
-  { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: recipientAndSenderKey },
+  { count: 5, seconds: 600, subjectOf: recipientAndSenderKey },
+  { count: 20, seconds: 86_400, subjectOf: (request) => ["today", ...recipientAndSenderKey(request)] },
+  { count: 20, seconds: 600, subjectOf: senderKey },
+  {
+    count: 20,
+    seconds: 600,
+    subjectOf: ({ appId, to }) => ["all", appId, ...to],
+    appliesAfterRequestOf: recipientAndSenderKey,
+  },
   {
     count: 60,
     seconds: 86_400,
-    subject: ({ appId, to }) => ["all today", appId, ...to],
-    unlessNew: recipientAndSenderKey,
+    subjectOf: ({ appId, to }) => ["all today", appId, ...to],
+    appliesAfterRequestOf: recipientAndSenderKey,
   },
-  { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: senderKey },
+  { count: 300, seconds: 600, subjectOf: ({ appId }) => ["app", appId], appliesAfterRequestOf: senderKey },
 ];
 
 /** The page that requested a code, and the user and address that the correct code confirms. */
@@ -79,7 +84,8 @@ const LOCK_SUBJECTS = `
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /**
  * Selects the number of seconds until a code can be requested again; null if it can be requested now. $1 are the
- * subjects, $2 their maximum counts, $3 the periods in seconds, $4 the subjects of `unlessNew` or null.
+ * subjects, $2 their maximum counts, $3 the periods in seconds, $4 the subjects of `appliesAfterRequestOf` (null:
+ * none).
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -130,8 +136,10 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
      */
     async countRequest(request: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subject }) => hashParts("ask", ...subject(request)));
-      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && hashParts("ask", ...unlessNew(request)));
+      const subjects = CODE_LIMITS.map(({ subjectOf: subject }) => hashParts("ask", ...subject(request)));
+      const knownSubjects = CODE_LIMITS.map(
+        ({ appliesAfterRequestOf: unlessNew }) => unlessNew && hashParts("ask", ...unlessNew(request)),
+      );
       const limitColumns = [
         subjects,
         CODE_LIMITS.map(({ count }) => count),
@@ -150,8 +158,8 @@ export function createVerificationCodes({ db }: { db: Database }) {
       });
     },
 
-    /** Stores a code for the page that requested it. A previous code of this page becomes invalid. */
-    async save(executor: Executor, code: string, to: CodeTarget): Promise<void> {
+    /** Stores a code for the page that requested it. Any earlier code of this page becomes invalid. */
+    async save(executor: SqlClient, code: string, to: CodeTarget): Promise<void> {
       const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
       await rows(executor, INSERT_CODE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);

@@ -1,7 +1,7 @@
 /**
  * Implements `Svc.Session.verify`: sends a code to the address of an app user, and signs the user in when the page
- * sends the correct code back. For an address without a user, the service does the same work, so that callers cannot
- * find out which addresses exist.
+ * sends the correct code back. If no user has the address, the service does the same work, so that its response time
+ * does not reveal which addresses exist.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -22,7 +22,7 @@ import {
   type VerificationRequest,
   type VerificationRules,
 } from "../../rules/verification.js";
-import type { MessageAcceptance } from "../communicate/acceptance.js";
+import type { MessageAcceptor } from "../communicate/acceptance.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -37,8 +37,8 @@ export interface CodeSentAnswer {
 }
 
 /**
- * Number of wrong codes for one user within ten minutes, from all network addresses together, after which each address
- * has only one attempt.
+ * Number of wrong codes for one user within ten minutes, from all network addresses together. When it is reached, each
+ * network address has only one attempt.
  */
 const CODE_FAILURES_TOTAL = 100;
 
@@ -49,8 +49,8 @@ const SELECT_ENTRY_BY_VALUE = `
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-/** Purpose and recipient of a code. `hash` is computed from both. */
-interface Subject {
+/** Recipient and purpose of a code. `hash` is computed from both. */
+interface CodeRecipient {
   source: StoredDataSource;
   column: string;
   by: VerificationChannel;
@@ -68,7 +68,7 @@ export function createVerification(options: {
   appUsers: AppUsers;
   attempts: SignInAttempts;
   settings: Pick<Settings, "readAll">;
-  acceptance: MessageAcceptance;
+  acceptance: MessageAcceptor;
   /** Called after a user has signed in to a page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
@@ -82,7 +82,7 @@ export function createVerification(options: {
     column: string,
     channel: VerificationChannel,
     input: string,
-  ): Promise<Subject> {
+  ): Promise<CodeRecipient> {
     const normalizedValue = createTextHookFunction(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
@@ -95,7 +95,7 @@ export function createVerification(options: {
    * Returns the recipient of a code for the second factor: the phone number of the user who is signed in to the page.
    * @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number
    */
-  async function subjectOfSignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
+  async function subjectOfSignIn(caller: Caller, source: StoredDataSource, column: string): Promise<CodeRecipient> {
     const user = await appUsers.signedIn(caller.credentialId, source.appId);
     if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
     const address = user.data[column];
@@ -111,7 +111,7 @@ export function createVerification(options: {
     appId: number,
     rules: VerificationRules,
     { by, address }: VerificationRequest,
-  ): Promise<Subject> {
+  ): Promise<CodeRecipient> {
     const column = rules.columns[by];
     if (column === null)
       throw new ActionError(
@@ -130,14 +130,14 @@ export function createVerification(options: {
 
   /**
    * Stores a code and the message with the code. If no user has the address, rolls the message back, so that the
-   * service does the same work for each address.
+   * service does the same work as for a user's address.
    */
-  async function storeSubject(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
+  async function storeSubject(caller: Caller, rules: VerificationRules, subject: CodeRecipient): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
     const code = createCode();
-    // `prepare` runs before the transaction. If it waited for a second database connection during the transaction, it
-    // could block forever.
+    // Calls `prepare` before the transaction. If it waited for a second database connection during the transaction, it
+    // could wait forever.
     const sendCode = await acceptance.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -148,10 +148,14 @@ export function createVerification(options: {
     });
   }
 
-  async function sendSubjectCode(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
+  async function sendSubjectCode(
+    caller: Caller,
+    rules: VerificationRules,
+    subject: CodeRecipient,
+  ): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
     // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
-    // whether or not a user has this address.
+    // even if no user has this address.
     buildCodeMessage(rules, subject.by, subject.address, "000000");
     const requester =
       caller.address === undefined ? `credential ${caller.credentialId}` : getAddressBlock(caller.address);
@@ -166,7 +170,7 @@ export function createVerification(options: {
    */
   async function redeemCode(
     caller: Caller,
-    { source, column, by, purpose, hash }: Subject,
+    { source, column, by, purpose, hash }: CodeRecipient,
     code: string,
   ): Promise<void> {
     let usedCode: { entryId: number; address: string } | null = null;

@@ -4,11 +4,11 @@
  */
 import { randomBytes } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
-import { type ExpectedTags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { recordChange } from "../records/audit.js";
@@ -18,8 +18,8 @@ import type { Settings } from "../settings/settings.js";
 /** Number of random bytes in a webhook's secret. */
 const SECRET_BYTES = 32;
 /**
- * Labels that are part of the encryption of the Git token and of the webhook secret. With the wrong label, decryption
- * fails, so that one cannot be used in place of the other.
+ * Labels that are part of the encryption of the Git token and of the webhook secret. A value that was encrypted with
+ * one label cannot be decrypted with the other, so neither can replace the other in its row.
  */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
@@ -59,7 +59,7 @@ export interface GitConnectionChange {
 
 export interface GitTarget {
   appId: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 /** Row of the table app_git: the connection of an app to a Git repository, with encrypted secrets. */
@@ -109,7 +109,7 @@ export function createGitConnections(options: {
 }) {
   const { db, settings, credentials, baseUrl, allowHttp } = options;
 
-  async function find(executor: Executor, appId: number): Promise<GitRow | null> {
+  async function find(executor: SqlClient, appId: number): Promise<GitRow | null> {
     const [row] = await rows<GitRow>(executor, SELECT_CONNECTION, [appId]);
     return row ?? null;
   }
@@ -125,7 +125,7 @@ export function createGitConnections(options: {
     };
   }
 
-  function checkState(appId: number, row: GitRow | null, precondition: ExpectedTags): void {
+  function checkState(appId: number, row: GitRow | null, precondition: ExpectedETags): void {
     if (row) requireExpectedVersion(viewOf(appId, row), precondition);
     else if (precondition)
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
@@ -215,7 +215,8 @@ export function createGitConnections(options: {
     /**
      * Returns a caller with the current rights that the person who connected the repository has on this app. The caller
      * has no rights on other apps.
-     * @throws ActionError FORBIDDEN if the person has no role on the app any more, or set a new passphrase
+     * @throws ActionError FORBIDDEN if the person has no role on the app any more, or has set a new passphrase since
+     *   then
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
       const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, SELECT_CREDENTIAL_RIGHTS, [

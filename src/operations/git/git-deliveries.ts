@@ -15,7 +15,8 @@ export const WAITING_WEBHOOKS_MAX = 20;
  */
 const PULL_ATTEMPTS_MAX = 3;
 
-const GIVEN_UP_ERROR = "every attempt of this pull was interrupted, so it is not repeated; start a pull by hand";
+const GIVEN_UP_ERROR =
+  "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand";
 
 /*
  * Adds a webhook. $1 is the app, $2 the ref. Adds nothing if a webhook for this ref already waits, or if the repository
@@ -83,7 +84,7 @@ export interface ClaimedWebhook {
 export interface LostWebhook {
   appId: number;
   ref: string;
-  /** True if the webhook has used all its attempts, so that the service does not repeat the pull. */
+  /** True if the webhook has used all its attempts: then the service does not run its pull again. */
   isGivenUp: boolean;
 }
 
@@ -110,17 +111,17 @@ export function createGitDeliveries({ db, holder: processId }: { db: DataSource;
     },
 
     /**
-     * Returns claimed webhooks to the queue if no process works on their pulls any more. These are webhooks of this
-     * process whose claim response was lost or whose pull failed because of the service. With `mayDeclareDead`, also
-     * webhooks of processes whose lease has expired.
+     * Returns claimed webhooks to the queue if no process works on their pulls any more. These are webhooks that this
+     * process has claimed, if the database's response to the claim was lost, or if the pull failed because of a fault
+     * in the service. With `mayDeclareDead`, also webhooks of processes whose lease has expired.
      * @param knownIds IDs of the webhooks whose pulls are in progress in this process
      */
     release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
       rows<LostWebhook>(db, RELEASE_WEBHOOKS, [processId, knownIds, mayDeclareDead]),
 
     /**
-     * Does not count the current attempt of webhooks whose pulls end early, because this process stops. Other processes
-     * cannot claim these webhooks until the lease of this process has expired.
+     * Makes the current attempt not count for webhooks whose pulls this process interrupts because it stops. Other
+     * processes cannot claim these webhooks until the lease of this process has expired.
      */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";

@@ -25,8 +25,8 @@ export const storedPullSql = (pull: string): string => {
 export interface PullPosition {
   appId: number;
   /**
-   * ID of the credential of the app's Git connection. Each change of the connection creates a new credential, so a
-   * different ID means that the connection was changed.
+   * ID of the credential of the app's Git connection. Each change of the connection creates a new credential, so
+   * another ID in the database means that the connection was changed meanwhile.
    */
   credentialId: number | null;
   /**
@@ -34,21 +34,21 @@ export interface PullPosition {
    * separately.
    */
   isTag: boolean;
-  /** Number of the pull; null before the pull has started, and for a plan. */
+  /** Number of the pull; null before the pull has started, and for a pull that only plans changes (dry run). */
   number: number | null;
 }
 
 /** Returns the column that counts the pulls of tags or of branches. */
-const counterOf = ({ isTag: publishes }: PullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
+const pullCounterColumn = ({ isTag: publishes }: PullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
 
-const digestOf = (ref: string, target: string): string =>
+const digestOfTag = (ref: string, target: string): string =>
   createHash("sha256").update(`${ref} ${target}`).digest("base64url").slice(0, 22);
 
 const CONNECTION_CONDITION = "app_id = $1 AND credential_id IS NOT DISTINCT FROM $2";
 
-const IS_PUBLISHED = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND $3 = ANY(published_tags)`;
+const IS_TAG_PUBLISHED = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND $3 = ANY(published_tags)`;
 
-const ADD_PUBLISHED = `
+const ADD_PUBLISHED_TAG = `
   UPDATE app_git SET published_tags = (array_remove(published_tags, $3) || $3::text)
                                       [greatest(1, cardinality(array_remove(published_tags, $3)) + 2 - ${PUBLISHED_TAGS_MAX}):]
    WHERE ${CONNECTION_CONDITION}`;
@@ -56,7 +56,7 @@ const ADD_PUBLISHED = `
 const outdatedPullError = (): ActionError =>
   new ActionError(
     "MANIFEST_CHANGED",
-    "this pull was stopped, because a later pull has started or the connection was changed",
+    "this pull was stopped, because a later pull has started or the Git connection was changed",
   );
 
 export type GitPullOrder = ReturnType<typeof createGitPullOrder>;
@@ -64,15 +64,15 @@ export type GitPullOrder = ReturnType<typeof createGitPullOrder>;
 export function createGitPullOrder(db: DataSource) {
   return {
     /**
-     * Gives the pull the next number of the app's pulls, and stores the number in `turn`.
+     * Gives the pull the next number in the order of the app's pulls, and stores this number in `position`.
      * @throws ActionError MANIFEST_CHANGED if the Git connection was changed
      */
-    async start(turn: PullPosition): Promise<void> {
-      const counter = counterOf(turn);
+    async start(position: PullPosition): Promise<void> {
+      const counter = pullCounterColumn(position);
       const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} RETURNING ${counter} AS number`;
-      const [row] = await rows<{ number: number }>(db, sql, [turn.appId, turn.credentialId]);
+      const [row] = await rows<{ number: number }>(db, sql, [position.appId, position.credentialId]);
       if (!row) throw outdatedPullError();
-      turn.number = Number(row.number);
+      position.number = Number(row.number);
     },
 
     /**
@@ -82,23 +82,23 @@ export function createGitPullOrder(db: DataSource) {
      * @throws ActionError MANIFEST_CHANGED
      */
     async check(manager: EntityManager | null, turn: PullPosition): Promise<void> {
-      const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${counterOf(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
+      const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${pullCounterColumn(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
       const turnRows = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
       if (turnRows.length === 0) throw outdatedPullError();
     },
 
     /** True if a pull has already published this tag with the same target (commit or tag object). */
     isPublished: async ({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<boolean> =>
-      (await rows(db, IS_PUBLISHED, [appId, credentialId, digestOf(ref, target)])).length > 0,
+      (await rows(db, IS_TAG_PUBLISHED, [appId, credentialId, digestOfTag(ref, target)])).length > 0,
 
     /** Stores that a pull has published this tag with this target (commit or tag object). */
     async addPublished({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<void> {
-      await rows(db, ADD_PUBLISHED, [appId, credentialId, digestOf(ref, target)]);
+      await rows(db, ADD_PUBLISHED_TAG, [appId, credentialId, digestOfTag(ref, target)]);
     },
 
     /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
     async record(turn: PullPosition, pull: Omit<LastPull, "at">): Promise<void> {
-      const order = turn.number === null ? "" : `AND ${counterOf(turn)} = $4`;
+      const order = turn.number === null ? "" : `AND ${pullCounterColumn(turn)} = $4`;
       const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
       const sql = `UPDATE app_git SET last_pull = ${storedPullSql("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
       await rows(db, sql, turn.number === null ? values : [...values, turn.number]);

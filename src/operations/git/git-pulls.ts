@@ -12,7 +12,7 @@ import type { Caller, Operation } from "../../rules/access.js";
 import { checkRefText, type PulledRef, readPullRef, readReviewedCommit } from "../../rules/git-input.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
-import type { Publishing } from "../actions/publishing.js";
+import type { ActionPublishing } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { GitConnections, GitRow } from "./git-connections.js";
@@ -51,7 +51,7 @@ export interface PullRequest {
   isPlan: boolean;
   /**
    * True to skip a tag that an earlier pull has already published with the same target (commit or tag object). True for
-   * webhooks, because a Git server may send a webhook twice.
+   * pulls that a webhook starts, because a Git server may send a webhook twice.
    */
   skipsPublishedTags: boolean;
   /**
@@ -69,8 +69,8 @@ export interface PullRequest {
   /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if not */
   checkPermission: (caller: Caller, operation: Operation) => void;
   /**
-   * Signal that aborts when the process stops. If the pull fails after that, its error is not stored as the last pull,
-   * because another process repeats the pull.
+   * Signal that aborts when the process stops. The error of a pull that fails afterwards is not stored as the last
+   * pull, because another process repeats the pull.
    */
   stopping?: AbortSignal;
 }
@@ -101,12 +101,12 @@ interface DraftToPublish {
   updatedAt: string;
 }
 
-/** State of a pull while it runs. */
+/** A pull in progress, and what the service has found out for it so far. */
 interface RunningPull {
   request: PullRequest;
   row: GitRow;
   pulledRef: PulledRef;
-  turn: PullPosition;
+  position: PullPosition;
   commit: string | null;
   publishedActions: string[];
 }
@@ -140,7 +140,7 @@ export function createGitPulls(options: {
   order: GitPullOrder;
   repository: GitRepository;
   manifests: Pick<Manifests, "apply">;
-  publishing: Pick<Publishing, "publish" | "checkPublishable">;
+  publishing: Pick<ActionPublishing, "publish" | "checkPublishable">;
   log: Logger;
 }) {
   const { connections, order, repository, manifests, publishing, log } = options;
@@ -160,11 +160,11 @@ export function createGitPulls(options: {
 
   /**
    * Tries once to apply a manifest, in one transaction.
-   * @returns the changes of the manifest (`plan`) and the drafts to publish; `plan` is null if another request changed
-   *   the app at the same time
+   * @returns the changes that the manifest makes (`plan`) and the drafts to publish; `plan` is null if another request
+   *   changed the app at the same time
    */
   async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
-    const { request, row, pulledRef, turn } = pull;
+    const { request, row, pulledRef, position: turn } = pull;
     const { appId, isPlan, checkPermission } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const caller = { ...author, commit };
@@ -224,7 +224,7 @@ export function createGitPulls(options: {
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {
       const author = await checkedAuthor(pull);
-      await order.check(null, pull.turn);
+      await order.check(null, pull.position);
       await publishing.publish({ ...author, commit }, { appId, id, tested: false, precondition: [updatedAt] });
       pull.publishedActions.push(name);
     }
@@ -232,7 +232,7 @@ export function createGitPulls(options: {
 
   /** Runs a pull. @returns null for a tag that an earlier pull has already published */
   async function runPull(pull: RunningPull): Promise<GitPull | null> {
-    const { request, row, pulledRef, turn } = pull;
+    const { request, row, pulledRef, position: turn } = pull;
     const { appId, isPlan, skipsPublishedTags: skipsPublished } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const author = await checkedAuthor(pull);
@@ -263,7 +263,7 @@ export function createGitPulls(options: {
    * @param reason error message of the pull; null if the pull succeeded
    */
   async function recordPull(
-    { request, pulledRef, turn, commit, publishedActions: published }: RunningPull,
+    { request, pulledRef, position: turn, commit, publishedActions: published }: RunningPull,
     reason: string | null,
   ) {
     if (request.isPlan) return;
@@ -288,7 +288,7 @@ export function createGitPulls(options: {
       const pulledRef = request.resolveRef(row);
       if (!row || !pulledRef) return null;
       const turn: PullPosition = { appId, credentialId: row.credentialId, isTag: pulledRef.publishesApp, number: null };
-      const pull: RunningPull = { request, row, pulledRef, turn, commit: null, publishedActions: [] };
+      const pull: RunningPull = { request, row, pulledRef, position: turn, commit: null, publishedActions: [] };
       let pulled: GitPull | null;
       try {
         pulled = await runPull(pull);

@@ -4,12 +4,12 @@
  */
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { GitRemoteFault, openGitRemote, type SendGitRequest } from "../../engine/git-remote.js";
-import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
+import { OutgoingError, type OutgoingRequestSender, RunBudget } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES } from "../../rules/action-source.js";
 import type { GitFields } from "../../rules/git-input.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
-import type { Packages } from "../packages/packages.js";
+import type { DependencyResolver } from "../packages/packages.js";
 
 /** Time limit of one request to the Git server. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -52,11 +52,11 @@ function toActionError(error: unknown): unknown {
 export type GitRepository = ReturnType<typeof createGitRepository>;
 
 export function createGitRepository({
-  outgoing,
+  requestSender: outgoing,
   packages,
 }: {
-  outgoing: OutgoingSender;
-  packages: Pick<Packages, "readRepository">;
+  requestSender: OutgoingRequestSender;
+  packages: Pick<DependencyResolver, "readRepository">;
 }) {
   function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGitRequest {
     const origin = normalizeOrigin(new URL(url))!;
@@ -66,8 +66,8 @@ export function createGitRepository({
     const scope = {
       pool: `${appId} git`,
       budget: new RunBudget(),
-      // Rejects redirects to other servers, so that the service sends the token and the commit only to the server in
-      // the configured URL.
+      // Rejects redirects to other servers, so that the service sends the token only to the server in the configured
+      // URL.
       mayUseOrigin: (requested: string) => {
         if (requested === origin) return true;
         throw new GitRemoteFault(
@@ -89,7 +89,7 @@ export function createGitRepository({
   }
 
   return {
-    /** Asks the Git server for the commit of a branch or tag. @throws ActionError GIT_PULL_FAILED */
+    /** Requests from the Git server the commit to which a branch or tag points. @throws ActionError GIT_PULL_FAILED */
     async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<RemoteCommit> {
       try {
         const remote = await openGitRemote(senderTo(appId, fields, token));

@@ -31,7 +31,7 @@ export function createGitWebhooks(options: {
   connections: GitConnections;
   pulls: GitPulls;
   deliveries: GitDeliveries;
-  gate: Pick<AccessGate, "enterGitWebhook" | "recheck">;
+  gate: Pick<AccessGate, "countGitWebhook" | "recheck">;
   log: Logger;
 }) {
   const { connections, pulls, deliveries, gate, log } = options;
@@ -40,9 +40,9 @@ export function createGitWebhooks(options: {
   let onAccepted: () => void = () => undefined;
 
   /**
-   * Runs the pull of a webhook. If a repetition cannot help, stores the error as the connection's last pull, because no
-   * caller waits for the error. Rejects if the pull should be repeated, because the service failed, is busy, or is
-   * stopping.
+   * Runs the pull of a webhook. If a second attempt would fail too, stores the error as the connection's last pull,
+   * because no caller waits for the error. Rejects if the pull should be repeated, because the service failed, is busy,
+   * or is stopping.
    */
   async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {
@@ -63,7 +63,7 @@ export function createGitWebhooks(options: {
 
   function startPull(webhook: ClaimedWebhook): void {
     const pulling = tryPull(webhook).then(() => deliveries.remove(webhook));
-    // Keeps the row of the webhook in the queue. `recover` later releases the webhook, and a process repeats the pull.
+    // Leaves the webhook in the queue. `recover` later releases it, and a process then repeats the pull.
     const logFailure = (err: unknown) =>
       log.warn(
         { err, appId: webhook.appId, ref: webhook.ref },
@@ -93,10 +93,10 @@ export function createGitWebhooks(options: {
 
     /**
      * Starts the pulls of accepted webhooks while this process has free slots for pulls. Always returns null, so that
-     * the caller schedules no next call: the next webhook or the end of a pull causes it.
+     * the caller schedules no next call: the next webhook, or the end of a pull, causes a call.
      */
     async deliverDue(): Promise<null> {
-      for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {
+      for (let free = runningPulls.countFree(); free > 0; free = runningPulls.countFree()) {
         const claimed = await deliveries.claim(free);
         for (const webhook of claimed) startPull(webhook);
         if (claimed.length === 0) break;
@@ -144,7 +144,7 @@ export function createGitWebhooks(options: {
       const pushed = ref === null ? null : findPulledRef(ref, row);
       if (!pushed) return { status: "IGNORED" };
       const { networkAddress: address } = request;
-      await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
+      await gate.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
       if (!(await deliveries.add(appId, pushed.ref)))
         throw rateLimitError(
           `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,

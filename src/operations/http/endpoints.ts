@@ -37,9 +37,9 @@ const UPSERT_SECRET = `
   INSERT INTO http_secret (action_id, sealed) VALUES ($1, $2)
   ON CONFLICT (action_id) DO UPDATE SET sealed = CASE WHEN $3 THEN excluded.sealed ELSE http_secret.sealed END`;
 
-export type Endpoints = ReturnType<typeof createEndpoints>;
+export type TriggerEndpoints = ReturnType<typeof createTriggerEndpoints>;
 
-export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
+export function createTriggerEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
   const { db, dataKeys, baseUrl } = options;
   /** Cache of decrypted secrets. The key is the ID of the draft and the encrypted bytes. */
   const openedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
@@ -70,7 +70,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     await rows(manager, UPSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 
-  /** Adds the list `endpoints` (URLs) to each action that has HTTP triggers. */
+  /** Adds the list `endpoints` (URLs of HTTP triggers) to each action that has HTTP triggers. */
   async function withEndpoints<A extends ActionWithTriggers>(
     actions: readonly A[],
   ): Promise<(A & { endpoints?: TriggerEndpoint[] })[]> {

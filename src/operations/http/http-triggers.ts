@@ -15,15 +15,15 @@ import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/ht
 import { readPathParameters } from "../../rules/http/path.js";
 import { readEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
-import type { AccessGate, Visitor } from "../access/gate.js";
+import type { AccessGate, AccessRequest } from "../access/gate.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { RoutesChangedError } from "../runs/matching-routes.js";
 import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
-import type { Endpoints } from "./endpoints.js";
-import { ProofRefusal, type TriggerProofs, type VerifiableRequest } from "./proofs.js";
+import type { TriggerEndpoints } from "./endpoints.js";
+import { type TriggerProofs, type VerifiableRequest, WrongProofError } from "./proofs.js";
 import type { RefusalCounter } from "./refusals.js";
 import { findRoutes, type MatchingRoutes, routeFor, type TriggerRoute } from "./routes.js";
 
@@ -45,8 +45,8 @@ export interface TriggerRequest extends VerifiableRequest {
   requestId: string;
   disconnectSignal: () => AbortSignal;
   /**
-   * Limits that have already counted this request. If the routes changed meanwhile, the service handles a request
-   * twice, but each limit must count it once.
+   * Limits that have already counted this request. If the routes have changed, the service handles the request a second
+   * time, but each limit must count it only once.
    */
   countedLimits: Set<"quota" | "payload">;
 }
@@ -54,7 +54,7 @@ export interface TriggerRequest extends VerifiableRequest {
 /** HTTP triggers that match the address of a request. */
 export interface MatchedTriggers extends MatchingRoutes {
   address: TriggerAddress;
-  /** True if the triggers come from the cache of an earlier request. They may have changed since then. */
+  /** True if the triggers were cached for an earlier request. They may have changed since then. */
   isCached: boolean;
 }
 
@@ -65,13 +65,13 @@ const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
 /** Estimated memory in bytes that a string needs in addition to its characters. */
 const STRING_BYTES = 32;
 
-const cacheKeyOf = ({ appId, rawSegments: raw }: TriggerAddress): string => `${appId}/${raw.join("/")}`;
+const triggerCacheKey = ({ appId, rawSegments: raw }: TriggerAddress): string => `${appId}/${raw.join("/")}`;
 
 /**
  * Returns the estimated memory in bytes of one cache entry. An entry can be large: a path of eight segments has 384
  * shapes (patterns with literals and parameters).
  */
-function cachedSizeOf({ match }: MatchingRoutes, key: string): number {
+function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
   const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
   // `rowTexts` counts twice: the cache stores each row as text, and as an object of about the same size.
   const texts = [key, ...shapes, ...shapesBeforeSecret, ...rowTexts, ...rowTexts];
@@ -95,7 +95,7 @@ const FAILED_RUN_RESPONSE: HttpTriggerResponse = {
   body: JSON.stringify({ status: "EXECUTION_FAILED", error: "the action failed" }),
 };
 
-function responseOf(outcome: RunOutcome): HttpTriggerResponse {
+function toTriggerResponse(outcome: RunOutcome): HttpTriggerResponse {
   if (!outcome.ok) return FAILED_RUN_RESPONSE;
   if (!outcome.isResponse) return responseFromJson(outcome.data);
   return responseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_RUN_RESPONSE;
@@ -108,8 +108,8 @@ const acceptedResponse = (runId: number): HttpTriggerResponse => ({
 });
 
 /**
- * Error statuses that mean: this action cannot run now. The sender then gets NOT_FOUND, as for a missing action, so
- * that the response reveals nothing about the action.
+ * Error statuses of an action that cannot run now. The sender then gets NOT_FOUND, as for a missing action, so that the
+ * response reveals nothing about the action.
  */
 const NOT_RUNNABLE_STATUSES = [
   "ACTION_NOT_FOUND",
@@ -123,14 +123,14 @@ const isNotRunnable = (error: unknown): boolean =>
   error instanceof ActionError && NOT_RUNNABLE_STATUSES.includes(error.status);
 
 /**
- * True if the sender proves its identity with the `Authorization` header. The action's payload then does not contain
- * this header.
+ * True if the sender proves its identity with the `Authorization` header. The service then removes this header from the
+ * action's payload.
  */
 const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
 /** Builds the JSON payload of the action from the request. @param body parsed request body */
-function payloadOf(route: TriggerRoute, address: TriggerAddress, request: TriggerRequest, body: unknown): string {
+function buildPayload(route: TriggerRoute, address: TriggerAddress, request: TriggerRequest, body: unknown): string {
   const { isDraft, rawSegments: raw, decodedSegments: decoded } = address;
   const hasSecret = !isDraft && route.where.auth.type === "secret";
   const contentType = request.header("content-type") ?? null;
@@ -172,15 +172,15 @@ export type HttpTriggers = ReturnType<typeof createHttpTriggers>;
 export function createHttpTriggers(options: {
   db: DataSource;
   gate: AccessGate;
-  endpoints: Endpoints;
+  endpoints: TriggerEndpoints;
   proofs: TriggerProofs;
   refusalCounter: RefusalCounter;
   runs: Runs;
   logs: ExecutionLogs;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   /**
-   * Maximum number of requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. The limit of one
-   * network address is HTTP_ADDRESS_FACTOR times as high.
+   * Maximum number of requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. For one network
+   * address, the limit is HTTP_ADDRESS_FACTOR times as high.
    */
   maxRequestsPerWindow: number;
 }) {
@@ -189,13 +189,13 @@ export function createHttpTriggers(options: {
     max: CACHED_ADDRESSES_MAX,
     maxSize: CACHED_BYTES_MAX,
     maxEntrySize: CACHED_ENTRY_MAX_BYTES,
-    sizeCalculation: cachedSizeOf,
+    sizeCalculation: estimateCachedBytes,
   });
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Returns the response that an event's first run produced. Returns null if the log entry of this run was deleted, and
-   * undefined while this run is in progress.
+   * Returns the response of an event's first run, for a repeated request with the same event ID. Returns null if the
+   * log entry of this run was deleted, and undefined while this run is in progress.
    */
   async function earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
@@ -203,7 +203,7 @@ export function createHttpTriggers(options: {
     }[];
     if (run && !run.ended) return undefined;
     const entry = await logs.entryOfRun(runId);
-    return entry ? responseOf(outcomeIn(entry)) : null;
+    return entry ? toTriggerResponse(outcomeIn(entry)) : null;
   }
 
   /**
@@ -217,7 +217,7 @@ export function createHttpTriggers(options: {
       return null;
     }
     if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: true };
-    const answer = storedAnswer ?? responseOf(await run.outcome());
+    const answer = storedAnswer ?? toTriggerResponse(await run.outcome());
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
@@ -230,12 +230,15 @@ export function createHttpTriggers(options: {
         continue;
       }
       if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: false };
-      return { ...responseOf(await run.outcome()), runId: run.id, isReplayed: false };
+      return { ...toTriggerResponse(await run.outcome()), runId: run.id, isReplayed: false };
     }
   }
 
   return {
-    /** Counts a request of a network address, whether the request succeeds later or not. @throws RATE_LIMIT_EXCEEDED */
+    /**
+     * Counts a request in the limit of its network address. The request counts even if it fails later. @throws
+     * RATE_LIMIT_EXCEEDED
+     */
     countAddress(address: string | undefined, appId: number): void {
       const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
       if (wait > 0) throw rateLimitError("too many requests from this address", wait);
@@ -249,7 +252,7 @@ export function createHttpTriggers(options: {
       const { routes, match } = found;
       // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
       const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
-      const key = cacheKeyOf(address);
+      const key = triggerCacheKey(address);
       if (isCacheable) cached.set(key, found);
       else if (match !== null) cached.delete(key);
       return { ...found, address, isCached: false };
@@ -260,7 +263,7 @@ export function createHttpTriggers(options: {
      * cached triggers have changed, so they must not be used to build a response without a run.
      */
     findCached(address: TriggerAddress, method: string): MatchedTriggers | null {
-      const found = address.isDraft ? undefined : cached.get(cacheKeyOf(address));
+      const found = address.isDraft ? undefined : cached.get(triggerCacheKey(address));
       return found && routeFor(found.routes, method) ? { ...found, address, isCached: true } : null;
     },
 
@@ -278,14 +281,14 @@ export function createHttpTriggers(options: {
      * Runs the action of the trigger that matches the request's method.
      * @param author editor who calls a draft: the editor's credential replaces the proof that the trigger requires;
      *   null for live versions
-     * @throws RoutesChangedError if cached triggers have changed and must be found again, ProofRefusal,
+     * @throws RoutesChangedError if cached triggers have changed and must be found again, WrongProofError,
      *   RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
      */
     async run(
       { address, routes, match, isCached }: MatchedTriggers,
       author: Caller | null,
       request: TriggerRequest,
-      visitor: Visitor,
+      visitor: AccessRequest,
     ): Promise<TriggerResponse> {
       const { appId, isDraft } = address;
       const route = routeFor(routes, request.method)!;
@@ -293,7 +296,7 @@ export function createHttpTriggers(options: {
       const caller =
         author ??
         (await proofs.check(route, request).catch((error: unknown) => {
-          if (error instanceof ProofRefusal) {
+          if (error instanceof WrongProofError) {
             if (isCached) throw new RoutesChangedError();
             refusalCounter.count(route.masterId, error, request.address);
           }
@@ -301,10 +304,10 @@ export function createHttpTriggers(options: {
         }));
       if (!request.countedLimits.has("quota")) {
         request.countedLimits.add("quota");
-        await gate.enterTrigger(visitor, appId);
+        await gate.countTriggerRequest(visitor, appId);
       }
       const body = await parseBody(request.body, request.header("content-type") ?? null);
-      const payload = payloadOf(route, address, request, body);
+      const payload = buildPayload(route, address, request, body);
       if (where.auth.type === "none" && !isDraft && !request.countedLimits.has("payload")) {
         request.countedLimits.add("payload");
         const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
@@ -315,9 +318,9 @@ export function createHttpTriggers(options: {
         ref: { id: actionId },
         trigger: "http",
         needsPublishedApp: !isDraft,
-        // The access rules of actions apply to callers with runtime tokens (pages). A sender of an HTTP trigger has no
-        // such token.
-        access: { granted: null, user: null, isGranted: async () => true },
+        // The access rules of actions apply only to callers with runtime tokens (pages). The sender of a request to an
+        // HTTP trigger has no such token.
+        access: { granted: null, user: null, meetsRule: async () => true },
         copy: isDraft ? "master" : "production",
         payload,
         personId: caller?.personId ?? null,

@@ -22,8 +22,8 @@ export interface VerifiableRequest extends SignedRequest {
 
 const CACHED_SETTINGS_MAX = 10_000;
 
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-const areEqualTexts = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right));
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+const areEqualTexts = (left: string, right: string): boolean => timingSafeEqual(sha256(left), sha256(right));
 
 /** Returns the decoded `user:password` of an `Authorization: Basic` header; null if the header has another form. */
 function basicCredentialsIn(header: string | undefined): string | null {
@@ -32,10 +32,10 @@ function basicCredentialsIn(header: string | undefined): string | null {
 }
 
 /**
- * Error for a request whose signature, token or password is wrong. `reason` is a message for the app's editors; the
- * sender does not receive it.
+ * Error for a request whose signature, token or password is wrong. `reason` is only shown to the app's editors, not to
+ * the sender.
  */
-export class ProofRefusal extends ActionError {
+export class WrongProofError extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
     readonly reason: string,
@@ -48,8 +48,8 @@ export type TriggerProofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
   /**
-   * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is
-   * valid until the version number of the app's secrets changes.
+   * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is used
+   * until the version number of the app's secrets changes.
    */
   const keysBySetting = createBoundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
 
@@ -68,14 +68,14 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
     // Compares the input with every key, so that the duration does not reveal which key matches.
     const matchingKeys =
       keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
-    if (!matchingKeys) throw new ProofRefusal("UNAUTHORIZED", "the user name or password is wrong");
+    if (!matchingKeys) throw new WrongProofError("UNAUTHORIZED", "the user name or password is wrong");
     return null;
   }
 
   async function checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller?.kind === "api" && mayPerformOnApp(caller, "runAction", appId)) return caller;
-    throw new ProofRefusal("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
+    throw new WrongProofError("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
   }
 
   function checkSignature(
@@ -84,13 +84,13 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
     keys: readonly string[],
   ): null {
     if (isSigned(request, keys, auth, Date.now() / 1000)) return null;
-    throw new ProofRefusal("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+    throw new WrongProofError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
   }
 
   return {
     /**
      * Verifies the sender of a request. Resolves to a caller if the trigger requires an API token, otherwise to null.
-     * @throws ProofRefusal if the proof is wrong; RATE_LIMIT_EXCEEDED after too many unknown tokens
+     * @throws WrongProofError if the proof is wrong; RATE_LIMIT_EXCEEDED after too many unknown tokens
      */
     async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
       if (auth.type === "none" || auth.type === "secret") return null;
@@ -98,7 +98,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
       const keys = await keysFor(request.appId, auth.setting, secretsVersion);
       if (keys.length === 0) {
         const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
-        throw new ProofRefusal(status, `the setting ${auth.setting} is not set`);
+        throw new WrongProofError(status, `the setting ${auth.setting} is not set`);
       }
       return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
     },

@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { ProofRefusal } from "./proofs.js";
+import type { WrongProofError } from "./proofs.js";
 
 /** Number of rejected requests to the HTTP triggers of one action, for one reason. */
 export interface RefusedRequests {
@@ -20,7 +20,7 @@ export interface RefusedRequests {
   lastAddress: string | null;
 }
 
-interface CountedRefusals {
+interface PendingRefusals {
   actionId: number;
   status: string;
   reason: string;
@@ -30,8 +30,8 @@ interface CountedRefusals {
 }
 
 /**
- * Interval in milliseconds at which the counts in memory are written to the database, in one statement. So a flood of
- * rejected requests writes one row for each action and reason.
+ * Interval in milliseconds at which the counts in memory are written to the database, in one statement. So even a flood
+ * of rejected requests only updates one row for each action and reason.
  */
 const FLUSH_MS = 1_000;
 const PENDING_REFUSALS_MAX = 10_000;
@@ -54,7 +54,7 @@ const LIST_REFUSALS = `
 export type RefusalCounter = ReturnType<typeof createRefusals>;
 
 export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
-  let pending = new Map<string, CountedRefusals>();
+  let pending = new Map<string, PendingRefusals>();
   let timer: NodeJS.Timeout | null = null;
 
   async function storePending(): Promise<void> {
@@ -63,7 +63,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
     const pendingRefusals = [...pending.values()];
     pending = new Map();
     if (pendingRefusals.length === 0 || !db.isInitialized) return;
-    const column = <K extends keyof CountedRefusals>(name: K) => pendingRefusals.map((refusal) => refusal[name]);
+    const column = <K extends keyof PendingRefusals>(name: K) => pendingRefusals.map((refusal) => refusal[name]);
     const values = [
       column("actionId"),
       column("status"),
@@ -80,7 +80,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
      * Counts a rejected request in memory.
      * @param actionId ID of the draft, also if the request was sent to the live version
      */
-    count(actionId: number, { status, reason }: ProofRefusal, address: string | undefined): void {
+    count(actionId: number, { status, reason }: WrongProofError, address: string | undefined): void {
       const key = `${actionId} ${status} ${reason}`;
       const pendingRefusal = pending.get(key);
       if (!pendingRefusal && pending.size >= PENDING_REFUSALS_MAX) return;

@@ -5,13 +5,13 @@
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js";
-import { type Executor, isDeadlock, isDuplicate, queryPreparedRows, rows } from "../../data/database.js";
+import { isDeadlock, isDuplicate, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { getPatternShape, listMatchingShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
 import { type RouteMatch, SELECT_ROUTES } from "../runs/matching-routes.js";
 
-/** Value of the database column `method` for a trigger that accepts all HTTP methods. */
+/** Value of the database column `method` for a trigger that accepts every HTTP method. */
 const ANY_METHOD = "";
 
 /** An HTTP trigger whose path matches a request. */
@@ -48,7 +48,7 @@ const SELECT_TAKEN_ADDRESS = `
  * otherwise null.
  */
 export async function findTakenAddressError(
-  executor: Executor,
+  executor: SqlClient,
   where: { appId: number; isDraft: boolean; ignoredActionIds: readonly number[] },
   triggers: readonly Trigger[],
 ): Promise<ActionError | null> {
@@ -83,7 +83,7 @@ const UPDATE_ROUTES = `
      AND route.settings::text <> wanted.settings::text`;
 
 /**
- * Writes the routes of a draft or live version, in the transaction that writes its triggers.
+ * Writes the routes of a draft or live version to the database, in the transaction that writes the triggers.
  * @throws TRIGGERS_INVALID if a trigger of another action already uses one of the methods and paths
  */
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
@@ -108,8 +108,8 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
 }
 
 /**
- * Deletes the routes of actions that the same transaction writes afterwards, so that two actions can exchange their
- * paths.
+ * Deletes the routes of actions before the same transaction writes these actions again, so that two actions can
+ * exchange their paths.
  */
 export async function freeRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
   if (actionIds.length > 0)
@@ -149,8 +149,8 @@ function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonl
 export interface MatchingRoutes {
   routes: readonly TriggerRoute[];
   /**
-   * All matching rows, with which the statement that inserts the run checks that the routes have not changed; null for
-   * drafts.
+   * The matching rows of the database. The statement that inserts the run checks that these rows have not changed. Null
+   * for drafts.
    */
   match: RouteMatch | null;
 }
@@ -161,7 +161,7 @@ export interface MatchingRoutes {
  *   whose URLs contain no secret
  */
 export async function findRoutes(
-  db: Executor,
+  db: SqlClient,
   { appId, isDraft, decodedSegments }: { appId: number; isDraft: boolean; decodedSegments: readonly string[] },
   isSecretSegment: (route: TriggerRoute, segment: string) => Promise<boolean>,
 ): Promise<MatchingRoutes> {

@@ -20,7 +20,7 @@ import { createAddressClaims } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
 import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
-type Item = NonNullable<Manifest["actions"]>[number];
+type ActionItem = NonNullable<Manifest["actions"]>[number];
 
 const ACTION_FIELDS = Object.keys(ACTION_SHAPE.fields);
 
@@ -39,23 +39,23 @@ function mapLogConditions(
 }
 
 /** Converts a draft to an item of the manifest. @param sourceNamesById names of the app's data sources by ID */
-export function actionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): Item {
+export function actionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): ActionItem {
   const action: ExportedAction = toExportedAction(row);
   const triggers = mapLogConditions(action.triggers, ({ dataSourceId, ...where }) => {
     const name = sourceNamesById.get(dataSourceId as number);
     if (name !== undefined) return { ...where, dataSource: name };
     return dataSourceId === undefined ? where : { ...where, dataSourceId };
   });
-  return { ...action, triggers } as Item;
+  return { ...action, triggers } as ActionItem;
 }
 
 /**
  * Converts an action in a manifest to the form that the API accepts: replaces the name of each data source by its ID.
- * Calls `onFault` for a name that no data source has.
+ * Calls `onFault` for each name that no data source has.
  * @param sourceIdsByName IDs of the app's data sources by name
  */
 function actionData(
-  item: Item,
+  item: ActionItem,
   sourceIdsByName: ReadonlyMap<string, number>,
   onFault: (fault: PathFault) => void,
 ): object {
@@ -86,7 +86,7 @@ export interface PreparedAction {
 export async function prepareActions(
   importSteps: ImportSteps,
   { caller, appId }: Pick<PlanContext, "caller" | "appId">,
-  items: readonly Item[],
+  items: readonly ActionItem[],
   sourceIdsByName: ReadonlyMap<string, number>,
 ): Promise<PreparedAction[]> {
   const faults: PathFault[][] = [];
@@ -101,7 +101,7 @@ export async function prepareActions(
   return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
-function faultsOf(index: number, error: unknown): PathFault[] {
+function toPathFaults(index: number, error: unknown): PathFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
@@ -140,7 +140,7 @@ export interface ActionsPlan extends PartPlan {
 export async function planActions(
   steps: ImportSteps,
   context: PlanContext,
-  items: readonly Item[] | undefined,
+  items: readonly ActionItem[] | undefined,
   preparedActions: readonly PreparedAction[],
   currentDrafts: ReadonlyMap<string, ActionRow>,
 ): Promise<ActionsPlan> {
@@ -169,7 +169,7 @@ export async function planActions(
       claimAddresses(step.validated.input.triggers);
       if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
-      faults.push(...faultsOf(at, error));
+      faults.push(...toPathFaults(at, error));
     }
   }
   const names = new Set([

@@ -1,9 +1,9 @@
 /**
  * Plans how an app's alerts must change to match a manifest. In a manifest, an alert names its action instead of its
- * ID. The value of the setting that an alert uses is not checked, because a manifest contains no such value.
+ * ID. Does not check the value of the setting that an alert uses, because a manifest never contains this value.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
@@ -13,7 +13,7 @@ import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/al
 import { recordChange } from "../records/audit.js";
 import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
-type Item = NonNullable<Manifest["alerts"]>[number];
+type AlertItem = NonNullable<Manifest["alerts"]>[number];
 
 /** An alert of the app with the name of its action; the name is null for an alert on all actions. */
 export interface AlertWithActionName {
@@ -21,18 +21,18 @@ export interface AlertWithActionName {
   actionName: string | null;
 }
 
-export function alertItem({ rule, actionName: action }: AlertWithActionName): Item {
+export function alertItem({ rule, actionName: action }: AlertWithActionName): AlertItem {
   const { name, condition, failures, of, minutes, channel, to, setting, enabled } = rule;
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
 
 /**
- * Used instead of the action's ID while an alert is validated. The real ID is looked up by name when the alert is
- * written.
+ * Replaces the action's ID while an alert is validated. When the alert is written, the service looks up the real ID by
+ * the action's name.
  */
 const PLACEHOLDER_ACTION_ID = 1;
 
-function inputOf(item: Item, actionNames: ReadonlySet<string>, before?: AlertWithActionName): AlertInput {
+function toAlertInput(item: AlertItem, actionNames: ReadonlySet<string>, before?: AlertWithActionName): AlertInput {
   const { action = before?.actionName ?? null, ...rest } = item;
   if (action !== null && !actionNames.has(action)) {
     throw new ActionError(
@@ -44,14 +44,14 @@ function inputOf(item: Item, actionNames: ReadonlySet<string>, before?: AlertWit
   return parseAlertInput({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
 }
 
-async function actionIdsByName(executor: Executor, appId: number, names: string[]): Promise<Map<string, number>> {
+async function actionIdsByName(executor: SqlClient, appId: number, names: string[]): Promise<Map<string, number>> {
   const sql = "SELECT id, name FROM action WHERE app_id = $1 AND master_id IS NULL AND name = ANY ($2::text[])";
   const actionRows = await rows<{ id: number; name: string }>(executor, sql, [appId, names]);
   return new Map(actionRows.map(({ id, name }) => [name, id]));
 }
 
 interface AlertWrite {
-  before: AlertWithActionName | undefined;
+  currentAlert: AlertWithActionName | undefined;
   input: AlertInput;
   actionName: string | null;
 }
@@ -62,7 +62,7 @@ interface AlertWrite {
  */
 export function planAlerts(
   { manager, caller, appId, prune }: PlanContext,
-  items: readonly Item[] | undefined,
+  items: readonly AlertItem[] | undefined,
   currentAlerts: readonly AlertWithActionName[],
   actionNames: ReadonlySet<string>,
 ): PartPlan {
@@ -74,11 +74,11 @@ export function planAlerts(
   for (const [at, item] of items.entries()) {
     try {
       const before = currentByName.get(item.name);
-      const input = inputOf(item, actionNames, before);
+      const input = toAlertInput(item, actionNames, before);
       const action = item.action === undefined ? (before?.actionName ?? null) : item.action;
       const alertAfter = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, actionName: action });
       if (before && isDeepStrictEqual(alertItem(before), alertAfter)) continue;
-      writes.push({ before, input, actionName: action });
+      writes.push({ currentAlert: before, input, actionName: action });
       plan.changes.push({ kind: "alert", name: item.name, verb: before ? "changed" : "created" });
     } catch (error) {
       plan.faults.push(toFault(`alerts[${at}]`, error, ALERT_FIELDS));
@@ -86,7 +86,8 @@ export function planAlerts(
   }
   const namesInManifest = new Set(items.map(({ name }) => name));
   const removedAlerts = prune ? currentAlerts.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
-  const count = currentAlerts.length - removedAlerts.length + writes.filter(({ before }) => !before).length;
+  const count =
+    currentAlerts.length - removedAlerts.length + writes.filter(({ currentAlert: before }) => !before).length;
   if (count > ALERT_RULES_PER_APP) {
     const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (with this manifest: ${count})`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
@@ -105,7 +106,7 @@ export function planAlerts(
     }
     const names = writes.flatMap(({ actionName: action }) => (action === null ? [] : [action]));
     const ids = await actionIdsByName(manager, appId, names);
-    for (const { before, input, actionName: action } of writes) {
+    for (const { currentAlert: before, input, actionName: action } of writes) {
       const writtenInput = { ...input, actionId: action === null ? null : ids.get(action)! };
       if (before) await updateRule(manager, before.rule.id, writtenInput);
       const ruleId = before?.rule.id ?? (await insertRule(manager, appId, writtenInput));

@@ -13,7 +13,7 @@ import type { BindingDefinitions } from "../requests/binding-definitions.js";
 import { readStatus } from "../settings/setting-definitions.js";
 import { type PartPlan, type PlanContext, toFault } from "./part.js";
 
-type Item = NonNullable<Manifest["secretBindings"]>[number];
+type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
 
 const LIST_FIELD = "secretBindings";
 
@@ -23,7 +23,7 @@ const bindingName = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): st
 export const sortedBindings = (bindings: readonly SecretBinding[]): SecretBinding[] =>
   bindings.toSorted((a, b) => (bindingName(a) < bindingName(b) ? -1 : 1));
 
-const normalizedBindingName = ({ key, origin }: Item): string => {
+const normalizedBindingName = ({ key, origin }: BindingItem): string => {
   const url = URL.parse(origin);
   return bindingName({ key, origin: (url && normalizeOrigin(url)) ?? origin });
 };
@@ -46,21 +46,21 @@ async function keysWithValue(manager: EntityManager, appId: number): Promise<Set
 }
 
 /**
- * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet. Their
- * setting has no value, or the setting is sealed and would get a new destination. A sealed setting gets a new
- * destination only if its value is sent again.
+ * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet: their
+ * setting has no value, or it is sealed and the binding would send its value to a new origin. The value of a sealed
+ * setting is sent to a new origin only after somebody has written this value again.
  */
 export async function planBindings(
   definitions: BindingDefinitions,
   { manager, caller, appId, prune, keepsData }: PlanContext,
-  items: readonly Item[] | undefined,
+  items: readonly BindingItem[] | undefined,
   currentBindings: readonly SecretBinding[],
 ): Promise<PartPlan> {
   const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByName = new Map(currentBindings.map((binding) => [bindingName(binding), binding]));
   const namesInManifest = new Set(items.map(normalizedBindingName));
-  // A promotion keeps the bindings that only the target app has, as it keeps the settings that only the target app has.
+  // A promotion keeps bindings and settings that only the target app has.
   const isPruned = prune && !keepsData;
   const keptBindings = isPruned ? [] : currentBindings.filter((binding) => !namesInManifest.has(bindingName(binding)));
   let bindingsAfter: SecretBinding[];

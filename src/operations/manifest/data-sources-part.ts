@@ -1,9 +1,9 @@
 /**
- * Plans how an app's data sources must change to match a manifest. A manifest does not contain their entries. Indexes
- * are built before and dropped after the transaction that applies the manifest.
+ * Plans how an app's data sources must change to match a manifest. A manifest does not contain entries. Another file
+ * builds indexes before the transaction that applies the manifest, and drops indexes after it.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
@@ -26,10 +26,10 @@ import {
 } from "../data-sources/source-definitions.js";
 import { type ApplyMode, findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
-type Item = NonNullable<Manifest["dataSources"]>[number];
+type DataSourceItem = NonNullable<Manifest["dataSources"]>[number];
 
 /** Returns the app's data sources, sorted by name. @param lock true to lock their rows until the transaction ends */
-export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
+export async function storedSources(executor: SqlClient, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
   return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -38,13 +38,13 @@ export async function storedSources(executor: Executor, appId: number, lock = fa
 export const sourceNamesOf = ({ dataSources = [] }: Manifest): string[] =>
   dataSources.map(({ name }) => String(name).trim());
 
-export function sourceItem({ name, columns, accessRules, hooks, indexes, isUsers }: StoredDataSource): Item {
-  return { name, columns, accessRules, hooks, indexes, isUsers } as unknown as Item;
+export function sourceItem({ name, columns, accessRules, hooks, indexes, isUsers }: StoredDataSource): DataSourceItem {
+  return { name, columns, accessRules, hooks, indexes, isUsers } as unknown as DataSourceItem;
 }
 
 interface SourceWrite {
-  before: StoredDataSource | null;
-  after: SourceDefinition;
+  currentSource: StoredDataSource | null;
+  newDefinition: SourceDefinition;
   changedFields: string[];
 }
 
@@ -79,15 +79,15 @@ function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];
   if (changedFields.includes("hooks")) checkPlaceholders(input.hooks, columns);
-  return { before, after: { name, ...input, hashedColumns }, changedFields: changedFields };
+  return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields: changedFields };
 }
 
 export interface SourcesPlan extends PartPlan {
   /** IDs by name of the data sources that the app has after the manifest was applied. */
   idsByName: ReadonlyMap<string, number>;
-  /** Changes of indexes. They are built before and dropped after the transaction. */
+  /** Changes of indexes. The caller builds new indexes before the transaction and drops old ones after it. */
   indexChanges: IndexReplacement[];
-  /** Names of the data sources to create. Their IDs must be reserved before the plan is applied. */
+  /** Names of the data sources to create. The caller must reserve an ID for each before it applies the plan. */
   createdNames: string[];
   /** Data sources that are removed when the plan is applied. */
   removedSources: StoredDataSource[];
@@ -101,7 +101,7 @@ export interface SourcesPlan extends PartPlan {
 export async function planSources(
   definitions: SourceDefinitions,
   context: PlanContext,
-  items: readonly Item[] | undefined,
+  items: readonly DataSourceItem[] | undefined,
   currentSources: readonly StoredDataSource[],
   reservedIds: ReadonlyMap<string, number>,
 ): Promise<SourcesPlan> {
@@ -109,7 +109,7 @@ export async function planSources(
   const currentByName = new Map(currentSources.map((dataSource) => [dataSource.name, dataSource]));
   const { writes, faults } = planSourceWrites(context, items ?? [], currentByName);
   const removedSources = items && prune ? await removableSources(context, items, currentSources) : [];
-  const createdSources = writes.filter(({ before }) => before === null);
+  const createdSources = writes.filter(({ currentSource: before }) => before === null);
   const count = currentSources.length - removedSources.length + createdSources.length;
   if (count > DATA_SOURCES_PER_APP) {
     const error = `an app can have at most ${DATA_SOURCES_PER_APP} data sources (with this manifest: ${count})`;
@@ -117,7 +117,7 @@ export async function planSources(
   }
   const remainingSources = currentSources.filter((dataSource) => !removedSources.includes(dataSource));
   const ids = new Map([...reservedIds, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
-  const changes = writes.map(({ before, after: { name } }) => ({
+  const changes = writes.map(({ currentSource: before, newDefinition: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
     verb: before ? ("changed" as const) : ("created" as const),
   }));
@@ -132,17 +132,17 @@ export async function planSources(
       ...(removedSources.length > 0 ? (["removeDataSources"] as const) : []),
     ],
     idsByName: ids,
-    indexChanges: writes.flatMap(({ before, after: { name, indexes: requestedIndexes } }) => {
+    indexChanges: writes.flatMap(({ currentSource: before, newDefinition: { name, indexes: requestedIndexes } }) => {
       const id = before?.id ?? reservedIds.get(name);
       const hasSameIndexes = isDeepStrictEqual(requestedIndexes, before?.indexes ?? []);
       return hasSameIndexes || id === undefined
         ? []
         : [{ key: { appId, id }, requestedIndexes, before: before?.indexes ?? [] }];
     }),
-    createdNames: createdSources.map(({ after }) => after.name),
+    createdNames: createdSources.map(({ newDefinition: after }) => after.name),
     removedSources: removedSources,
     async apply() {
-      for (const { before, after, changedFields: fields } of writes) {
+      for (const { currentSource: before, newDefinition: after, changedFields: fields } of writes) {
         const { hashedColumns: _, name, ...rest } = after;
         const input = Object.fromEntries(Object.entries(rest).filter(([field]) => fields.includes(field)));
         if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, input);
@@ -155,14 +155,14 @@ export async function planSources(
 
 function planSourceWrites(
   { caller, prune, keepsData }: PlanContext,
-  items: readonly Item[],
+  items: readonly DataSourceItem[],
   currentByName: ReadonlyMap<string, StoredDataSource>,
 ): { writes: SourceWrite[]; faults: PathFault[] } {
   const faults = findRepeatedNames("dataSources", "name", items);
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {
-      // Removes spaces around the name before the comparison, because stored names have none.
+      // Removes spaces around the name before the comparison, because stored names have no such spaces.
       const name = typeof item.name === "string" ? item.name.trim() : "";
       const write = planSourceWrite(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
       if (write.changedFields.length > 0) writes.push(write);
@@ -179,7 +179,7 @@ function planSourceWrites(
  */
 async function removableSources(
   { manager, appId, keepsData }: PlanContext,
-  items: readonly Item[],
+  items: readonly DataSourceItem[],
   currentSources: readonly StoredDataSource[],
 ): Promise<StoredDataSource[]> {
   const namesInManifest = new Set(items.map(({ name }) => String(name).trim()));

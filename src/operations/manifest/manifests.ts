@@ -20,14 +20,14 @@ import {
   type ManifestKind,
   mergeFaults,
 } from "../../rules/manifest.js";
-import type { ReserveBytes } from "../../rules/page.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ReserveResponseBytes } from "../../rules/page.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
 import { readRules } from "../alerts/alert-rows.js";
 import { type DataSourceRows, lockUnnamedSources } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { type BindingDefinitions, storedBindings } from "../requests/binding-definitions.js";
 import { lockApp } from "../settings/app-lock.js";
@@ -72,20 +72,20 @@ export interface ManifestResult {
 export interface ApplyOptions extends ApplyMode {
   appId: number;
   /** Entity tags that the request accepts for the app's current manifest; undefined accepts any manifest. */
-  precondition: ExpectedTags;
+  precondition: ExpectedETags;
   /** True to return the differences without applying them (dry run). */
   isPlan: boolean;
   /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if not */
   checkPermission: (operation: Operation) => void;
-  /** Called in the transaction after the manifest was applied, even if the manifest changed nothing. */
+  /** Called in the transaction after the manifest was applied, also if the manifest changed nothing. */
   onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
 }
 
 /** Result of applying a manifest: the differences, and the app's manifest before and after the change. */
 export interface ApplyResult {
   plan: ManifestPlan;
-  before: Manifest;
-  after: Manifest;
+  manifestBefore: Manifest;
+  manifestAfter: Manifest;
 }
 
 /** Results of slow work that runs before the transaction, because the transaction holds locks. */
@@ -93,7 +93,10 @@ interface PreparedParts {
   preparedActions: readonly PreparedAction[];
   /** Reserved IDs by name, for the data sources that the manifest creates. */
   reservedIds: ReadonlyMap<string, number>;
-  /** IDs by name of all data sources, also of new ones. The triggers in `preparedActions` contain these IDs. */
+  /**
+   * IDs by name of all data sources, also of new ones. Triggers in `preparedActions` refer to data sources by these
+   * IDs.
+   */
   idsByName: ReadonlyMap<string, number>;
   /** Indexes that were built for the new definitions of the data sources; absent in a dry run. */
   indexChanges?: readonly IndexReplacement[];
@@ -101,7 +104,7 @@ interface PreparedParts {
 
 /** Result of the transaction that plans or applies a manifest. */
 interface ApplyOutcome extends ManifestResult {
-  sources: SourcesPlan;
+  sourcesPlan: SourcesPlan;
 }
 
 const SELECT_MANIFEST_SIZE = `
@@ -111,10 +114,13 @@ const SELECT_MANIFEST_SIZE = `
             FROM data_source WHERE app_id = $1) AS bytes`;
 
 /** Returns the entity tag of a manifest: a hash of its content. */
-const tagOf = (manifest: Manifest): string =>
+const manifestTag = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 
-/** Checks the structure of a manifest. @throws REQUEST_INVALID if it is too wrong to check the definitions */
+/**
+ * Checks the structure of a manifest. @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot
+ * be checked
+ */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
@@ -135,7 +141,7 @@ function manifestError(faults: readonly PathFault[]): ActionError {
   return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
 }
 
-function planOf(changes: readonly PartChange[]): ManifestPlan {
+function toManifestPlan(changes: readonly PartChange[]): ManifestPlan {
   const namesByVerb = (listedVerb: PartChange["verb"]) =>
     changes.filter(({ verb }) => verb === listedVerb).map(({ kind, name }) => ({ kind, name }));
   return { created: namesByVerb("created"), changed: namesByVerb("changed"), removed: namesByVerb("removed") };
@@ -156,7 +162,7 @@ function checkPrepared({ idsByName: ids, indexChanges: indexes }: SourcesPlan, p
  * Returns the items of a list in the manifest. If the manifest omits the list: with `prune` returns an empty list,
  * which removes all definitions of this kind; otherwise returns undefined, which changes none.
  */
-const listOf = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
+const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
 export type Manifests = ReturnType<typeof createManifests>;
@@ -168,7 +174,7 @@ export function createManifests(options: {
   sources: DataSourceRows;
   definitions: SourceDefinitions;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   bindings: { definitions: BindingDefinitions };
 }) {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
@@ -212,14 +218,14 @@ export function createManifests(options: {
       actions: actions.map((row) => actionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
       alerts: rules.map(alertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
     };
-    return { tag: tagOf(manifest), manifest };
+    return { tag: manifestTag(manifest), manifest };
   }
 
   /**
    * Checks that the entity tag of the app's manifest is one of the expected tags.
    * @throws ActionError MANIFEST_CHANGED
    */
-  function checkTag(state: Stored, precondition: ExpectedTags): void {
+  function checkTag(state: Stored, precondition: ExpectedETags): void {
     if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
   }
 
@@ -229,15 +235,16 @@ export function createManifests(options: {
     state: Stored,
     preparedParts: PreparedParts,
     auditedKeys: { fields: string[]; keys: string[] },
-  ): Promise<{ parts: PartPlan[]; sources: SourcesPlan }> {
-    const list = <T>(items: readonly T[] | undefined) => listOf(items, context);
+  ): Promise<{ parts: PartPlan[]; sourcesPlan: SourcesPlan }> {
+    const list = <T>(items: readonly T[] | undefined) => itemsToApply(items, context);
     const settingsPlan = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
       auditedKeys.keys = keys;
     });
     const appPlan = planApp(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
-    // A manifest of an old version has no list of bindings. So a missing list removes no bindings, even with `prune`.
+    // A manifest of an old format version has no list of bindings. So a missing list removes no bindings, even with
+    // `prune`.
     const bindingsPlan = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
     const sourcesPlan = await planSources(
       definitions,
@@ -254,7 +261,7 @@ export function createManifests(options: {
       state.drafts,
     );
     const alertsPlan = planAlerts(context, list(manifest.alerts), state.rules, actionsPlan.names);
-    return { parts: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sources: sourcesPlan };
+    return { parts: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sourcesPlan };
   }
 
   /** Compares the manifest with the app, and applies the differences unless `isPlan` is true, in one transaction. */
@@ -270,7 +277,7 @@ export function createManifests(options: {
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
-      const { parts, sources: sourcesPlan } = await planParts(context, manifest, state, preparedParts, auditedKeys);
+      const { parts, sourcesPlan } = await planParts(context, manifest, state, preparedParts, auditedKeys);
       const faults = mergeFaults(
         parts.flatMap((part) => part.faults),
         shape,
@@ -281,9 +288,9 @@ export function createManifests(options: {
       for (const operation of new Set(parts.flatMap(({ requiredOperations: needs }) => needs)))
         checkPermission(operation);
       const missing = parts.flatMap((part) => part.missing ?? []);
-      const plan: ManifestPlan = { ...planOf(changes), ...(missing.length > 0 && { missing }) };
+      const plan: ManifestPlan = { ...toManifestPlan(changes), ...(missing.length > 0 && { missing }) };
       const before = documentOf(state);
-      if (isPlan) return { plan, tag: before.tag, sources: sourcesPlan };
+      if (isPlan) return { plan, tag: before.tag, sourcesPlan };
       if (changes.length > 0) {
         for (const part of parts) await part.apply();
         await recordChanges(manager, caller, appId, auditedKeys);
@@ -291,8 +298,8 @@ export function createManifests(options: {
         await recordChange(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
       const after = changes.length > 0 ? documentOf(await readStoredParts(manager, appId, false)) : before;
-      await options.onApplied?.(manager, { plan, before: before.manifest, after: after.manifest });
-      return { plan, tag: after.tag, sources: sourcesPlan };
+      await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
+      return { plan, tag: after.tag, sourcesPlan };
     });
   }
 
@@ -320,7 +327,7 @@ export function createManifests(options: {
      * @param reserve reserves memory for the manifest's bytes
      * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
      */
-    async get(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TaggedManifest> {
+    async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_MANIFEST_SIZE, [appId])) as [{ bytes: number }];
       const total = Number(bytes) + (await definitionBytes(db, appId));
       if (total > MANIFEST_MAX_BYTES) {
@@ -359,9 +366,9 @@ export function createManifests(options: {
       if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
       const writtenSources = manifestRead.manifest.dataSources ?? [];
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
-      const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sources);
+      const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sourcesPlan);
       sources.clearCache();
-      for (const { id } of outcome.sources.removedSources) definitions.dropIndexes({ appId, id });
+      for (const { id } of outcome.sourcesPlan.removedSources) definitions.dropIndexes({ appId, id });
       return { plan: outcome.plan, tag: outcome.tag };
     },
   };

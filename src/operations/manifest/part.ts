@@ -40,17 +40,14 @@ export interface PlanContext extends ApplyMode {
 export interface PartPlan {
   changes: PartChange[];
   faults: PathFault[];
-  /** Operations that the caller must be allowed to run to apply the plan. */
+  /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
-  /**
-   * Definitions that do not work until someone writes a secret value in this app, because a manifest contains no
-   * secrets.
-   */
+  /** Definitions that do not work until somebody writes a secret value in this app. A manifest contains no secrets. */
   missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
 
-/** Beginnings of error statuses, each with the field of an action that causes these errors. */
+/** Beginnings of error statuses, each with the field of an action that causes errors with these statuses. */
 const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
   ["NAME_", "name"],
   ["DESCRIPTION_", "description"],
@@ -68,8 +65,8 @@ const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
 const LEADING_PATH_PATTERN = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
 /**
- * Returns the path of a faulty field inside its item, with a leading dot. Takes it from the error's path, from the
- * start of the error's message, or from the error's status.
+ * Returns the path of a faulty field inside its item, with a leading dot. Takes the path from the error's own path,
+ * from the start of the error's message, or from the error's status.
  */
 function faultPathInItem({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;

@@ -13,12 +13,12 @@ import { declareSettings, type SettingDefinition } from "../settings/setting-def
 import type { Settings } from "../settings/settings.js";
 import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
-type Item = NonNullable<Manifest["settings"]>[number];
+type SettingItem = NonNullable<Manifest["settings"]>[number];
 
 const SETTING_FIELDS = Object.keys(SETTING_SHAPE.fields);
 
 /** Validates one setting of the manifest. @throws ActionError SETTINGS_INVALID, REQUEST_INVALID */
-function checkSettingItem({ key, tier, value, secret }: Item): void {
+function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
   const actualTier = getSettingTier(key);
   if (tier !== undefined && tier !== actualTier) {
@@ -40,7 +40,8 @@ interface SettingWrites {
   /** Keys and values of public settings to write. */
   publicValues: [string, unknown][];
   /**
-   * Keys of settings to define without a value. Logs mask the values of settings in `secret`, but not those in `shown`.
+   * Keys of settings to define without a value. Logs mask the later values of settings in `secret`, but show those of
+   * settings in `shown`.
    */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */
@@ -52,7 +53,7 @@ interface SettingWrites {
  * the setting changes.
  */
 function collectWrites(
-  item: Item,
+  item: SettingItem,
   currentDefinition: SettingDefinition | undefined,
   keepsData: boolean,
   writes: SettingWrites,
@@ -87,7 +88,7 @@ function collectWrites(
 export function planSettings(
   settings: Settings,
   context: PlanContext,
-  items: readonly Item[] | undefined,
+  items: readonly SettingItem[] | undefined,
   currentDefinitions: readonly SettingDefinition[],
   onChanged: (keys: string[]) => void,
 ): PartPlan {

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
@@ -30,8 +30,8 @@ const NEW_LEASE_END_SQL = `now() + ${LEASE_SECONDS} * interval '1 second'`;
 
 /**
  * Reserves quota for a new or growing blob. $1 is the app's ID, $2 the number of bytes, $3 the app's quota in bytes
- * (null: unlimited), $4 the blob's key. Returns no row if the app would exceed its quota. Concurrent reservations of
- * one app wait for each other.
+ * (null: unlimited), $4 the blob's key. Returns no row if the app would exceed its quota. Concurrent reservations for
+ * the same app wait for each other.
  */
 const RESERVE_BLOB = `
   WITH taken AS (
@@ -44,7 +44,7 @@ const RESERVE_BLOB = `
   RETURNING key`;
 
 /**
- * Marks a blob as used by a file, and counts its final size. $1 is the blob's key, $2 its number of bytes. Returns no
+ * Marks a blob as used by a file, and stores its final size. $1 is the blob's key, $2 its number of bytes. Returns no
  * row if the blob was deleted because its lease had expired.
  */
 const MARK_BLOB_USED = `
@@ -127,7 +127,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
      * Marks a blob as used by a file. Call this function in the transaction that stores the file.
      * @throws ActionError OVERLOADED if the lease of the blob has expired
      */
-    async markUsed(executor: Executor, key: string, bytes: number): Promise<void> {
+    async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
       const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
       if (settled.length === 0)
         throw new ActionError(
@@ -143,13 +143,13 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     },
 
     /** Marks blobs as unused. Call this function in the transaction that deletes the files that used them. */
-    async markUnused(executor: Executor, keys: readonly string[]): Promise<void> {
+    async markUnused(executor: SqlClient, keys: readonly string[]): Promise<void> {
       await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
     },
 
     /**
-     * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use it even if the upload
-     * failed: the transaction may have been committed although its response was lost.
+     * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the
+     * upload failed: the database may have committed the transaction although its response was lost.
      * @param appId app whose turn it is for a database write; omitted by the sweep, which removes one blob at a time
      */
     async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {

@@ -9,9 +9,9 @@ import { ActionError } from "../../errors.js";
 import { grantsRight } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { Files } from "./files.js";
-import type { MediaLinks, SignedUrlParameters } from "./links.js";
-import type { MediaCallers } from "./media-callers.js";
+import type { MediaFiles } from "./files.js";
+import type { SignedMediaUrls, SignedUrlParameters } from "./links.js";
+import type { MediaRightsResolver } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import type { FileRow } from "./media-rows.js";
 
@@ -52,9 +52,9 @@ export type ContentsOfFiles = ReturnType<typeof createContents>;
 
 export function createContents(options: {
   store: BlobStore;
-  callers: MediaCallers;
-  files: Files;
-  links: MediaLinks;
+  callers: MediaRightsResolver;
+  files: MediaFiles;
+  links: SignedMediaUrls;
   pictures: MediaPictures;
 }) {
   const { store, callers, files, links, pictures } = options;

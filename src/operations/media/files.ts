@@ -3,30 +3,30 @@
  * contents.ts sends it.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { parseMediaChange } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/app-lock.js";
-import type { Folders } from "./folders.js";
+import type { MediaFolders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaAccess, type MediaCallers } from "./media-callers.js";
+import { emitterOf, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
 import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
-export type Files = ReturnType<typeof createFiles>;
+export type MediaFiles = ReturnType<typeof createMediaFiles>;
 
-export function createFiles(options: {
+export function createMediaFiles(options: {
   db: DataSource;
-  callers: MediaCallers;
-  folders: Folders;
-  intake: IntakeLimiter;
+  callers: MediaRightsResolver;
+  folders: MediaFolders;
+  intake: ReceivedDataLimiter;
   baseUrl: string;
-  markUnused: (executor: Executor, keys: readonly string[]) => Promise<void>;
+  markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
   const { db, callers, folders, intake, baseUrl, markUnused, removeUnused } = options;
@@ -40,7 +40,7 @@ export function createFiles(options: {
     grants: MediaAccess,
     appId: number,
     id: number,
-    executor: Executor = db,
+    executor: SqlClient = db,
   ): Promise<FileRow> {
     const row = await findFile(executor, appId, id);
     if (row) return row;
@@ -73,7 +73,8 @@ export function createFiles(options: {
         `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, folderId]);
       await auditMedia(manager, admission, appId, "media.file.update", { fileId: id, fields: Object.keys(change) });
-      // A removal without a precondition does not lock the app. So it may have deleted the file before the UPDATE.
+      // A concurrent removal without a precondition does not lock the app. So the file may have been deleted before
+      // this UPDATE.
       return toFile(await requireFile(grants, appId, id, manager), appId, baseUrl);
     });
   }

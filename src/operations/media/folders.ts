@@ -3,7 +3,7 @@
  * and folders in it.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
@@ -14,10 +14,10 @@ import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/app-lock.js";
 import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaAccess, type MediaCallers, type MediaRules } from "./media-callers.js";
+import { emitterOf, type MediaAccess, type MediaRightsResolver, type MediaRules } from "./media-callers.js";
 import {
   FILE_COLUMNS,
   type FileRow,
@@ -93,15 +93,15 @@ const toNameTakenError = (error: unknown, name: string): unknown =>
       )
     : error;
 
-export type Folders = ReturnType<typeof createFolders>;
+export type MediaFolders = ReturnType<typeof createMediaFolders>;
 
-export function createFolders(options: {
+export function createMediaFolders(options: {
   db: DataSource;
-  callers: MediaCallers;
-  intake: IntakeLimiter;
+  callers: MediaRightsResolver;
+  intake: ReceivedDataLimiter;
   baseUrl: string;
   /** Marks the blobs of deleted files as unused. Called in the transaction that deletes the files. */
-  markUnused: (executor: Executor, keys: readonly string[]) => Promise<void>;
+  markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
@@ -109,14 +109,14 @@ export function createFolders(options: {
 
   /**
    * Returns the row of a folder.
-   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. Other callers get the error for a missing right instead,
-   *   so that the error does not reveal whether the folder exists
+   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. For other callers, throws the error for a missing right,
+   *   which does not reveal whether the folder exists
    */
   async function requireFolder(
     grants: MediaAccess,
     appId: number,
     id: number,
-    executor: Executor = db,
+    executor: SqlClient = db,
   ): Promise<FolderRow> {
     const row = await findFolder(executor, appId, id);
     if (row) return row;
@@ -130,12 +130,12 @@ export function createFolders(options: {
     grants: MediaAccess,
     appId: number,
     id: number | null,
-    executor: Executor = db,
+    executor: SqlClient = db,
   ): Promise<MediaRules> {
     return id === null ? null : (await requireFolder(grants, appId, id, executor)).rules;
   }
 
-  async function depthOf(executor: Executor, sql: string, appId: number, id: number | null): Promise<number> {
+  async function depthOf(executor: SqlClient, sql: string, appId: number, id: number | null): Promise<number> {
     const [fileRows] = await rows<{ depth: number }>(executor, sql, [appId, id]);
     return fileRows!.depth;
   }
@@ -206,8 +206,8 @@ export function createFolders(options: {
   }
 
   /**
-   * Throws if the access rules hide everything in the list from the caller. An empty list instead would reveal whether
-   * the app has hidden files.
+   * Throws if the access rules hide everything in the list from the caller. An empty list would reveal whether the app
+   * has files that are hidden from the caller.
    * @throws the errors of `requireRight`
    */
   function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
@@ -233,7 +233,7 @@ export function createFolders(options: {
     const row = id === null ? null : await requireFolder(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // PostgreSQL rejects text with a NUL character. No name contains this character, so such a search finds nothing.
+    // A name cannot contain a NUL character, so this search finds nothing. PostgreSQL would reject the text.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const filter: MediaFilter =
       requestedName === null

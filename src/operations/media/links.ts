@@ -6,8 +6,8 @@ import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { parseLinkSeconds } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { Files } from "./files.js";
-import type { MediaCallers } from "./media-callers.js";
+import type { MediaFiles } from "./files.js";
+import type { MediaRightsResolver } from "./media-callers.js";
 import { fileContentUrl } from "./media-rows.js";
 
 /** Context label from which the signing key is derived, so that this key differs from keys for other purposes. */
@@ -26,9 +26,14 @@ export interface SignedUrlParameters {
   signature: string;
 }
 
-export type MediaLinks = ReturnType<typeof createLinks>;
+export type SignedMediaUrls = ReturnType<typeof createSignedMediaUrls>;
 
-export function createLinks(options: { ring: KeyRing; callers: MediaCallers; files: Files; baseUrl: string }) {
+export function createSignedMediaUrls(options: {
+  ring: KeyRing;
+  callers: MediaRightsResolver;
+  files: MediaFiles;
+  baseUrl: string;
+}) {
   const { ring, callers, files, baseUrl } = options;
 
   function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {

@@ -2,7 +2,7 @@
  * Writes audit log entries when people or API tokens change an app's media. Changes by runs of actions and by visitors
  * of pages are not audited.
  */
-import type { Executor } from "../../data/database.js";
+import type { SqlClient } from "../../data/database.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { recordChange } from "../records/audit.js";
 
@@ -13,7 +13,7 @@ const AUDITED_CALLER_KINDS = ["editor", "admin", "api"];
  * @param data IDs, names and fields; never the content of files
  */
 export async function auditMedia(
-  executor: Executor,
+  executor: SqlClient,
   { caller }: AdmittedRequest,
   appId: number,
   type: string,

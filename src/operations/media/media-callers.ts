@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grantsRight, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
-import { type AdmittedRequest, throwDeferred } from "../access/gate.js";
+import { type AdmittedRequest, throwDeferredError } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
@@ -35,8 +35,8 @@ export interface MediaAccess {
 }
 
 /**
- * Emitter of log events that anonymous callers cause. The service counts their requests toward the quota of the app's
- * visitors.
+ * Emitter of log events that anonymous callers cause. The service counts the requests of anonymous callers toward the
+ * quota of the app's visitors.
  */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
@@ -46,12 +46,12 @@ export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
   ...(address !== undefined && { address }),
 });
 
-export type MediaCallers = ReturnType<typeof createMediaCallers>;
+export type MediaRightsResolver = ReturnType<typeof createMediaRightsResolver>;
 
 /** Returns the app user who is signed in to the page that calls; null if no user is signed in. */
 export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: UserData } | null>;
 
-export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: ResolveAppUser }) {
+export function createMediaRightsResolver({ db, appUserOf }: { db: DataSource; appUserOf: ResolveAppUser }) {
   /**
    * Returns the data of the user who calls: the app user who is signed in to the page, or the person to whom the page's
    * token belongs.
@@ -80,11 +80,11 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
         accessError: accessError,
         requireRight(rules, right) {
           if (!hasRight(rules, right)) throw accessError();
-          throwDeferred(admission);
+          throwDeferredError(admission);
         },
         requireNoAddedRights(after, before) {
-          // Ignores the right `create`, which applies to new items inside the moved folder. The right to create items
-          // at the target is checked separately.
+          // Ignores the right `create`, which concerns new items inside the moved folder. The right to create items at
+          // the target is checked separately.
           const gainedRights = MEDIA_RIGHTS.some(
             (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
           );

@@ -97,8 +97,8 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     ): Promise<Buffer> {
       const cachedPicture = cachedPictures.get(key);
       if (cachedPicture) return cachedPicture;
-      // Concurrent requests for the same picture share one conversion, because visitors of a page often request it at
-      // the same time.
+      // Requests for the same picture at the same time share one conversion, because all visitors of a page request the
+      // picture together.
       const started =
         pendingPictures.get(key) ??
         resizeInTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))

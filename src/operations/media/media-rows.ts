@@ -1,7 +1,7 @@
 /** Reads rows of media folders and files, and converts them to the form that callers receive. */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
@@ -40,7 +40,7 @@ export interface FileRow {
 export interface MediaTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 export const FOLDER_COLUMNS = `
@@ -54,12 +54,12 @@ export const FILE_COLUMNS = `
          coalesce(access_rules, svc_media_rules(folder_id)) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
     FROM media_file`;
 
-export async function findFolder(executor: Executor, appId: number, id: number): Promise<FolderRow | null> {
+export async function findFolder(executor: SqlClient, appId: number, id: number): Promise<FolderRow | null> {
   const [row] = await rows<FolderRow>(executor, `${FOLDER_COLUMNS} WHERE app_id = $1 AND id = $2`, [appId, id]);
   return row ?? null;
 }
 
-export async function findFile(executor: Executor, appId: number, id: number): Promise<FileRow | null> {
+export async function findFile(executor: SqlClient, appId: number, id: number): Promise<FileRow | null> {
   const [row] = await rows<FileRow>(executor, `${FILE_COLUMNS} WHERE app_id = $1 AND id = $2`, [appId, id]);
   return row ?? null;
 }

@@ -3,7 +3,7 @@
  * back ends of the app.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
@@ -11,10 +11,10 @@ import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/preconditio
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/app-lock.js";
-import type { Files } from "./files.js";
-import type { Folders } from "./folders.js";
+import type { MediaFiles } from "./files.js";
+import type { MediaFolders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
-import type { MediaAccess, MediaCallers, MediaRules } from "./media-callers.js";
+import type { MediaAccess, MediaRightsResolver, MediaRules } from "./media-callers.js";
 import type { MediaTarget } from "./media-rows.js";
 
 const TABLE_OF_KIND = { file: "media_file", folder: "media_folder" } as const;
@@ -30,25 +30,30 @@ export interface MediaItemRules {
   updatedAt: string;
 }
 
-/** Returns the access rules in a request body: the field `accessRules`, or the whole body if this field is missing. */
+/** Returns the access rules in a request body: the field `accessRules`, or the whole body if it has no such field. */
 const accessRulesInBody = (body: unknown): unknown =>
   isObject(body) && "accessRules" in body ? body["accessRules"] : body;
 
 const RULES_SHAPE = flatShape(["accessRules"]);
 
-export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
+export type MediaRulesStore = ReturnType<typeof createMediaRulesStore>;
 
-export function createRulesOfMedia(options: { db: DataSource; callers: MediaCallers; files: Files; folders: Folders }) {
+export function createMediaRulesStore(options: {
+  db: DataSource;
+  callers: MediaRightsResolver;
+  files: MediaFiles;
+  folders: MediaFolders;
+}) {
   const { db, callers, files, folders } = options;
 
-  /** Returns the rights of the caller, who must be trusted. @throws UNAUTHORIZED or FORBIDDEN for other callers */
+  /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
   async function trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
     const grants = await callers.grantsFor(admission);
     if (!grants.isTrusted) throw grants.accessError();
     return grants;
   }
 
-  async function readRules(grants: MediaAccess, kind: MediaItemKind, { appId, id }: MediaTarget, executor?: Executor) {
+  async function readRules(grants: MediaAccess, kind: MediaItemKind, { appId, id }: MediaTarget, executor?: SqlClient) {
     const { findOrThrow } = kind === "file" ? files : folders;
     const { ownRules, updatedAt } = await findOrThrow(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
@@ -77,8 +82,8 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        // Uses the connection of this transaction. A check over another connection could wait for the lock that this
-        // transaction holds, and never end.
+        // Reads over the connection of this transaction. A check over another connection could wait for the lock that
+        // this transaction holds, and never end.
         if (precondition) requireExpectedVersion(await readRules(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;

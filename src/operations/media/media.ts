@@ -14,16 +14,16 @@ import type { KeyRing } from "../../engine/key-ring.js";
 import { createPictures } from "../../engine/pictures.js";
 import { createUploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createBlobs } from "./blobs.js";
 import { createContents } from "./contents.js";
-import { createFiles } from "./files.js";
-import { createFolders } from "./folders.js";
-import { createLinks } from "./links.js";
-import { createMediaCallers, type ResolveAppUser } from "./media-callers.js";
+import { createMediaFiles } from "./files.js";
+import { createMediaFolders } from "./folders.js";
+import { createSignedMediaUrls } from "./links.js";
+import { createMediaRightsResolver, type ResolveAppUser } from "./media-callers.js";
 import { createMediaPictures } from "./media-pictures.js";
-import { createRulesOfMedia } from "./media-rules.js";
+import { createMediaRulesStore } from "./media-rules.js";
 import { claimStore, readStoreIdentity } from "./store-identity.js";
 import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
@@ -51,7 +51,7 @@ export async function createMedia(options: {
   ring: KeyRing;
   /** ID of this process of the service. */
   instance: string;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   logEvents: LogEvents;
   appUserOf: ResolveAppUser;
   baseUrl: string;
@@ -69,9 +69,9 @@ export async function createMedia(options: {
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
-  const callers = createMediaCallers({ db, appUserOf });
+  const callers = createMediaRightsResolver({ db, appUserOf });
 
-  /** Deletes unused blobs from the media store now, instead of at the next sweep. */
+  /** Deletes blobs that no file uses from the media store now, instead of at the next sweep. */
   async function removeUnused(keys: readonly string[]): Promise<void> {
     for (const key of keys.slice(0, BLOBS_PER_DELETION_MAX)) {
       await sweep
@@ -86,9 +86,9 @@ export async function createMedia(options: {
   }
 
   const sharedParts = { db, callers, intake, baseUrl, markUnused: blobs.markUnused, removeUnused };
-  const folders = createFolders(sharedParts);
-  const files = createFiles({ ...sharedParts, folders });
-  const links = createLinks({ ring, callers, files, baseUrl });
+  const folders = createMediaFolders(sharedParts);
+  const files = createMediaFiles({ ...sharedParts, folders });
+  const links = createSignedMediaUrls({ ring, callers, files, baseUrl });
   const hasDiskSpace = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
     const { bavail, bsize } = await statfs(folder);
@@ -99,7 +99,7 @@ export async function createMedia(options: {
     folders,
     files,
     links,
-    rules: createRulesOfMedia({ db, callers, files, folders }),
+    rules: createMediaRulesStore({ db, callers, files, folders }),
     contents: createContents({ store, callers, files, links, pictures }),
     uploads: createUploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
     sweep,
@@ -121,7 +121,7 @@ export async function createMedia(options: {
           cause: error,
         });
       }
-      if (config.roles.has("api")) await claimStore({ db, store, storeName: storeName, instance, log });
+      if (config.roles.has("api")) await claimStore({ db, store, storeName: storeName, processId: instance, log });
       else if (!(await isOwnStore()) && (await readStoreIdentity(db)) !== null)
         log.warn(
           { store: storeName },

@@ -35,7 +35,7 @@ export async function readStoreIdentity(db: DataSource): Promise<string | null> 
 }
 
 /**
- * Records in the database that this process's media store contains the files of the database.
+ * Stores in the database that this process's media store contains the database's files.
  * @param storeName description of the store for error messages, such as "the folder /data/media of DATA_DIR"
  * @throws StartError if the database names another store that must not be replaced
  */
@@ -43,10 +43,10 @@ export async function claimStore(options: {
   db: DataSource;
   store: BlobStore;
   storeName: string;
-  instance: string;
+  processId: string;
   log: Logger;
 }): Promise<void> {
-  const { db, store, storeName: where, instance, log } = options;
+  const { db, store, storeName: where, processId: instance, log } = options;
   const identity = await store.readStoreId();
   const recorded = await readStoreIdentity(db);
   if (recorded === identity) return;
@@ -63,8 +63,8 @@ export async function claimStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // No updated row means that another process recorded its store in the meantime. Then the check runs again with that
-  // store.
+  // If no row was updated, another process has stored its media store in the meantime. The check then runs again with
+  // that store.
   if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimStore(options);
   if (recorded !== null) log.warn({ store: where }, "the media store of this database was changed");
 }

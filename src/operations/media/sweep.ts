@@ -28,17 +28,17 @@ const ORPHAN_MIN_AGE_MS = 3_600_000;
 /** Maximum number of file IDs that the log message about missing blobs names. */
 const LOGGED_FILE_IDS_MAX = 20;
 
-/** Marks blobs as missing in the media store. $1 contains the keys of the blobs. */
+/** Marks blobs as missing in the media store. $1 is the list of their keys. */
 const MARK_BLOBS_MISSING = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
-/** Removes the mark "missing" from blobs that are in the media store. $1 contains the keys of the blobs. */
+/** Removes the mark "missing" from blobs that are in the media store. $1 is the list of their keys. */
 const UNMARK_BLOBS_MISSING = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 export interface SweepResult {
   /** Number of deleted blobs that had no row in the database. */
-  orphans: number;
+  orphanCount: number;
   /** IDs of the files whose blob is missing in the media store. */
-  lost: number[];
+  missingFileIds: number[];
 }
 
 export type MediaSweep = ReturnType<typeof createMediaSweep>;
@@ -48,7 +48,7 @@ export function createMediaSweep(options: {
   store: BlobStore;
   reception: UploadReceiver;
   blobs: Blobs;
-  /** True if the media store of this process is the store that contains the files of the database. */
+  /** True if this process's media store is the store that contains the database's files. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;
 }) {
@@ -64,8 +64,8 @@ export function createMediaSweep(options: {
     (await rows<{ free: boolean }>(db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
 
   /**
-   * Deletes the bytes of a blob from the media store, and from the folder for received files. They are in both if a
-   * process crashed while it moved the file.
+   * Deletes the bytes of a blob from the media store, and from the folder for received files. The bytes are in both
+   * places if a process crashed while it moved the file.
    */
   async function removeBytes(key: string): Promise<void> {
     await reception.discard(key);
@@ -155,7 +155,7 @@ export function createMediaSweep(options: {
         "the content of files is missing in the media store; restore it from a backup, or delete the files",
       );
     }
-    return { orphans: orphanCount, lost: lostFileIds };
+    return { orphanCount: orphanCount, missingFileIds: lostFileIds };
   }
 
   return {

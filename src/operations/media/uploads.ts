@@ -23,13 +23,13 @@ import {
 } from "../../limits.js";
 import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Blobs } from "./blobs.js";
-import type { Folders } from "./folders.js";
+import type { MediaFolders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaAccess, type MediaCallers } from "./media-callers.js";
+import { emitterOf, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
@@ -41,7 +41,7 @@ interface StoredUpload extends ReceivedUpload {
   key: string;
   name: string;
   contentType: string;
-  size: [number, number] | null;
+  pictureSize: [number, number] | null;
   thumbnail: { key: string; bytes: number } | null;
 }
 
@@ -54,8 +54,7 @@ export interface UploadRequest {
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
   /**
-   * Creates all received files in the database, in one transaction. Uses `name` only if the request contains a single
-   * file.
+   * Creates all received files in the database, in one transaction. Uses `name` only if exactly one file was received.
    */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
   /**
@@ -73,9 +72,9 @@ export interface UploadsOptions {
   reception: UploadReceiver;
   blobs: Blobs;
   pictures: MediaPictures;
-  callers: MediaCallers;
-  folders: Folders;
-  intake: IntakeLimiter;
+  callers: MediaRightsResolver;
+  folders: MediaFolders;
+  intake: ReceivedDataLimiter;
   logEvents: LogEvents;
   baseUrl: string;
   /** Maximum number of bytes of one uploaded file. */
@@ -89,9 +88,7 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/**
- * Limits the number of concurrent uploads. One app can use at most half of the slots that the other apps leave free.
- */
+/** Limits the number of concurrent uploads. One app can use at most half of the slots that other apps do not use. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
@@ -194,12 +191,17 @@ export function createUploads(options: UploadsOptions) {
       receiveBytes(appId, cleanKey, clean, raw.bytes),
     );
     await releaseReservation(appId, key);
-    if (thumbnail === null) return { ...storedCopy, key: cleanKey, size, thumbnail: null };
+    if (thumbnail === null) return { ...storedCopy, key: cleanKey, pictureSize: size, thumbnail: null };
     const thumbnailKey = createBlobKey();
     keys.push(thumbnailKey);
     const storedThumbnail = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
     await store.put(thumbnailKey, storedThumbnail.path);
-    return { ...storedCopy, key: cleanKey, size, thumbnail: { key: thumbnailKey, bytes: storedThumbnail.bytes } };
+    return {
+      ...storedCopy,
+      key: cleanKey,
+      pictureSize: size,
+      thumbnail: { key: thumbnailKey, bytes: storedThumbnail.bytes },
+    };
   }
 
   async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
@@ -218,7 +220,7 @@ export function createUploads(options: UploadsOptions) {
     folderId: number | null,
     file: StoredUpload,
   ): Promise<MediaFile> {
-    const { key, name, contentType, bytes, checksum, size, thumbnail } = file;
+    const { key, name, contentType, bytes, checksum, pictureSize: size, thumbnail } = file;
     await blobs.markUsed(manager, key, bytes);
     if (thumbnail) await blobs.markUsed(manager, thumbnail.key, thumbnail.bytes);
     const [width, height] = size ?? [null, null];
@@ -295,7 +297,7 @@ export function createUploads(options: UploadsOptions) {
       const isPicture = CLEANABLE_FORMATS.includes(contentType);
       const inspection = isPicture
         ? await storePicture(appId, keys, raw, key, contentType)
-        : { ...raw, key, size: null, thumbnail: null };
+        : { ...raw, key, pictureSize: null, thumbnail: null };
       await store.put(inspection.key, inspection.path);
       files.push({ ...inspection, name: toValidUploadName(filename), contentType });
     }

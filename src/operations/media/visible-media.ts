@@ -7,8 +7,8 @@ import { rows } from "../../data/database.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
 
 /**
- * SQL conditions that select the files and folders of a list. In these conditions, $1 is the app's ID and $2 is
- * `value`.
+ * SQL conditions that select the files and folders of a list. In both conditions, the SQL parameter $1 is the app's ID
+ * and $2 is `value`.
  */
 export interface MediaFilter {
   appId: number;
@@ -27,8 +27,8 @@ const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
 /**
- * SQL condition for callers who can read everything. It names $3 and $4 although both are null, because all lists have
- * the same parameters.
+ * SQL condition for callers who can read everything. It contains $3 and $4, which are null then, because all lists must
+ * have the same parameters.
  */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 

@@ -1,10 +1,10 @@
 /** Lists, adds and removes administrators of the service. The last administrator who can sign in cannot be removed. */
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
@@ -22,8 +22,8 @@ const LIST_ADMINISTRATORS = `
 const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
 /**
- * Gives the administrator right to a person or removes it. Each change stores a later time, so that a precondition
- * (If-Match) with the ETag of an earlier right fails.
+ * Gives the administrator right to a person or removes it. Each change stores a later time than the change before, so
+ * that a precondition (If-Match) with an older ETag fails.
  */
 const SET_ADMINISTRATOR_RIGHT = `
   UPDATE person SET is_administrator = $2,
@@ -44,7 +44,7 @@ interface AdministratorState {
 export type Administrators = ReturnType<typeof createAdministrators>;
 
 export function createAdministrators({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  async function list(executor: Executor = db): Promise<Administrator[]> {
+  async function list(executor: SqlClient = db): Promise<Administrator[]> {
     const administratorRows = await rows<User & { updatedAt: Date }>(executor, LIST_ADMINISTRATORS);
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
@@ -66,7 +66,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   async function requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
-    precondition: ExpectedTags,
+    precondition: ExpectedETags,
   ): Promise<void> {
     if (!precondition) return;
     const all = await list(manager);
@@ -78,7 +78,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     caller: Caller,
     personId: number,
     isAdministrator: boolean,
-    precondition?: ExpectedTags,
+    precondition?: ExpectedETags,
   ): Promise<Administrator[]> {
     await db.transaction(async (manager) => {
       await manager.query(LOCK_ADMINISTRATORS);
@@ -125,7 +125,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
      * the remaining administrators.
      * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
-    remove: (caller: Caller, personId: number, precondition?: ExpectedTags): Promise<Administrator[]> =>
+    remove: (caller: Caller, personId: number, precondition?: ExpectedETags): Promise<Administrator[]> =>
       changeAdministrator(caller, personId, false, precondition),
   };
 }

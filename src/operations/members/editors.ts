@@ -3,11 +3,11 @@
  * the audit log. members.ts changes the other roles.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
-import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
@@ -56,7 +56,7 @@ export function createEditors({
   credentials: Credentials;
   people: People;
 }) {
-  async function listEditors(appId: number, executor: Executor = db): Promise<Editor[]> {
+  async function listEditors(appId: number, executor: SqlClient = db): Promise<Editor[]> {
     const editorRows = await rows<User & { updatedAt: Date }>(
       executor,
       `SELECT ${PERSON_COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
@@ -133,7 +133,7 @@ export function createEditors({
      */
     async remove(
       caller: Caller,
-      { appId, precondition }: { appId: number; precondition?: ExpectedTags },
+      { appId, precondition }: { appId: number; precondition?: ExpectedETags },
       userId: unknown,
     ): Promise<Editor[]> {
       const id = requirePositiveId(userId, "userId");

@@ -2,7 +2,7 @@
  * Reads and writes the rows of invitations. Each invitation has a one-time link. The invitation is pending until this
  * link is used, revoked or expired.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { Role, RoleScope } from "../../rules/roles.js";
 
 /** An invitation that was neither accepted nor revoked and has not expired. Times are ISO 8601 text. */
@@ -36,7 +36,7 @@ const toInvitation = ({ createdAt, expiresAt, ...row }: InvitationRow): Invitati
   expiresAt: expiresAt.toISOString(),
 });
 
-async function findInvitations(executor: Executor, condition: string, values: unknown[]): Promise<Invitation[]> {
+async function findInvitations(executor: SqlClient, condition: string, values: unknown[]): Promise<Invitation[]> {
   const sql = `SELECT ${INVITATION_COLUMNS} FROM ${INVITATION_WITH_LINK} WHERE ${condition} ORDER BY invitation.id DESC`;
   return (await rows<InvitationRow>(executor, sql, values)).map(toInvitation);
 }
@@ -46,7 +46,7 @@ async function findInvitations(executor: Executor, condition: string, values: un
  * app.
  */
 export const listPendingInvitations = (
-  executor: Executor,
+  executor: SqlClient,
   { organizationId, appId }: RoleScope,
 ): Promise<Invitation[]> =>
   findInvitations(
@@ -55,7 +55,7 @@ export const listPendingInvitations = (
     [organizationId, appId],
   );
 
-export const findPendingInvitation = async (executor: Executor, organizationId: number, id: number) =>
+export const findPendingInvitation = async (executor: SqlClient, organizationId: number, id: number) =>
   (
     await findInvitations(executor, `${IS_PENDING_SQL} AND invitation.organization_id = $1 AND invitation.id = $2`, [
       organizationId,
@@ -63,14 +63,14 @@ export const findPendingInvitation = async (executor: Executor, organizationId: 
     ])
   )[0];
 
-export const readInvitationOfLink = async (executor: Executor, linkId: number): Promise<Invitation> =>
+export const readInvitationOfLink = async (executor: SqlClient, linkId: number): Promise<Invitation> =>
   (await findInvitations(executor, "link_id = $1", [linkId]))[0]!;
 
 const INSERT_INVITATION = `
   INSERT INTO invitation (link_id, organization_id, app_id, email, role) VALUES ($1, $2, $3, $4, $5)`;
 
 export async function insertInvitation(
-  executor: Executor,
+  executor: SqlClient,
   linkId: number,
   { organizationId, appId }: RoleScope,
   { email, role }: { email: string; role: Role },
@@ -79,7 +79,7 @@ export async function insertInvitation(
   return readInvitationOfLink(executor, linkId);
 }
 
-export const revokeInvitation = (executor: Executor, id: number) =>
+export const revokeInvitation = (executor: SqlClient, id: number) =>
   executor.query(
     "UPDATE one_time_link SET revoked_at = now() FROM invitation WHERE link_id = one_time_link.id AND invitation.id = $1",
     [id],

@@ -1,6 +1,7 @@
 /**
  * Creates, revokes and accepts invitations. Each invitation can be accepted once. If the invited e-mail address belongs
- * to an account, only a session of this account can accept. So nobody can take over an account with a link.
+ * to an account, only a session of this account can accept the invitation. So a link cannot be used to take over an
+ * account.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -11,14 +12,14 @@ import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../l
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/described.js";
 import { requireEmail } from "../../rules/fields.js";
-import { type ExpectedTags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
-import type { Links } from "../accounts/links.js";
+import type { OneTimeLinks } from "../accounts/links.js";
 import { lockPersonAndLinks } from "../accounts/overtaken-links.js";
 import {
   findPendingInvitation,
@@ -62,15 +63,15 @@ export function createInvitations(options: {
   credentials: Credentials;
   members: Members;
   accounts: Accounts;
-  links: Links;
+  links: OneTimeLinks;
   send: SendInvitation;
 }) {
   const { db, credentials, members, accounts, links, send } = options;
   const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR_MAX, windowMs: HOUR_MS });
 
   /**
-   * Marks the invitation's link as used. Locks the organization first, then the person and their links, as a change of
-   * a role does.
+   * Marks the invitation's link as used. Locks the organization first, then the person and the person's links. A change
+   * of a role locks them in the same order.
    */
   async function redeemLink(
     manager: EntityManager,
@@ -162,7 +163,7 @@ export function createInvitations(options: {
     },
 
     /** Revokes an invitation, so that its link stops working. @throws RESOURCE_CHANGED */
-    async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedTags): Promise<void> {
+    async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
       const { id, organizationId, email, role, appId } = invitation;
       await db.transaction(async (manager) => {
         if (precondition) {
@@ -216,8 +217,8 @@ export function createInvitations(options: {
         await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       const signedIn = await joinedPerson.catch(async (error: unknown) => {
-        // A concurrent request may have created the account with the same link. Then `peek` throws LINK_EXPIRED, which
-        // is the better error.
+        // A concurrent request may have used the same link to create the account. Then `peek` throws LINK_EXPIRED,
+        // which explains the error better than EMAIL_IN_USE.
         if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
           await links.peek(body["token"], "invitation");
         throw error;

@@ -3,14 +3,14 @@
  * above the caller's own role. An organization always keeps at least one owner.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
 import {
   changeTimeAfter,
-  type ExpectedTags,
+  type ExpectedETags,
   type ListItemVersion,
   requireExpectedItemVersion,
 } from "../../rules/precondition.js";
@@ -35,11 +35,11 @@ export interface Member {
 export const memberVersions = (members: readonly Member[]): ListItemVersion[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
-/** Person whose role a request changes. `precondition` lists the ETags that the request accepts (`If-Match`). */
+/** The person whose role a request changes. `precondition` lists the ETags that the request accepts (`If-Match`). */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 export interface Organization {
@@ -49,7 +49,7 @@ export interface Organization {
 
 /**
  * Selects the roles of a person on an app, or in an organization. $1 is the organization, $2 the app (null: the
- * organization itself), $3 the person. A person with several roles counts with the highest.
+ * organization itself), $3 the person. If a person has several roles, only the highest counts.
  */
 const SELECT_ROLES_IN_SCOPE = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
@@ -214,7 +214,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     await revokeInvalidLinks(manager, personId);
   }
 
-  async function listMembers(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
+  async function listMembers(executor: SqlClient, { organizationId, appId }: RoleScope): Promise<Member[]> {
     type Row = User & { lastSeenAt: Date | null; roles: Role[]; updatedAt: Date };
     const memberRows = await rows<Row>(executor, SELECT_MEMBERS, [organizationId, appId]);
     return memberRows.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
@@ -233,7 +233,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     manager: EntityManager,
     scope: RoleScope,
     personId: number,
-    precondition: ExpectedTags,
+    precondition: ExpectedETags,
   ) {
     if (!precondition) return;
     const members = memberVersions(await listMembers(manager, scope));
@@ -257,8 +257,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
 
     /**
      * Sets the role of a person who belongs to the organization.
-     * @throws ActionError REQUEST_INVALID; NOT_FOUND for any other person; FORBIDDEN if the person's old or new role is
-     *   above the caller's role; RESOURCE_CHANGED; LAST_OWNER
+     * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if
+     *   the person's old or new role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
      */
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
@@ -300,7 +300,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
         const before = getHighestRole(heldRoles.map(({ role }) => role));
         if (before === null)
-          throw new ActionError("NOT_FOUND", "this person is not a member here, so there is no role to remove");
+          throw new ActionError(
+            "NOT_FOUND",
+            "this person is not a member of this organization or app, so there is no role to remove",
+          );
         if (isRoleAbove(before, callerRank)) {
           throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         }
@@ -324,7 +327,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
 
     /**
      * Checks that the caller may reset the person's passphrase: the caller has a higher role in each of the person's
-     * organizations, and the person is no administrator of the service. Reads the roles from the database and locks
+     * organizations, and the person is not an administrator of the service. Reads the roles from the database and locks
      * both people, so that no role changes until the transaction ends.
      * @throws ActionError FORBIDDEN
      */

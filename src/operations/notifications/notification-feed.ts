@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Notifications as Notices } from "../../engine/notifications.js";
+import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
@@ -15,7 +15,7 @@ import {
   readCursorBefore,
   readLastCursor,
 } from "./notification-rows.js";
-import { type NotificationReader, READER_CHANNEL, type ReaderOf, readUsersOf } from "./reader.js";
+import { type FindReader, type NotificationReader, READER_CHANNEL, readUsersOf } from "./reader.js";
 
 const READ_RETRY_MS = 1_000;
 
@@ -23,7 +23,7 @@ type NotificationListener = (notification: Notification) => void;
 
 interface FeedSubscriber {
   caller: Caller;
-  /** The subscribed caller as a reader of notifications, with the app user that the last check returned. */
+  /** The caller as a reader of notifications, with the app user who was signed in at the last check. */
   reader: NotificationReader;
   listener: NotificationListener;
 }
@@ -36,7 +36,10 @@ interface AppFeed {
   subscriberCount: number;
   /** Cursor of the last notification that was read from the database; null before the first subscription. */
   readCursor: number | null;
-  /** Resolves when the last requested read from the database has ended. Each read waits for the read before it. */
+  /**
+   * Promise that resolves when the last requested read from the database has ended. Each read waits for the read before
+   * it.
+   */
   lastRead: Promise<void>;
 }
 
@@ -51,10 +54,10 @@ export interface NotificationFeed {
 export function createNotificationFeed(options: {
   db: DataSource;
   notices: Notices;
-  readerOf: ReaderOf;
+  findReader: FindReader;
   log: Logger;
 }): NotificationFeed {
-  const { db, notices, readerOf, log } = options;
+  const { db, notices, findReader: readerOf, log } = options;
   const feedsByApp = new Map<number, AppFeed>();
 
   function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
@@ -80,8 +83,8 @@ export function createNotificationFeed(options: {
   }
 
   /**
-   * Reads the users of all subscriptions again, because the entry of a user may have changed since the subscription.
-   * The scope of a notification is then compared with the current users.
+   * Reads the users of all subscriptions again before a notification's scope is compared with them, because the entry
+   * of a user may have changed since the start of the subscription.
    */
   async function rereadFeed({ appId, subscribers: followers }: AppFeed): Promise<void> {
     const users = await readUsersOf(
@@ -166,7 +169,7 @@ export function createNotificationFeed(options: {
         }
         if (!isOpen) return;
         feed.subscribers.add(follower);
-        // Also reads the notifications that were published since the last read or since this reader disconnected.
+        // Also reads the notifications that were published since the last read, or while this reader was disconnected.
         await readNewNotifications(feed);
       });
       return () => {

@@ -2,7 +2,7 @@
  * SQL for reading, writing and publishing notifications, without validation. Cursors become visible in ascending order,
  * so that a reader that continues after a cursor misses no notification.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
@@ -64,7 +64,7 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
  * @param tail SQL after the condition, such as ORDER BY
  */
 export async function readNotifications(
-  executor: Executor,
+  executor: SqlClient,
   {
     appId,
     reader,
@@ -84,9 +84,9 @@ export async function readNotifications(
 }
 
 /**
- * SQL condition: the user ($5, NULL for an anonymous visitor) may be in the scope. Evaluates only conditions that compare a column with one
- * value, such as `{"Email": "ann@example.com"}`, and takes every other condition as met. So the condition is true for all notifications
- * that `isUserInScope` accepts.
+ * SQL condition: the user ($5, NULL for an anonymous visitor) may be in the scope. Evaluates only conditions of the
+ * scope that compare a column with one value, such as `{"Email": "ann@example.com"}`, and treats all other conditions
+ * as met. So it is true for every notification that `isUserInScope` accepts, and for some others.
  */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
@@ -99,15 +99,21 @@ const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NUL
 /** Published notification with only the fields that decide who can read it and whether the reader has read it. */
 export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus">;
 
-/** Result of the search of some of the newest published notifications. */
+/** Result of a search in a part of the newest published notifications. */
 export interface SearchedNotifications {
   /** Number of notifications that were searched. */
   count: number;
-  /** Number of alternatives in their scopes: 1, or the length of the list. */
+  /**
+   * Total number of alternatives in the scopes of these notifications. A scope is one alternative, or a list of
+   * alternatives.
+   */
   alternatives: number;
   /** Lowest cursor of the searched notifications; null if there were none. */
   lastCursor: number | null;
-  /** Searched notifications that the reader may be able to read, the newest first. `isUserInScope` decides which of them the reader can read. */
+  /**
+   * Searched notifications that the reader may be able to read, the newest first. `isUserInScope` makes the final
+   * decision for each.
+   */
   candidates: ListedNotification[];
 }
 
@@ -126,7 +132,7 @@ const SEARCH_NEWEST = `
  * @param limit maximum number of notifications to search
  */
 export async function searchNewestNotifications(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   { key, user }: Pick<NotificationReader, "key" | "user">,
   { before, limit }: { before: number | null; limit: number },
@@ -137,7 +143,7 @@ export async function searchNewestNotifications(
 
 /** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */
 export async function listPublishedAfter(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   after: number,
   reader = "",
@@ -155,12 +161,12 @@ export async function listPublishedAfter(
 /**
  * Returns the cursor of the last notification that was published before `moment`; 0 if there is no such notification.
  */
-export async function readCursorBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
+export async function readCursorBefore(executor: SqlClient, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
 }
 
-export async function readLastCursor(executor: Executor, appId: number): Promise<number> {
+export async function readLastCursor(executor: SqlClient, appId: number): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1";
   return (await rows<{ cursor: number }>(executor, sql, [appId]))[0]!.cursor;
 }
@@ -174,7 +180,7 @@ export interface NotificationFields {
 
 /** Inserts a notification with the status draft. */
 export async function insertNotification(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   fields: NotificationFields,
 ): Promise<number> {
@@ -186,7 +192,7 @@ export async function insertNotification(
   return row!.id;
 }
 
-export async function writeNotification(executor: Executor, id: number, fields: NotificationFields): Promise<void> {
+export async function writeNotification(executor: SqlClient, id: number, fields: NotificationFields): Promise<void> {
   await rows(
     executor,
     `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
@@ -215,7 +221,7 @@ const PUBLISH_NOTIFICATION = `
 
 /** Publishes a notification. Returns false and changes nothing if its status is not `requiredStatus`. */
 export async function publishNotification(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   id: number,
   requiredStatus: Exclude<NotificationStatus, "published">,
@@ -226,10 +232,10 @@ export async function publishNotification(
 
 /**
  * Gives a published notification the status `status`, which hides it from readers. Devices that have not yet received
- * its push message will not receive it.
+ * the push message of the notification will not receive it.
  */
 export async function withdrawNotification(
-  executor: Executor,
+  executor: SqlClient,
   id: number,
   status: Exclude<NotificationStatus, "published">,
 ): Promise<void> {

@@ -21,11 +21,11 @@ import {
   parseMarkedIds,
   parseNotification,
 } from "../../rules/notification-input.js";
-import { parsePageLimits, type ReserveBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
-import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
+import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import {
   insertNotification,
   type ListedNotification,
@@ -37,14 +37,14 @@ import {
   withdrawNotification,
   writeNotification,
 } from "./notification-rows.js";
-import type { NotificationReader, ReaderOf } from "./reader.js";
+import type { FindReader, NotificationReader } from "./reader.js";
 
-/** An app user gets only this number of the newest notifications that the user can read. */
+/** Maximum number of notifications that an app user can list: the newest ones that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
 /**
- * A request searches older notifications only while it has compared the user with fewer alternatives of scopes. The scope of a notification
- * is one alternative, or a list of alternatives.
+ * A request stops searching older notifications when it has compared the user with this number of alternatives of
+ * scopes. The scope of a notification is one alternative, or a list of alternatives.
  */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
 /** Maximum number of notifications whose scope one request evaluates in this process, because PostgreSQL could not exclude them. */
@@ -69,7 +69,7 @@ const MARK_ALL_READ = `
 export interface NotificationTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 const COUNT_NOTIFICATIONS =
@@ -87,11 +87,11 @@ export type NotificationsService = ReturnType<typeof createNotificationsService>
 
 export function createNotificationsService(options: {
   db: DataSource;
-  readerOf: ReaderOf;
-  intake: IntakeLimiter;
+  findReader: FindReader;
+  intake: ReceivedDataLimiter;
   now: () => number;
 }) {
-  const { db, readerOf, intake, now } = options;
+  const { db, findReader: readerOf, intake, now } = options;
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
 
   async function readNotification(
@@ -123,7 +123,7 @@ export function createNotificationsService(options: {
     return before;
   }
 
-  /** Gives a notification with the status draft the requested status. @throws ActionError REQUEST_INVALID */
+  /** Changes the status of a notification from draft to the requested status. @throws ActionError REQUEST_INVALID */
   async function applyStatus(
     manager: EntityManager,
     appId: number,
@@ -193,12 +193,13 @@ export function createNotificationsService(options: {
   }
 
   /**
-   * Returns the caller as a reader of notifications. Counts the requests of callers that do not see all notifications.
+   * Returns the caller as a reader of notifications. Counts the request, unless the caller can read all notifications
+   * of the app.
    * @throws RATE_LIMIT_EXCEEDED after too many requests
    */
   async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await readerOf(caller, appId);
-    const retryAfter = reader.seesAll ? 0 : requestBucket.takeTokens(getRateLimitKey(caller));
+    const retryAfter = reader.canReadAll ? 0 : requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
     return reader;
@@ -212,7 +213,7 @@ export function createNotificationsService(options: {
     appId: number,
     { key }: NotificationReader,
     ids: readonly number[],
-    reserve: ReserveBytes,
+    reserve: ReserveResponseBytes,
   ): Promise<Notification[]> {
     const notificationSizes = await rows<SizedRow>(
       db,
@@ -269,8 +270,8 @@ export function createNotificationsService(options: {
         const scope = fields.scope === undefined ? before.scope : fields.scope;
         const push = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
-        // A published notification that stays published keeps its cursor. Any other notification becomes a draft before
-        // it gets the requested status.
+        // A published notification that stays published keeps its cursor. Any other change makes the notification a
+        // draft first, and then gives it the requested status.
         const staysPublished = status === "published" && before.status === status;
         if (!staysPublished) await withdrawNotification(manager, id, "draft");
         await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
@@ -304,7 +305,7 @@ export function createNotificationsService(options: {
       caller: Caller,
       appId: number,
       query: { status?: unknown; limit?: unknown; offset?: unknown },
-      reserve: ReserveBytes = async () => undefined,
+      reserve: ReserveResponseBytes = async () => undefined,
     ): Promise<NotificationPage> {
       const { limit, offset } = parsePageLimits(query);
       const { status = null } = query;
@@ -312,7 +313,7 @@ export function createNotificationsService(options: {
         refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
       }
       const reader = await enterReader(caller, appId);
-      if (!reader.seesAll) {
+      if (!reader.canReadAll) {
         const all = status === null || status === "published" ? await listNotifications(appId, reader) : [];
         const ids = all.slice(offset, offset + limit).map(({ id }) => id);
         const entries = await pageOfReader(appId, reader, ids, reserve);

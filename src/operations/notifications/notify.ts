@@ -1,61 +1,61 @@
 /** Creates the modules of notifications and connects them: database rows, readers, the feed, devices and Web Push. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { CheckedConnections } from "../../engine/checked-connections.js";
+import type { AddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import type { Notifications as Notices } from "../../engine/notifications.js";
+import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import { parseSender } from "../../rules/message-destination.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { Settings } from "../settings/settings.js";
 import { createNotificationFeed } from "./notification-feed.js";
 import { createNotificationsService } from "./notifications.js";
 import { createPushSender } from "./push-sender.js";
 import { createPushSubscriptions } from "./push-subscriptions.js";
-import { announceReader, createReaderOf } from "./reader.js";
+import { announceReader, createFindReader } from "./reader.js";
 import { createVapidKeys } from "./vapid-keys.js";
 
-export type Notify = ReturnType<typeof createNotify>;
+export type NotificationModules = ReturnType<typeof createNotificationModules>;
 
-export function createNotify(options: {
+export function createNotificationModules(options: {
   db: DataSource;
   notices: Notices;
   settings: Settings;
   sessionOf: ReadSession;
-  intake: IntakeLimiter;
-  connections: CheckedConnections;
+  intake: ReceivedDataLimiter;
+  connections: AddressCheckedConnections;
   allowPrivateNetwork: boolean;
   mailFrom: string | null;
   baseUrl: string;
-  holder: string;
+  processId: string;
   now: () => number;
   log: Logger;
 }) {
   const { db, notices, settings, sessionOf, intake, connections, allowPrivateNetwork, mailFrom } = options;
-  const { baseUrl, holder, now, log } = options;
-  const readerOf = createReaderOf(sessionOf);
+  const { baseUrl, processId: holder, now, log } = options;
+  const readerOf = createFindReader(sessionOf);
   const keysOf = createVapidKeys({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
   const pushSubscriptions = createPushSubscriptions({
     db,
-    readerOf,
-    keysOf,
+    findReader: readerOf,
+    readVapidKeys: keysOf,
     intake,
     mayConnectTo: mayReach,
     allowHttp: allowPrivateNetwork,
   });
   return {
-    service: createNotificationsService({ db, readerOf, intake, now }),
-    feed: createNotificationFeed({ db, notices, readerOf, log }),
+    service: createNotificationsService({ db, findReader: readerOf, intake, now }),
+    feed: createNotificationFeed({ db, notices, findReader: readerOf, log }),
     devices: pushSubscriptions,
-    push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, holder, now, log }),
+    push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, processId: holder, now, log }),
 
     /**
-     * Assigns the devices and subscriptions of a page to the user who is signed in now. Call this method after a
-     * sign-in or sign-out on the page.
+     * Assigns the devices and subscriptions of a page to the user who is signed in to the page now. Call this method
+     * after a sign-in or sign-out on the page.
      */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await pushSubscriptions.assignToCurrentUser(caller, appId);

@@ -1,18 +1,18 @@
 /**
  * Sends notifications to devices by Web Push. A published notification becomes one row in the table push_delivery for
- * each device. The sender claims a row, sends the push message, and deletes the row. After a crash it sends the message
- * again, because it does not know whether the message was sent. A device shows repeated messages once, because they
- * have the same topic and tag.
+ * each device. The sender claims a row, sends the push message, and deletes the row. After a crash, the sender sends a
+ * claimed message again, because it does not know whether the device has received it. A device shows repeated messages
+ * only once, because they have the same topic and tag.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
+import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type Scope } from "../../rules/scope.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import { readUsersOf } from "./reader.js";
-import type { VapidKeysOf } from "./vapid-keys.js";
+import type { ReadVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
 /**
@@ -63,9 +63,10 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Returns claimed deliveries to the queue if no process sends them any more. These are deliveries of the process $1
- * that are not in the list $2 of those it is sending, because the response to its claim was lost. If $3 is true, also
- * deliveries of processes whose lease has expired. Deletes deliveries that have used all attempts.
+ * Returns claimed deliveries to the queue if no process sends them any more. These are deliveries that the process $1
+ * has claimed but that are not in the list $2 of the deliveries that it is sending: the database's response to its
+ * claim was lost. If $3 is true, also deliveries of processes whose lease has expired. Deletes deliveries that have
+ * used all attempts.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -95,21 +96,21 @@ export type PushSender = ReturnType<typeof createPushSender>;
 
 export function createPushSender(options: {
   db: DataSource;
-  readVapidKeys: VapidKeysOf;
-  connections: CheckedConnections;
+  readVapidKeys: ReadVapidKeys;
+  connections: AddressCheckedConnections;
   /** Contact of the service's operator for push services, as a `mailto:` or `https:` URL. */
   subject: string;
   /** ID of this process, with which it marks the deliveries that it claims. */
-  holder: string;
+  processId: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, readVapidKeys: keysOf, connections, subject, holder, now, log } = options;
+  const { db, readVapidKeys: keysOf, connections, subject, processId: holder, now, log } = options;
   const deliveries = createRunningDeliveries(CONCURRENT_PUSHES_MAX);
 
   /**
-   * Creates a delivery to each device for one published notification that must be pushed. Returns false if there is no
-   * such notification.
+   * Creates the deliveries for one published notification that must be pushed, one for each device. Returns false if
+   * there is no such notification.
    */
   async function createDeliveries(): Promise<boolean> {
     return db.transaction(async (manager) => {
@@ -187,7 +188,7 @@ export function createPushSender(options: {
      */
     async sendDue(): Promise<number | null> {
       while (await createDeliveries());
-      for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
+      for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
         const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
           new Date(now()),
           freeSlots,
@@ -203,8 +204,8 @@ export function createPushSender(options: {
     },
 
     /**
-     * Returns claimed deliveries to the queue if this process did not receive the response to its claim. With
-     * `mayDeclareDead`, also deliveries of processes whose lease has expired.
+     * Returns claimed deliveries to the queue if this process did not receive the database's response to its claim.
+     * With `mayDeclareDead`, also returns deliveries of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);

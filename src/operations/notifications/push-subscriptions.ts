@@ -11,13 +11,13 @@ import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import type { IntakeLimiter } from "../records/intake.js";
-import type { ReaderOf } from "./reader.js";
-import type { VapidKeysOf } from "./vapid-keys.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { FindReader } from "./reader.js";
+import type { ReadVapidKeys } from "./vapid-keys.js";
 
 /**
- * A subscribed device, as its user sees it. Omits the endpoint URL, because everyone who knows this URL can send
- * messages to the device.
+ * A device that receives push messages, as the API shows it to the device's user. Omits the endpoint URL, because
+ * everyone who knows this URL can send messages to the device.
  */
 export interface PushDevice {
   id: number;
@@ -40,14 +40,14 @@ export type PushSubscriptions = ReturnType<typeof createPushSubscriptions>;
 
 export function createPushSubscriptions(options: {
   db: DataSource;
-  readerOf: ReaderOf;
-  keysOf: VapidKeysOf;
-  intake: IntakeLimiter;
+  findReader: FindReader;
+  readVapidKeys: ReadVapidKeys;
+  intake: ReceivedDataLimiter;
   /** Returns true if the network rules allow connections from the service to this IP address. */
   mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
 }) {
-  const { db, readerOf, keysOf, intake, mayConnectTo: mayReach, allowHttp } = options;
+  const { db, findReader: readerOf, readVapidKeys: keysOf, intake, mayConnectTo: mayReach, allowHttp } = options;
 
   return {
     /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
@@ -67,7 +67,8 @@ export function createPushSubscriptions(options: {
     async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
       const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
       const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-      // Checks only hosts that are IP addresses here. A host name is resolved and checked when a push message is sent.
+      // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is
+      // sent.
       if (isIP(host) !== 0 && !mayReach(host)) {
         throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
       }

@@ -1,13 +1,13 @@
 /** Determines the app user who is signed in to a page, as the reader of the app's notifications on this page. */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
 
 /**
- * PostgreSQL channel whose messages contain `appId:credentialId`: another user is signed in to the page with this
- * credential, or its user signed out.
+ * PostgreSQL channel whose messages contain `appId:credentialId`: on the page with this credential, another user has
+ * signed in, or the user has signed out.
  */
 export const READER_CHANNEL = "svc_reader";
 
@@ -16,22 +16,22 @@ export interface NotificationReader {
   key: string;
   user: ScopeUser;
   /** True for back ends and editors of the app, which can read all notifications. */
-  seesAll: boolean;
+  canReadAll: boolean;
 }
 
-export type ReaderOf = ReturnType<typeof createReaderOf>;
+export type FindReader = ReturnType<typeof createFindReader>;
 
-export function createReaderOf(sessionOf: ReadSession) {
+export function createFindReader(sessionOf: ReadSession) {
   return async function readerOf(caller: Caller, appId: number): Promise<NotificationReader> {
     const { personId, credentialId, kind, copy } = caller;
     const seesAll = kind !== "live" && kind !== "viewer";
     const { user, entries } = await sessionOf({ appId, personId, credentialId, copy });
     if (entries) {
       const { id, dataSourceId, data } = entries.dataSource;
-      return { key: `entry:${dataSourceId}:${id}`, user: { ...data, id, dataSourceId }, seesAll };
+      return { key: `entry:${dataSourceId}:${id}`, user: { ...data, id, dataSourceId }, canReadAll: seesAll };
     }
     const key = personId === null ? `credential:${credentialId}` : `person:${personId}`;
-    return { key, user: user && { ...user }, seesAll };
+    return { key, user: user && { ...user }, canReadAll: seesAll };
   };
 }
 
@@ -58,7 +58,7 @@ interface UserEntry {
  * result.
  */
 export async function readUsersOf(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   keys: Iterable<string>,
 ): Promise<ReadonlyMap<string, Exclude<ScopeUser, null>>> {

@@ -11,7 +11,7 @@ import type { Settings } from "../settings/settings.js";
 const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
-export type VapidKeysOf = ReturnType<typeof createVapidKeys>;
+export type ReadVapidKeys = ReturnType<typeof createVapidKeys>;
 
 export function createVapidKeys({ db, settings }: { db: DataSource; settings: Settings }) {
   const cachedKeys = new Map<number, VapidKeys>();

@@ -23,8 +23,8 @@ const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 /**
- * Redirect URL schemes of known desktop programs that contain no dot. All other private schemes must contain a dot (RFC
- * 8252, section 7.1).
+ * Schemes of the redirect URLs of known desktop programs, without a dot. All other private schemes must contain a dot
+ * (RFC 8252, section 7.1).
  */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 

@@ -29,7 +29,8 @@ export interface DeviceAuthorization {
 }
 
 /**
- * Returns the user code as it is stored: upper case, without dashes. People type it in lower case or without the dash.
+ * Returns the user code as it is stored: upper case, without dashes. People may type the code in lower case or without
+ * the dash.
  */
 const normalizeUserCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 

@@ -3,7 +3,7 @@
  * codes and tokens only as hashes.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
@@ -33,8 +33,8 @@ export interface GrantSummary {
 export interface GrantDecision {
   personId: number;
   /**
-   * ID of the API token with which the person decided; the grant ends when this token ends. Null if the person was
-   * signed in with a session: then the grant remains after the session ends.
+   * ID of the API token that the person used for the decision; the grant ends when this token ends. Null if the person
+   * was signed in with a session: then the grant stays valid after the end of the session.
    */
   decidingTokenId: number | null;
   appId: number;
@@ -174,8 +174,8 @@ export class OauthGrants {
   }
 
   /**
-   * Stores an access token of a grant, as an API token of the app. The token expires no later than the API token with
-   * which the person decided.
+   * Stores an access token of a grant, as an API token of the app. The access token expires no later than the API token
+   * that the person used to create the grant.
    * @returns the lifetime of the access token in seconds
    */
   async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {
@@ -242,7 +242,7 @@ export class OauthGrants {
     });
   }
 
-  async #endIn(manager: Executor, grantId: number): Promise<void> {
+  async #endIn(manager: SqlClient, grantId: number): Promise<void> {
     const endedGrants = await rows<{ appId: number; personId: number }>(
       manager,
       `UPDATE oauth_grant SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL

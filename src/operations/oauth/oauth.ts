@@ -52,8 +52,7 @@ function readScopes(text: string | undefined): Scope[] {
 const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
- * Rejects a request for a token of another service (RFC 8707). Such a program was sent to the wrong authorization
- * server.
+ * Rejects a request for a token of another service (RFC 8707). Such a program uses the wrong authorization server.
  * @param issuer URL of this service
  * @throws OauthFailure
  */

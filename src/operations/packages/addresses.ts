@@ -2,15 +2,15 @@
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
 import {
-  type CheckedConnections,
+  type AddressCheckedConnections,
   NotConnectedError,
   ResponseTooLargeError,
   TooManyRedirectsError,
 } from "../../engine/checked-connections.js";
 import { createUnresolvedError } from "../../rules/packages.js";
-import type { IntakeLimiter } from "../records/intake.js";
-import { assetOf, type StoredScripts, sha256Of } from "./kept-scripts.js";
-import { AWAY_RETRY_SECONDS } from "./registry.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
+import { assetOf, type StoredScripts, sha256Hex } from "./kept-scripts.js";
+import { DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
@@ -19,8 +19,8 @@ const DOWNLOAD_TIMEOUT_MS = 8_000;
 /** Time limit in milliseconds for checking whether the URL of a stored script still returns the same content. */
 export const RECHECK_TIMEOUT_MS = 4_000;
 /**
- * Time in milliseconds for which the service does not check a URL again after the URL did not respond. Otherwise each
- * save of an action would wait for the URL.
+ * Time in milliseconds for which the service does not check a URL again that did not respond. Otherwise each save of an
+ * action would wait for this URL.
  */
 const UNRESPONSIVE_URL_MS = 60_000;
 
@@ -35,7 +35,7 @@ function requireHttps(url: URL): void {
  *   the error has `retryAfter`
  */
 export async function fetchScript(
-  connections: CheckedConnections,
+  connections: AddressCheckedConnections,
   dependency: string,
   url: string,
   timeoutMs: number,
@@ -49,28 +49,28 @@ export async function fetchScript(
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
     if (error instanceof ResponseTooLargeError || error instanceof TooManyRedirectsError)
       throw addressError(error.message);
-    throw addressError("its host ended the response before it was complete", AWAY_RETRY_SECONDS);
+    throw addressError("its host ended the response before it was complete", DOWN_RETRY_SECONDS);
   });
   if (answer === null) return null;
   const { status, body } = answer;
   if (status >= 500 || status === 429)
-    throw addressError(`its host responded with status ${status}`, AWAY_RETRY_SECONDS);
+    throw addressError(`its host responded with status ${status}`, DOWN_RETRY_SECONDS);
   if (status !== 200) throw addressError(`its host responded with status ${status}`);
   return body;
 }
 
-export type Addresses = ReturnType<typeof createAddresses>;
+export type UrlScripts = ReturnType<typeof createUrlScripts>;
 
-export function createAddresses(options: {
-  connections: CheckedConnections;
+export function createUrlScripts(options: {
+  connections: AddressCheckedConnections;
   scripts: StoredScripts;
   quota: ScriptQuota;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
 }) {
   const { connections, scripts, quota, intake } = options;
   /**
-   * URLs that did not respond during a request. The service does not try them again in the same request, because a list
-   * of imported actions can contain a URL a hundred times.
+   * URLs that did not respond during a request. The service requests such a URL only once in a request, because a list
+   * of imported actions can contain the URL a hundred times.
    */
   const unansweredUrls = new WeakMap<ScriptAuthor, Set<string>>();
   /** URLs whose script is stored and that recently did not respond. The keys have the form `appId url`. */
@@ -79,8 +79,8 @@ export function createAddresses(options: {
   return {
     /**
      * Downloads and stores the script of a URL. If the host does not respond, stores nothing and sets `unreached` in
-     * the returned asset. Runs and pages then load the script from the URL themselves, because their browsers may reach
-     * hosts that this machine cannot.
+     * the returned asset. Runs and pages then load the script from the URL, because their browsers may reach hosts that
+     * this machine cannot reach.
      * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async storeScript(
@@ -98,7 +98,7 @@ export function createAddresses(options: {
         unansweredUrls.set(author, unansweredHere.add(href));
         return unreached;
       }
-      await quota.countScript(author, dependency, sha256Of(source), source.length);
+      await quota.countScript(author, dependency, sha256Hex(source), source.length);
       intake.takeRows(author.caller, author.appId, source.length);
       const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
       return assetOf(dependency, await scripts.store(source, noFacts));
@@ -106,17 +106,17 @@ export function createAddresses(options: {
 
     /**
      * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned
-     * asset. The stored script stays as it is.
+     * asset. Does not replace the stored script.
      */
     async recheck({ appId }: ScriptAuthor, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
       if (silentUrls.has(key)) return known;
-      // A failed request leaves the asset as it is.
+      // Ignores a failed request: the asset then stays unchanged.
       const source = await fetchScript(connections, dependency, url, RECHECK_TIMEOUT_MS).catch(() => undefined);
       if (source === null) silentUrls.set(key, true);
       if (!source) return known;
-      return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
+      return sha256Hex(source) === known.sha256 ? asset : { ...asset, changed: true };
     },
   };
 }

@@ -46,22 +46,22 @@ export interface StoredScript {
   global: string | null;
 }
 
-/** Maximum bytes of stored scripts in memory. The memory contains the scripts that runs of this process used last. */
+/** Maximum bytes of stored scripts in memory. This process keeps the scripts that its runs have used last. */
 const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
 /**
  * Minutes for which the service reuses the version that it chose for a dependency, without asking the registry again.
  * The chosen version fits the version range of the dependency.
  */
-const CHOICE_REUSE_MINUTES = 10;
+const CHOSEN_VERSION_REUSE_MINUTES = 10;
 /**
  * Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again.
  */
-const CHOICE_RETENTION_DAYS = 30;
+const CHOSEN_VERSION_RETENTION_DAYS = 30;
 /**
- * Time in milliseconds for which a chosen version is cached in memory. It must be much shorter than
- * UNUSED_SCRIPT_RETENTION_MINUTES, so that the script of a cached version is not deleted.
+ * Time in milliseconds for which a chosen version is cached in memory. Must be much shorter than
+ * UNUSED_SCRIPT_RETENTION_MINUTES, so that no script is deleted while its version is cached.
  */
-const CHOICE_CACHE_MS = 60_000;
+const CHOSEN_VERSION_CACHE_MS = 60_000;
 /** Minutes after which a stored script is deleted if neither an action nor one of its versions uses it. */
 const UNUSED_SCRIPT_RETENTION_MINUTES = 60;
 
@@ -69,11 +69,11 @@ const SCRIPT_COLUMNS =
   "script.sha256, script.bytes, script.package, script.version, script.licence, script.global, script.names, script.parts";
 
 const SELECT_CHOSEN_SCRIPT = `
-  SELECT ${SCRIPT_COLUMNS}, choice.chosen_at > now() - interval '${CHOICE_REUSE_MINUTES} minutes' AS fresh
+  SELECT ${SCRIPT_COLUMNS}, choice.chosen_at > now() - interval '${CHOSEN_VERSION_REUSE_MINUTES} minutes' AS fresh
     FROM package_choice AS choice JOIN kept_script AS script ON script.sha256 = choice.sha256
    WHERE choice.registry = $1 AND choice.spec = $2`;
 
-const INSERT_CHOICE = `
+const INSERT_CHOSEN_VERSION = `
   INSERT INTO package_choice (registry, spec, sha256) SELECT $1, spec, $3 FROM unnest($2::text[]) AS spec
   ON CONFLICT (registry, spec) DO UPDATE SET sha256 = excluded.sha256, chosen_at = now()`;
 
@@ -117,9 +117,9 @@ const SELECT_DRAFT_DECLARATIONS = `
        SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1 AND master_id IS NULL)) AS used
    WHERE bytes <= ${PACKAGE_TYPES_MAX_CHARACTERS}`;
 
-const DELETE_UNUSED_CHOICES = `
+const DELETE_UNUSED_CHOSEN_VERSIONS = `
   DELETE FROM package_choice WHERE (registry, spec) IN (
-    SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOICE_RETENTION_DAYS} days' LIMIT 10000)`;
+    SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOSEN_VERSION_RETENTION_DAYS} days' LIMIT 10000)`;
 
 const DELETE_UNUSED_SCRIPTS = `
   DELETE FROM kept_script WHERE sha256 IN (
@@ -129,7 +129,7 @@ const DELETE_UNUSED_SCRIPTS = `
      LIMIT 500)
     AND touched_at < now() - interval '${UNUSED_SCRIPT_RETENTION_MINUTES} minutes'`;
 
-export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
+export const sha256Hex = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
 
 const INTEGRITY_PATTERN = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
@@ -142,12 +142,12 @@ export function sha256OfIntegrity(integrity: unknown): string | null {
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
 }
 
-const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
+const toIntegrityValue = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
 /** Returns the asset of a dependency that refers to its stored script. */
 export function assetOf(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
-  const integrity = integrityOf(sha256);
+  const integrity = toIntegrityValue(sha256);
   const logFacts = {
     ...(version !== null && { version }),
     ...(licence !== null && { licence }),
@@ -171,12 +171,12 @@ export function createStoredScripts(db: DataSource) {
   });
 
   const declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
-  const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOICE_CACHE_MS });
+  const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_VERSION_CACHE_MS });
 
   return {
     /**
-     * Returns the script of the version that was chosen for a dependency. `fresh` is true if the choice is so recent
-     * that the registry need not be asked again.
+     * Returns the script of the package version that was chosen for a dependency. `fresh` is true if the choice is so
+     * recent that the service can use it without asking the registry again.
      */
     async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
       const key = `${registry} ${spec}`;
@@ -189,14 +189,14 @@ export function createStoredScripts(db: DataSource) {
       return chosenRow;
     },
 
-    /** Stores that the registry's chosen version of these dependencies is this script. */
+    /** Stores that the registry's best version for these dependencies is the version with this script. */
     async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
-      await rows(db, INSERT_CHOICE, [registry, [...new Set(specs)], facts.sha256]);
+      await rows(db, INSERT_CHOSEN_VERSION, [registry, [...new Set(specs)], facts.sha256]);
       for (const spec of specs) recentChoices.set(`${registry} ${spec}`, facts);
     },
 
     /**
-     * Stores a script, unless a script with the same content is already stored.
+     * Stores a script, unless the same content is already stored.
      * @param declarations TypeScript declarations of the package, as a JSON array of strings
      */
     async store(
@@ -204,7 +204,7 @@ export function createStoredScripts(db: DataSource) {
       facts: Omit<ScriptFacts, "sha256" | "bytes">,
       declarations: Buffer | null = null,
     ): Promise<ScriptFacts> {
-      const sha256 = sha256Of(source);
+      const sha256 = sha256Hex(source);
       const { package: name, version, licence, global, names, parts } = facts;
       const values = [
         sha256,
@@ -276,7 +276,7 @@ export function createStoredScripts(db: DataSource) {
       ]);
       return new Map(
         declarationRows.map(({ sha256, declarations }) => [
-          integrityOf(sha256),
+          toIntegrityValue(sha256),
           JSON.parse(String(declarations)) as string[],
         ]),
       );
@@ -285,7 +285,7 @@ export function createStoredScripts(db: DataSource) {
     /**
      * Returns the total bytes of the scripts that the app's actions and their versions use, together with the scripts
      * that a save adds. Each script counts once.
-     * @param brought hashes of scripts that the save has already stored
+     * @param brought hashes of the scripts that the save adds and has already stored
      */
     async bytesWith(
       appId: number,
@@ -303,7 +303,7 @@ export function createStoredScripts(db: DataSource) {
 
     /** Deletes scripts that no action and no version uses, and versions that were chosen long ago. */
     async sweep(): Promise<void> {
-      await rows(db, DELETE_UNUSED_CHOICES);
+      await rows(db, DELETE_UNUSED_CHOSEN_VERSIONS);
       await rows(db, DELETE_UNUSED_SCRIPTS);
     },
   };

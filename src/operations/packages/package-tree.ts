@@ -1,6 +1,6 @@
 /**
- * Collects a package and all its dependencies in the folder layout of node_modules. If one version of a dependency fits
- * all packages that need it, includes this version only once.
+ * Collects a package and all its dependencies in the folder layout of node_modules. Includes a dependency only once if
+ * one version fits all packages that need it.
  */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
@@ -31,7 +31,7 @@ interface PackageNode {
   /**
    * Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`).
    */
-  origin: string;
+  registryName: string;
   choice: ChosenVersion;
   folder: string;
 }
@@ -60,10 +60,10 @@ class PackageTree {
   ) {}
 
   async choose(name: string, range: string): Promise<ChosenVersion> {
-    return this.registry.choose(this.registryRequest, name, await this.document(name), range);
+    return this.registry.choose(this.registryRequest, name, await this.readDocument(name), range);
   }
 
-  private document(name: string): Promise<Uint8Array> {
+  private readDocument(name: string): Promise<Uint8Array> {
     const knownDocument = this.documents.get(name);
     if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
@@ -88,8 +88,8 @@ class PackageTree {
   }
 
   /**
-   * Requests the registry's documents of all these packages' dependencies at the same time, so that `choose` finds the
-   * documents in memory.
+   * Requests the registry's documents of all dependencies of these packages at the same time, so that `choose` later
+   * finds the documents in memory.
    */
   async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
@@ -97,15 +97,15 @@ class PackageTree {
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += CONCURRENT_DOWNLOADS_MAX) {
-      // Ignores the error, because `choose` reports it again for the same package.
+      // Ignores an error here: `choose` throws it again for the same package.
       const requested = missingNames
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
-        .map((name) => this.document(name).catch(() => undefined));
+        .map((name) => this.readDocument(name).catch(() => undefined));
       await Promise.all(requested);
     }
   }
 
-  add(node: PackageNode): PackageNode {
+  addNode(node: PackageNode): PackageNode {
     if (this.nodes.size === PACKAGES_MAX)
       throw createUnresolvedError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
     this.nodes.set(node.folder, node);
@@ -122,13 +122,15 @@ class PackageTree {
       const [, origin = name, of = ""] = NPM_ALIAS_PATTERN.exec(range) ?? [];
       return { name, origin, range: NPM_ALIAS_PATTERN.test(range) ? of : range };
     });
-    const unplacedChoices = wantedChoices.filter(({ name, origin, range }) => !this.has(folder, name, origin, range));
+    const unplacedChoices = wantedChoices.filter(
+      ({ name, origin, range }) => !this.containsPackage(folder, name, origin, range),
+    );
     const chosenVersions = await Promise.all(unplacedChoices.map(({ origin, range }) => this.choose(origin, range)));
     for (const [at, { name, origin }] of unplacedChoices.entries()) {
       const top = `/node_modules/${name}`;
       const installPath = this.nodes.has(top) ? `${folder}/node_modules/${name}` : top;
       if (!this.nodes.has(installPath))
-        newNodes.push(this.add({ name, origin, choice: chosenVersions[at]!, folder: installPath }));
+        newNodes.push(this.addNode({ name, registryName: origin, choice: chosenVersions[at]!, folder: installPath }));
     }
     return newNodes;
   }
@@ -136,10 +138,10 @@ class PackageTree {
   /**
    * True if a module in the folder finds this package there or in a parent folder, in a version that fits the range.
    */
-  private has(folder: string, name: string, origin: string, range: string): boolean {
+  private containsPackage(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of searchedFolders(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);
-      if (existingNode) return existingNode.origin === origin && fitsRange(existingNode.choice.version, range);
+      if (existingNode) return existingNode.registryName === origin && fitsRange(existingNode.choice.version, range);
     }
     return false;
   }
@@ -152,7 +154,7 @@ export interface GatheredPackages {
 }
 
 /**
- * Chooses the version of a package. Does not yet collect the dependencies: `archives` of the result does.
+ * Chooses the version of a package. Does not collect the dependencies yet: the function `archives` in the result does.
  * @throws DEPENDENCY_UNRESOLVED
  */
 export async function gatherPackages(
@@ -165,7 +167,7 @@ export async function gatherPackages(
   const choice = await tree.choose(name, range);
 
   async function archives(): Promise<PackageArchive[]> {
-    let level = [tree.add({ name, origin: name, choice, folder: `/node_modules/${name}` })];
+    let level = [tree.addNode({ name, registryName: name, choice, folder: `/node_modules/${name}` })];
     while (level.length > 0) {
       await tree.prefetchDocuments(level);
       const next: PackageNode[] = [];
@@ -180,7 +182,7 @@ export async function gatherPackages(
     for (let at = 0; at < nodes.length; at += CONCURRENT_DOWNLOADS_MAX) {
       const fetchedNodes = nodes
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
-        .map(async ({ origin, choice: { version }, folder, choice }) => {
+        .map(async ({ registryName: origin, choice: { version }, folder, choice }) => {
           const archive = await registry.archive(
             registryRequest,
             origin,

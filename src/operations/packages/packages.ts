@@ -1,6 +1,7 @@
 /**
- * Resolves the dependencies of actions to scripts: scripts that the service itself provides, or scripts that it downloads before an action
- * is saved and stores by their hash. Downloads no script that an action already has, and nothing during a run.
+ * Resolves the dependencies of actions to scripts: either scripts that the service provides, or scripts that it
+ * downloads before an action is saved. Stores downloaded scripts by their hash. Downloads no script that an action
+ * already has, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -15,30 +16,30 @@ import { describeValue, isObject } from "../../rules/described.js";
 import { isAllowedLicence } from "../../rules/licences.js";
 import { findAlternative } from "../../rules/package-alternatives.js";
 import {
-  type Catalogue,
   createUnresolvedError,
   type Dependency,
   getImportName,
   isStoredScript,
+  type PackageCatalogue,
   parseDependency,
   type StoredScriptAsset,
 } from "../../rules/packages.js";
-import type { IntakeLimiter } from "../records/intake.js";
-import { createAddresses, RECHECK_TIMEOUT_MS } from "./addresses.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
+import { createUrlScripts, RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
   assetOf,
   type ContainedPackage,
   createStoredScripts,
   type ScriptFacts,
   type StoredScripts,
-  sha256Of,
+  sha256Hex,
   sha256OfIntegrity,
   storedScriptHashes,
 } from "./kept-scripts.js";
 import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
 import { gatherPackages } from "./package-tree.js";
-import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
+import { createRegistry, DOWN_RETRY_SECONDS, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-quota.js";
 
 /** Maximum number of npm packages that this process downloads and bundles at the same time, one for each app. */
@@ -47,18 +48,20 @@ const CONCURRENT_PACKAGES_MAX = 4;
 const CONCURRENT_SCRIPT_URLS_MAX = 16;
 /** Time limit in milliseconds for downloading one npm package with its dependencies. */
 const DOWNLOAD_TIMEOUT_MS = 60_000;
-/** Time limit in ms for all dependencies of one save. Packages that were downloaded before it stay stored, for the next save. */
+/** Time limit in ms for all dependencies of one save. The packages that were downloaded in this time stay stored for the next save. */
 const SAVE_TIMEOUT_MS = 120_000;
-/** Time limit in milliseconds for downloading scripts whose URLs did not respond before, in a save that does not change `dependencies`. */
+/**
+ * Time limit in milliseconds for downloading scripts whose URLs did not respond at an earlier save. Applies to a save that does not change
+ * `dependencies`.
+ */
 const MISSING_SCRIPTS_TIMEOUT_MS = 10_000;
 const SWEEP_INTERVAL_MS = 600_000;
-/** Maximum number of dependencies of an action. */
 const DEPENDENCIES_MAX = 100;
 
 export interface PackagesOptions {
   db: DataSource;
-  catalogue: Catalogue;
-  intake: IntakeLimiter;
+  catalogue: PackageCatalogue;
+  intake: ReceivedDataLimiter;
   /** Configuration of npm packages; null if npm packages are not allowed. `url` has no slash at the end. */
   npm: Config["npm"];
   probe: PackageProbe;
@@ -68,13 +71,13 @@ export interface PackagesOptions {
 }
 
 /**
- * Dependencies that were resolved before a save. `assets` contains the asset of each dependency, `late` the scripts of URLs that did not
- * respond at an earlier save, and `fault` the first error (null: none).
+ * Dependencies that were resolved before a save. `assets` contains the asset of each dependency, `lateAssets` the scripts of URLs that did
+ * not respond at an earlier save, and `firstError` the first error (null: none).
  */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
-  late: readonly StoredAsset[];
-  fault: unknown;
+  lateAssets: readonly StoredAsset[];
+  firstError: unknown;
 }
 
 /** Dependencies in the document of an exported action: the scripts that this service has stored, and the exact version of each package. */
@@ -85,7 +88,7 @@ export interface PromisedAssets {
 
 export const NO_PROMISED_ASSETS: PromisedAssets = { storedAssets: [], versions: new Map() };
 
-export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], fault: null };
+export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), lateAssets: [], firstError: null };
 
 /** Converts an error of the bundler for the action's author. Sets `retryAfter` if the package did not cause the error. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
@@ -95,18 +98,18 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
     return createUnresolvedError(dependency, `cannot be used: ${reason}`);
   }
   if (error instanceof BundlerBusyError || error instanceof UncontainedError)
-    return createUnresolvedError(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
+    return createUnresolvedError(dependency, `cannot be bundled now: ${error.message}`, DOWN_RETRY_SECONDS);
   return error;
 }
 
 const globalExpression = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
 
-const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
+const findStoredAsset = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isStoredScript(asset));
 
 /** Returns the key under which the version that was chosen for an npm dependency is stored. */
-const choiceKeyOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
+const choiceKey = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
 
 /** Rejects two packages with the same global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
 function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
@@ -116,7 +119,6 @@ function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore:
     if (global === undefined) continue;
     const otherName = byGlobal.get(global);
     byGlobal.set(global, dependency);
-    // An action that already used both packages can still be saved.
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
@@ -125,9 +127,9 @@ function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore:
   }
 }
 
-export type Packages = ReturnType<typeof createPackages>;
+export type DependencyResolver = ReturnType<typeof createDependencyResolver>;
 
-export function createPackages(options: PackagesOptions) {
+export function createDependencyResolver(options: PackagesOptions) {
   const { db, catalogue, intake, npm, probe, log } = options;
   const connections = createPackageConnections(options);
   const scripts: StoredScripts = createStoredScripts(db);
@@ -140,7 +142,7 @@ export function createPackages(options: PackagesOptions) {
     address: new FairSemaphore(CONCURRENT_SCRIPT_URLS_MAX, 1),
   };
   const quota = createScriptQuota(scripts);
-  const addresses = createAddresses({ connections: connections.scripts, scripts, quota, intake });
+  const addresses = createUrlScripts({ connections: connections.scripts, scripts, quota, intake });
 
   function checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
     const allowed = npm?.licences;
@@ -162,8 +164,8 @@ export function createPackages(options: PackagesOptions) {
     const { name, range, subpath } = npm;
     const asking = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
     const { choice, archives } = await gatherPackages(registry!, asking, name, range);
-    const exactSpec = choiceKeyOf({ ...npm, range: choice.version });
-    const specs = [choiceKeyOf(npm), exactSpec];
+    const exactSpec = choiceKey({ ...npm, range: choice.version });
+    const specs = [choiceKey(npm), exactSpec];
     const chosen = await scripts.findChosen(registry!.registry, exactSpec);
     if (chosen) {
       await scripts.recordChoice(registry!.registry, specs, chosen);
@@ -176,11 +178,11 @@ export function createPackages(options: PackagesOptions) {
       });
     checkLicences(dependency, parts);
     const text = Buffer.from(source);
-    const fault = await probe({ name: dependency, sha256: sha256Of(text), source }, asking.signal);
+    const fault = await probe({ name: dependency, sha256: sha256Hex(text), source }, asking.signal);
     if (fault !== null) throw toBundlingError(dependency, new PackageFault(fault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
-    await quota.countScript(author, dependency, sha256Of(text), bytes);
+    await quota.countScript(author, dependency, sha256Hex(text), bytes);
     intake.takeRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
@@ -199,15 +201,15 @@ export function createPackages(options: PackagesOptions) {
         dependency,
         "is not in the catalogue of this service, and packages of npm are switched off here",
       );
-    const chosen = await scripts.findChosen(registry.registry, choiceKeyOf(npm));
+    const chosen = await scripts.findChosen(registry.registry, choiceKey(npm));
     const script = chosen?.fresh
       ? chosen
       : await makeScript(author, dependency, npm).catch((error: unknown) => {
-          // If the registry is unavailable, uses the version that was chosen before.
-          if (chosen && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return chosen;
+          // If the registry is unavailable, uses the version that was chosen earlier.
+          if (chosen && error instanceof ActionError && error.details.retryAfter === DOWN_RETRY_SECONDS) return chosen;
           throw error;
         });
-    // The operator may have changed the list of allowed licences since the package was stored.
+    // Checks the licences again, because the operator may have changed the list of allowed licences since the package was stored.
     checkLicences(dependency, script.parts);
     return assetOf(dependency, script);
   }
@@ -268,13 +270,13 @@ export function createPackages(options: PackagesOptions) {
     imports(
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
-      { assets, late }: ResolvedPackages,
+      { assets, lateAssets: late }: ResolvedPackages,
     ): Record<string, string> {
       const pairs = dependencies.flatMap((dependency): [string, string][] => {
         const entry = catalogue.get(dependency);
         if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
         if (entry || /^https?:/i.test(dependency)) return [];
-        const { global } = assets.get(dependency) ?? storedAssetOf(dependency, [...knownAssets, ...late]) ?? {};
+        const { global } = assets.get(dependency) ?? findStoredAsset(dependency, [...knownAssets, ...late]) ?? {};
         const expression = global === undefined ? "undefined" : globalExpression(global);
         return [dependency, getImportName(dependency)].map((name) => [name, expression]);
       });
@@ -289,7 +291,7 @@ export function createPackages(options: PackagesOptions) {
 
     /**
      * Resolves the dependencies in their order, until one fails. Call this function outside of a transaction, because it downloads
-     * packages. Never rejects: `fault` of the result contains the error.
+     * packages. Never rejects: `firstError` of the result contains the error.
      */
     async resolve(
       author: ScriptAuthor,
@@ -307,7 +309,7 @@ export function createPackages(options: PackagesOptions) {
             throw createUnresolvedError(
               dependency,
               "was not resolved in time, because the dependencies before it took too long; save again",
-              AWAY_RETRY_SECONDS,
+              DOWN_RETRY_SECONDS,
             );
           const known = knownAssets.find(({ name }) => name === dependency);
           const asset = await assetFor(author, dependency, known, promisedAssets.versions.get(dependency));
@@ -317,11 +319,11 @@ export function createPackages(options: PackagesOptions) {
         requireDifferentGlobals(assets, knownAssets);
         return { ...NO_PACKAGES, assets };
       } catch (fault) {
-        return { ...NO_PACKAGES, assets, fault };
+        return { ...NO_PACKAGES, assets, firstError: fault };
       }
     },
 
-    /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: `fault` contains the first error. */
+    /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: `firstError` contains the first error. */
     async resolveMissing(
       author: ScriptAuthor,
       dependencies: readonly string[],
@@ -331,7 +333,7 @@ export function createPackages(options: PackagesOptions) {
       let fault: unknown = null;
       const deadline = performance.now() + MISSING_SCRIPTS_TIMEOUT_MS;
       const missingDependencies = [...new Set(dependencies)].filter(
-        (dependency) => storedAssetOf(dependency, knownAssets) === undefined,
+        (dependency) => findStoredAsset(dependency, knownAssets) === undefined,
       );
       for (const dependency of missingDependencies) {
         if (performance.now() > deadline) break;
@@ -342,7 +344,7 @@ export function createPackages(options: PackagesOptions) {
           fault ??= error;
         }
       }
-      return { ...NO_PACKAGES, late, fault };
+      return { ...NO_PACKAGES, lateAssets: late, firstError: fault };
     },
 
     /** Reads the assets of an action in an exported document. Skips assets that are invalid or whose script is not stored. */
@@ -378,18 +380,17 @@ export function createPackages(options: PackagesOptions) {
       knownAssets: readonly StoredAsset[],
       resolved: ResolvedPackages,
     ): StoredAsset[] {
-      const { assets, late, fault } = resolved;
+      const { assets, lateAssets: late, firstError: fault } = resolved;
       return [...new Set(dependencies)].map((dependency) => {
         const foundAsset = assets.get(dependency);
         if (foundAsset) return foundAsset;
         const parsed = parseDependency(dependency, catalogue);
         if (parsed.kind === "served") return parsed.asset;
-        // Uses a script that another save has added to the action in the meantime.
-        const stored = storedAssetOf(dependency, [...knownAssets, ...late]);
+        const stored = findStoredAsset(dependency, [...knownAssets, ...late]);
         if (stored) return stored;
         if (fault !== null) throw fault;
         const known = knownAssets.find(({ name }) => name === dependency);
-        // A URL whose script could not be stored keeps its asset. A package that the catalogue no longer contains is an error.
+        // Keeps the asset of a URL whose script could not be stored. A package that the catalogue no longer contains is an error.
         if (known && parsed.kind === "address") return known;
         throw createUnresolvedError(dependency, "was changed by another save at the same time; save again", 1);
       });

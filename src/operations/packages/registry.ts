@@ -4,7 +4,7 @@
  */
 import ssri from "ssri";
 import {
-  type CheckedConnections,
+  type AddressCheckedConnections,
   type Download,
   NotConnectedError,
   ResponseTooLargeError,
@@ -30,7 +30,7 @@ const PARSE_TIMEOUT_MS = 10_000;
 /**
  * Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable.
  */
-export const AWAY_RETRY_SECONDS = 30;
+export const DOWN_RETRY_SECONDS = 30;
 /**
  * Content type of the registry's short document. The full document is ten times as long, but only it contains the times
  * at which versions were published.
@@ -51,7 +51,7 @@ export function createRegistry(options: {
   /** URL of the registry, without a slash at the end. */
   url: string;
   token: string | null;
-  connections: CheckedConnections;
+  connections: AddressCheckedConnections;
   /**
    * Minimum age in days of a version that may be chosen; 0 allows any age. Does not apply to a dependency that names an
    * exact version.
@@ -74,12 +74,12 @@ export function createRegistry(options: {
     createUnresolvedError(
       dependency,
       `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
-      AWAY_RETRY_SECONDS,
+      DOWN_RETRY_SECONDS,
     );
 
   /**
-   * Checks the URL of a request or redirect: it must be on the registry's server or use https.
-   * @throws NotConnectedError
+   * Checks the URL of a request or redirect. Allows only https URLs, and URLs on the registry's server. @throws
+   * NotConnectedError
    */
   function checkUrl(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
@@ -93,7 +93,7 @@ export function createRegistry(options: {
     maxBytes: number,
     accept: string,
   ): Promise<Download> {
-    // Sends the registry's token only to the registry itself.
+    // Sends the registry's token only to the registry's own server.
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
     const { signal } = registryRequest;
     try {
@@ -166,13 +166,13 @@ export function createRegistry(options: {
     ): Promise<ChosenVersion> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const threadResult = await threads.call({ document, range: range, publishedBefore });
-      // This error is temporary: parsing a document of the maximum size takes a tenth of the time limit, unless the
-      // machine is busy.
+      // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
+      // unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
         throw createUnresolvedError(
           registryRequest.dependency,
           `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
-          AWAY_RETRY_SECONDS,
+          DOWN_RETRY_SECONDS,
         );
       if (!threadResult.ok)
         throw createUnresolvedError(

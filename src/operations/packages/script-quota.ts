@@ -8,17 +8,20 @@ import type { Caller } from "../../rules/access.js";
 import { createUnresolvedError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
-/** Identifies one request that adds scripts, by object identity. Contains the caller and the app. */
+/**
+ * Identifies one request that adds scripts: two objects with the same content are different requests. Contains the
+ * caller and the app.
+ */
 export interface ScriptAuthor {
   caller: Caller;
   appId: number;
 }
 
 /**
- * Time in milliseconds for which a computed size is reused. Scripts that other processes store in this time are counted
- * only after it.
+ * Time in milliseconds for which a computed size is reused. Scripts that other processes store meanwhile are counted
+ * only after this time.
  */
-const SIZE_CACHED_MS = 60_000;
+const SIZE_CACHE_MS = 60_000;
 /**
  * Bytes that the quota assumes for the TypeScript declarations of a stored script, because their exact size is not
  * known here. The declarations of a package are never larger.
@@ -31,7 +34,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
   /**
    * Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit.
    */
-  const upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHED_MS, noUpdateTTL: true });
+  const upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
   /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
   const countedScriptsByAuthor = new WeakMap<ScriptAuthor, Set<string>>();
 

@@ -4,12 +4,12 @@
  */
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import {
   createCursor,
   parseCursor,
   parsePageLimits,
-  type ReserveBytes,
+  type ReserveResponseBytes,
   type SizedRow,
   selectIdsThatFit,
 } from "../../rules/page.js";
@@ -46,15 +46,15 @@ export interface AuditPage {
 }
 
 /** Reads a page of the audit log of one app. @param reserve reserves memory for the page's bytes */
-export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
+export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveResponseBytes) => Promise<AuditPage>;
 
 /** Type and data of an audit log entry. `data` contains IDs and names, such as the names of changed fields. */
-export interface AuditFact {
+export interface AuditRecord {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** The person and the credential that made a change; null if unknown. */
+/** The person and the credential that made a change; a missing ID is null. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
@@ -65,10 +65,10 @@ export interface AuditActor {
  * @param more further entries about the same change
  */
 export async function recordChange(
-  executor: Executor,
+  executor: SqlClient,
   caller: AuditActor | null,
-  entry: AuditFact & { appId: number; actionId?: number },
-  more: readonly AuditFact[] = [],
+  entry: AuditRecord & { appId: number; actionId?: number },
+  more: readonly AuditRecord[] = [],
 ): Promise<void> {
   const { appId, actionId = null } = entry;
   const all = [entry, ...more];
@@ -91,13 +91,13 @@ export async function recordChange(
 /**
  * Lists the app's audit log, the most recent entry first. A page has fewer than `limit` entries if its entries would
  * exceed PAGE_MAX_BYTES.
- * @throws ActionError REQUEST_INVALID, and errors of `reserve`
+ * @throws ActionError REQUEST_INVALID; errors of `reserve`
  */
 export async function listAudit(
   db: DataSource,
   appId: number,
   options: AuditOptions,
-  reserve?: ReserveBytes,
+  reserve?: ReserveResponseBytes,
 ): Promise<AuditPage> {
   const { limit, offset } = parsePageLimits(options);
   const cursorId = parseCursor(options.cursor);

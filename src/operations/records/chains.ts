@@ -2,8 +2,8 @@
  * Writes log entries for runs that the service did not start, because a chain of runs is too long. In a chain, each run
  * emits a log event that starts the next run.
  */
-import { type Executor, rows } from "../../data/database.js";
-import { entryData, LOG_CHANNEL } from "./execution-logs.js";
+import { rows, type SqlClient } from "../../data/database.js";
+import { buildEntryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
 /**
@@ -25,8 +25,8 @@ const INSERT_LOG_ENTRY = `
   named AS (UPDATE run SET log_id = entry.id FROM entry WHERE run.id = entry.run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Describes the chain that ends with a run, for example `run 4 (action 7) -> run 5 (action 8)`. */
-async function describeChain(executor: Executor, runId: number): Promise<string> {
+/** Describes the chain that ends with the passed run, for example `run 4 (action 7) -> run 5 (action 8)`. */
+async function describeChain(executor: SqlClient, runId: number): Promise<string> {
   const chainLinks = await rows<{ id: number; actionId: number }>(executor, SELECT_CHAIN, [runId]);
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
@@ -37,8 +37,8 @@ async function describeChain(executor: Executor, runId: number): Promise<string>
  * @param causeId ID of the last run in the chain
  * @param halted runs that were not started
  */
-export async function logHalted(
-  executor: Executor,
+export async function logHaltedRuns(
+  executor: SqlClient,
   appId: number,
   causeId: number,
   halted: HaltedRun[],
@@ -47,7 +47,7 @@ export async function logHalted(
   for (const { id, actionId, reason } of halted) {
     const message = `not started, ${reason}: ${chainDescription} -> run ${id} (action ${actionId})`;
     const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
-    const data = entryData({
+    const data = buildEntryData({
       trigger: "log",
       runOn: "server",
       taskId: actionId,

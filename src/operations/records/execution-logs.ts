@@ -12,7 +12,7 @@ import {
   createCursor,
   parseCursor,
   parsePageLimits,
-  type ReserveBytes,
+  type ReserveResponseBytes,
   type SizedRow,
   selectIdsThatFit,
 } from "../../rules/page.js";
@@ -70,7 +70,7 @@ export type RunOutcome =
 
 /**
  * Data about a run from which its log entry is built. `durationMs` is elapsed time, not CPU time. `payload` is JSON. If
- * it is null, the entry does not contain the payload but refers to the payload that is stored with the run.
+ * `payload` is null, the entry refers to the payload that is stored with the run, instead of containing it.
  */
 export interface EntryFacts {
   trigger: TriggerType;
@@ -88,8 +88,8 @@ export interface EntryData {
   /** JSON of the entry: a string, or UTF-8 bytes if the run's result is long. */
   text: string | Buffer;
   /**
-   * Position (counted from 1) in `text` of the `null` in whose place the stored payload belongs; null if `text`
-   * contains the payload itself.
+   * Position (counted from 1) of a `null` in `text` that stands for the stored payload. Null if `text` contains the
+   * payload itself.
    */
   payloadAt: number | null;
 }
@@ -119,7 +119,7 @@ function appendResult(head: string, outcome: RunOutcome, isScheduled: boolean): 
  * Builds the data of a log entry. For a successful scheduled run, the data has no `result`. For a failed run, it has
  * the error twice: in `error` and in `result.error`.
  */
-export function entryData(facts: EntryFacts): EntryData {
+export function buildEntryData(facts: EntryFacts): EntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const isScheduled = trigger === "schedule";
   const entryParts = [
@@ -139,9 +139,8 @@ export function entryData(facts: EntryFacts): EntryData {
 }
 
 /**
- * Returns the JSON of the result in the data of a successful run's log entry; undefined if there is no result. If the
- * entry refers to the run's stored payload, `text` may be only the start of the data; the returned JSON is then also
- * incomplete.
+ * Returns the JSON of the result in the data of a successful run's log entry; undefined if there is no result. `text`
+ * may be only the beginning of the data; then the returned JSON is incomplete too.
  */
 export function resultInEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
@@ -259,8 +258,8 @@ export function createLogs(db: DataSource) {
   }
 
   /**
-   * Returns the ID of a run's log entry; null if the run has not ended. Rows of old runs do not contain this ID, so it
-   * is searched in the log.
+   * Returns the ID of a run's log entry; null if the run has not ended. For rows of old runs, which do not contain this
+   * ID, searches the log.
    */
   async function idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
@@ -286,7 +285,7 @@ export function createLogs(db: DataSource) {
      * entries.
      * @throws ActionError REQUEST_INVALID, and errors of `reserve`
      */
-    async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
+    async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
       const options = requireRecord(input, "the body");
       const { limit, offset } = parsePageLimits(options);
       const cursorId = parseCursor(options["cursor"]);
@@ -310,8 +309,8 @@ export function createLogs(db: DataSource) {
     },
 
     /**
-     * Returns the log entries with these IDs in the order of `ids`, until the entries exceed PAGE_MAX_BYTES. Skips IDs
-     * without an entry. `left` contains the IDs of the entries that did not fit.
+     * Returns the log entries with these IDs, in the order of `ids`. Stops when the entries would exceed
+     * PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
      */
     async findFitting(ids: readonly number[]): Promise<{ entries: FollowedEntry[]; left: readonly number[] }> {
       const entrySizes = await queryPreparedRows<SizedRow>(
@@ -347,8 +346,8 @@ export function createLogs(db: DataSource) {
     },
 
     /**
-     * Returns a cursor that leaves only the newest `count` of the app's entries between `cursorId` and `upTo`: the ID
-     * of the entry before them. Returns `cursorId` if there are not more than `count` entries.
+     * Returns the cursor from which a reader gets only the newest `count` of the app's entries between `cursorId` and
+     * `upTo`. Returns `cursorId` if there are not more than `count` entries.
      */
     async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
       const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
@@ -357,8 +356,8 @@ export function createLogs(db: DataSource) {
     },
 
     /**
-     * Returns the IDs of open transactions that have written log entries, or may still write some. Each of them has a
-     * lock on the log table, which it took before its entry got an ID.
+     * Returns the IDs of open transactions that have written log entries, or may still write some. Each of these
+     * transactions holds a lock on the log table, which it has taken before its entry got an ID.
      */
     async openWriters(): Promise<string[]> {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks
@@ -368,7 +367,7 @@ export function createLogs(db: DataSource) {
     },
 
     /** Returns the log entry of a run; null if the run has not ended. @throws errors of `reserve` */
-    async entryOfRun(runId: number, reserve?: ReserveBytes): Promise<LogEntry | null> {
+    async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
       const id = await idOfRun(runId);
       if (id === null) return null;
       if (reserve) {

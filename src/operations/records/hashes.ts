@@ -10,7 +10,8 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
 
 /**
- * Parameters of argon2id that OWASP recommends for little memory: memory in KiB, number of passes, and number of lanes.
+ * Parameters of argon2id that OWASP recommends for computers with little memory: memory in KiB, number of passes, and
+ * number of lanes.
  */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
@@ -46,31 +47,29 @@ const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: A
 
 const toPlainBase64 = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
-/**
- * Decides the order in which hashes are computed: apps (`appId`) take turns, and within an app its clients (`sender`).
- */
-export interface HashTurn {
+/** Key by which waiting hashes take turns: first the apps (`appId`), and within an app its clients (`sender`). */
+export interface HashQueueKey {
   appId: number;
   sender: string;
 }
 
 /**
- * Returns the turn of a caller's hash. The client is the caller's network address, or the credential if the address is
- * unknown.
+ * Returns the key by which the hash of a caller's value waits for its turn. The client is the caller's network address,
+ * or the credential if the address is unknown.
  */
-export const hashTurn = (appId: number, { address, credentialId }: Sender): HashTurn => ({
+export const hashQueueKeyOf = (appId: number, { address, credentialId }: Sender): HashQueueKey => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : getAddressBlock(address),
 });
 
 const appHashQueue = new FairSemaphore(CONCURRENT_HASHES_MAX, CONCURRENT_HASHES_MAX);
-/** Passes only one hash of each client to the queue of its app, so that the clients of an app take turns. */
+/** Passes only one hash of each client at a time to the queue of the app, so that the clients of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
 /**
- * Counts a hash that waits.
- * @param key app or client
+ * Counts a waiting hash.
+ * @param key app or client whose waiting hashes are counted
  * @returns a function that removes the hash from the count
  * @throws ActionError OVERLOADED if more than `max` hashes wait
  */
@@ -90,10 +89,10 @@ function countWaiting(key: number | string, max: number): () => void {
 }
 
 /**
- * Runs `work` when it is the turn of this app and client.
- * @throws OVERLOADED if too many hashes of the same app or client wait
+ * Runs `work` when it is the turn of this app and this client. @throws OVERLOADED if too many hashes of the app or the
+ * client wait already
  */
-async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
+async function hashInTurn<T>({ appId, sender }: HashQueueKey, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP_MAX);
   try {
@@ -113,7 +112,12 @@ async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>
   }
 }
 
-async function computeHash(text: string, nonce: Buffer, parameters: HashParameters, turn: HashTurn): Promise<Buffer> {
+async function computeHash(
+  text: string,
+  nonce: Buffer,
+  parameters: HashParameters,
+  turn: HashQueueKey,
+): Promise<Buffer> {
   return hashInTurn(turn, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
 }
 
@@ -137,7 +141,7 @@ export function checkHashable(value: unknown, column: string): string {
  * Computes the argon2id hash of a text in PHC format, with a random salt.
  * @throws OVERLOADED if too many hashes wait
  */
-export async function hashText(text: string, turn: HashTurn): Promise<string> {
+export async function hashText(text: string, turn: HashQueueKey): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };
   const tag = await computeHash(text, salt, parameters, turn);
@@ -145,8 +149,8 @@ export async function hashText(text: string, turn: HashTurn): Promise<string> {
 }
 
 /**
- * Hash that matches no password. If no hash is stored, the password is compared with this hash, so that the duration
- * does not reveal that none is stored.
+ * Hash that matches no password. If no hash is stored, the password is compared with this hash. So the duration does
+ * not reveal whether a hash is stored.
  */
 const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
 
@@ -155,7 +159,7 @@ const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${
  * plain text. Every call takes the same time, even if no value is stored.
  * @throws ActionError OVERLOADED if too many hashes wait
  */
-export async function matchesHash(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
+export async function matchesHash(text: string, stored: unknown, turn: HashQueueKey): Promise<boolean> {
   const hashMatch = typeof stored === "string" ? HASH_PATTERN.exec(stored) : null;
   const [, memory, passes, lanes, salt, tag] = hashMatch ?? HASH_PATTERN.exec(UNMATCHABLE_HASH)!;
   const expected = Buffer.from(tag!, "base64");

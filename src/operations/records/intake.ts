@@ -15,12 +15,12 @@ import {
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 
-/** The fields of a caller that decide against which quota the caller's data counts. */
+/** The fields of a caller that determine to which quota the caller's data counts. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
-export type IntakeLimiter = ReturnType<typeof createIntake>;
+export type ReceivedDataLimiter = ReturnType<typeof createReceivedDataLimiter>;
 
-function intakeError(owner: string, megabytes: number, retryAfter: number): ActionError {
+function tooMuchDataError(owner: string, megabytes: number, retryAfter: number): ActionError {
   return rateLimitError(
     `${owner} can send at most ${megabytes} MB per minute; try again in ${retryAfter} s`,
     retryAfter,
@@ -31,14 +31,14 @@ function intakeError(owner: string, megabytes: number, retryAfter: number): Acti
  * Creates the limits on received data.
  * @param quotaBytes maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited
  */
-export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: number; room: DiskSpace }) {
+export function createReceivedDataLimiter({ quotaBytes, room: diskSpace }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const serviceBucket = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
   /**
-   * Returns the key of a visitor's quota: the network address, whose visitors share one quota, or the credential if the
+   * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the
    * address is unknown.
    */
   const addressOf = ({ address, credentialId }: Sender) =>
@@ -58,12 +58,13 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
   }
 
   function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
-    // Uses the quota of the network address first. If it is used up, the data does not also count against the quota
+    // Uses the quota of the network address first. If this quota is used up, the data does not also reduce the quota
     // that all visitors of the app share.
     const waitSeconds = addresses.takeTokens(addressOf(sender), intakeCost);
-    if (waitSeconds > 0) throw intakeError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
+    if (waitSeconds > 0) throw tooMuchDataError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
     const waitOfAll = visitors.takeTokens(String(appId), intakeCost);
-    if (waitOfAll > 0) throw intakeError("the visitors of one app", quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+    if (waitOfAll > 0)
+      throw tooMuchDataError("the visitors of one app", quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
   }
 
   return {
@@ -79,7 +80,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
       const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
       if (!isPageCaller(sender)) {
         const waitSeconds = serviceBucket.takeTokens(String(appId), intakeCost);
-        if (waitSeconds > 0) throw intakeError("this app", quotaMegabytes(1), waitSeconds);
+        if (waitSeconds > 0) throw tooMuchDataError("this app", quotaMegabytes(1), waitSeconds);
         return;
       }
       takeVisitorQuota(sender, appId, intakeCost);
@@ -87,7 +88,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
 
     /**
      * Counts the payload of a run against a visitor's quota. Payloads of other callers do not count, because rate
-     * limits and the queue limit their runs.
+     * limits and the length of the queue already limit their runs.
      * @throws RATE_LIMIT_EXCEEDED
      */
     takePayload(sender: Sender, appId: number, bytes: number): void {
@@ -95,8 +96,8 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
     },
 
     /**
-     * Counts rows that are already stored against the sender's quota. Never throws: if the rows exceed the quota, the
-     * sender's next request is rejected.
+     * Counts rows that were already stored toward the sender's quota. Never throws: if the rows exceed the quota, the
+     * service rejects the sender's next request.
      */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;

@@ -1,11 +1,12 @@
 /**
- * Async iterables that end at once when their reader calls `return`. A plain async generator would end only after the
- * promise for which it waits has settled.
+ * Creates async iterables that end at once when their reader calls `return`. A plain async generator would end only
+ * when the promise settles for which it waits.
  */
 
 /**
  * Returns an async generator that ends at once when its reader stops reading.
- * @param make creates the generator; its signal aborts when the reader stops, and the generator must then stop waiting
+ * @param make creates the generator. When the reader stops, the signal `readerLeft` aborts, and the generator must stop
+ *   waiting
  */
 export function createAbortableGenerator<T>(
   make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
@@ -35,7 +36,7 @@ export function createAbortableGenerator<T>(
 export function endOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
-    // Ignores the error, because the reader has left and cannot receive it.
+    // Ignores an error, because the reader has left and cannot receive the error.
     iterator.return?.().catch(() => undefined);
   };
   readerLeft.addEventListener("abort", stopWaiting, { once: true });

@@ -1,11 +1,11 @@
 /**
- * Type of the event sources of GraphQL subscriptions. A source passes the same event object to all its listeners, so
- * that each event is serialized only once. Read this file before you add a subscription.
+ * Type of event sources for GraphQL subscriptions. An event source passes the same event object to all its listeners,
+ * so that each event is serialized only once. Read this file before you add a subscription.
  */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Removes a listener from its source. A second call has no effect. */
+/** Removes a listener from its event source. A second call has no effect. */
 export type StopListening = () => void;
 
 /**
@@ -31,8 +31,8 @@ export interface SourceGuard {
 }
 
 /**
- * Adds an access check to a source. The service calls `check` again whenever credentials change, and ends the
- * subscription if `check` throws.
+ * Adds an access check to an event source. The service calls `check` again whenever credentials change. If `check`
+ * throws, the service ends the subscription.
  */
 export function guardSource<Source extends AsyncIterable<unknown>>(
   source: Source,
@@ -49,7 +49,7 @@ export function liveSource<Event extends object>(
     appId,
     listen,
     [Symbol.asyncIterator]() {
-      throw new Error("a live source cannot be iterated; call listen");
+      throw new Error("an event source of a subscription cannot be iterated; call listen");
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * SQL statement that stores log events and queues runs of the actions that these events trigger. One statement can
- * store any number of events, also of different apps.
+ * store any number of events of one or several apps.
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
@@ -28,8 +28,8 @@ export interface NewEvent {
    */
   head: string;
   /**
-   * Text between `head` and the key `_userEmail` that the statement adds: a comma, or "" if the data has no other keys.
-   * Null if the statement must not add this key.
+   * Text between `head` and the key `_userEmail` that the SQL statement adds: a comma, or "" if the data has no other
+   * keys. Null if the statement must not add this key.
    */
   separator: string | null;
   /**
@@ -90,8 +90,8 @@ export function eventParameters(
 }
 
 /**
- * The statement counts an app's queued runs exactly only up to this number. If the app's last count was higher, it uses
- * the last count.
+ * Up to this number, the statement counts an app's queued runs exactly. If the app had more queued runs at the last
+ * count, the statement uses the last count.
  */
 const EXACT_COUNT_MAX = 1_000;
 

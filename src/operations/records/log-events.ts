@@ -1,13 +1,13 @@
 /** Stores log events. The transaction that stores an event also queues a run of each action that the event triggers. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
-import { type Executor, isDatabaseAway, queryPreparedRows, rows } from "../../data/database.js";
+import { isDatabaseAway, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBatches } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
-import { logHalted } from "./chains.js";
-import type { IntakeLimiter, Sender } from "./intake.js";
+import { logHaltedRuns } from "./chains.js";
+import type { ReceivedDataLimiter, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
 
@@ -63,8 +63,8 @@ export type LogEvents = ReturnType<typeof createLogEvents>;
 /** Maximum number of log events that one SQL statement stores. */
 const EVENTS_PER_STATEMENT = 64;
 /**
- * Maximum number of statements that run at the same time. Events that are received meanwhile wait and share the next
- * statement.
+ * Maximum number of statements that run at the same time. Events that arrive meanwhile wait for the next statement,
+ * which stores all of them.
  */
 const CONCURRENT_STATEMENTS_MAX = 2;
 
@@ -75,7 +75,7 @@ export function createLogEvents({
 }: {
   db: DataSource;
   queueLimits: QueueLimits;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
 }) {
   /**
    * Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not
@@ -88,8 +88,8 @@ export function createLogEvents({
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  // Stores events that are received at the same time in one statement. If one event makes the statement fail, the other
-  // events are stored without it.
+  // Stores events that arrive at the same time in one statement. If this statement fails because of one event, stores
+  // the other events without it.
   const eventBatches = createBatches({
     processBatch: storeAll,
     maxItems: EVENTS_PER_STATEMENT,
@@ -101,10 +101,10 @@ export function createLogEvents({
    * Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same
    * transaction.
    */
-  async function storeEventWithHaltedRuns(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
+  async function storeEventWithHaltedRuns(executor: SqlClient, event: NewEvent): Promise<StoredEvent | undefined> {
     const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
-    if (stored?.halted) await logHalted(executor, event.appId, event.runId!, stored.halted);
+    if (stored?.halted) await logHaltedRuns(executor, event.appId, event.runId!, stored.halted);
     return stored;
   }
 
@@ -112,7 +112,7 @@ export function createLogEvents({
    * Stores an event. An event of a run gets its own transaction, because the service may also have to log that a chain
    * of runs is too long. Stores other events in batches.
    */
-  function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
+  function storeEvent(event: NewEvent, executor?: SqlClient): Promise<StoredEvent | undefined> {
     if (executor) return storeEventWithHaltedRuns(executor, event);
     return event.runId === null
       ? eventBatches.add(event)
@@ -127,7 +127,7 @@ export function createLogEvents({
     emitter: Emitter,
     appId: number,
     eventInput: LogEventInput,
-    executor?: Executor,
+    executor?: SqlClient,
   ): Promise<LogEvent> {
     const sessionId = eventInput.sessionId ?? sessionIdOf(emitter);
     const input = { ...eventInput, userId: eventInput.userId ?? emitter.personId, sessionId };
@@ -165,7 +165,7 @@ export function createLogEvents({
      * @param executor transaction of the change that causes the event
      * @param emitter caller who made the change
      */
-    async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
+    async emit(executor: SqlClient, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await storeValidatedEvent(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
     },

@@ -8,7 +8,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
@@ -22,10 +22,7 @@ const ENTRIES_PER_READ = 25;
 const READ_ATTEMPTS = 60;
 /** Delay in milliseconds before a failed read is repeated. */
 const READ_RETRY_DELAY_MS = 500;
-/**
- * When the first subscriber is added, entries whose IDs are up to this number below the newest ID may still be
- * uncommitted.
- */
+/** Number of IDs below the newest ID whose entries may still be uncommitted when the first subscriber is added. */
 const UNCOMMITTED_IDS_MAX = 1_000;
 /** Interval in milliseconds at which the service checks whether open transactions that write log entries have ended. */
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
@@ -36,7 +33,7 @@ const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
 const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
 /** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
 const MISSED_ENTRIES_MAX = 1_000;
-/** Minimum interval in milliseconds between reads that are caused only by entries of apps without subscribers. */
+/** Minimum interval in milliseconds between two reads if only apps without subscribers have new entries. */
 const UNFOLLOWED_READ_INTERVAL_MS = 1_000;
 
 export interface TailFilter {
@@ -51,8 +48,8 @@ export interface TailFilter {
 }
 
 interface TailSubscriber extends TailFilter {
-  push: (entry: LogEntry) => void;
-  endTail: (reason: ActionError) => void;
+  sendEntry: (entry: LogEntry) => void;
+  endSubscription: (reason: ActionError) => void;
   isOpen: boolean;
 }
 
@@ -69,19 +66,20 @@ const matchesFilter = ({ actionId, type, after }: TailFilter, { taskId, entry }:
 
 export function createLogTail(options: {
   logs: ExecutionLogs;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   log: Logger;
   readAttempts?: number;
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<TailSubscriber>>();
   /**
-   * Entries with an ID up to this one were sent to the subscribers. If an ID up to this one has no entry, its
-   * transaction was rolled back and no entry will follow. Null while there are no subscribers.
+   * All entries with an ID up to this one were sent to the subscribers. An ID up to this one without an entry belongs
+   * to a transaction that was rolled back. Null while there are no subscribers.
    */
   let deliveredUpTo: number | null = null;
   /**
-   * IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. They are not sent.
+   * IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. These entries are not
+   * sent.
    */
   let olderIds = new Set<number>();
   let openCount = 0;
@@ -105,7 +103,8 @@ export function createLogTail(options: {
   }
 
   /**
-   * Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with an error.
+   * Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with the
+   * error.
    */
   async function runForFollower(follower: TailSubscriber, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
@@ -113,7 +112,7 @@ export function createLogTail(options: {
       await work();
     } catch (error) {
       log.warn({ err: error, appId: follower.appId }, "a subscription to execution log entries could not be started");
-      if (follower.isOpen) follower.endTail(new ActionError("INTERNAL_ERROR"));
+      if (follower.isOpen) follower.endSubscription(new ActionError("INTERNAL_ERROR"));
     }
   }
 
@@ -143,7 +142,7 @@ export function createLogTail(options: {
 
   function deliverEntry(entry: FollowedEntry): void {
     for (const follower of followers.get(entry.appId) ?? [])
-      if (matchesFilter(follower, entry)) follower.push(entry.entry);
+      if (matchesFilter(follower, entry)) follower.sendEntry(entry.entry);
   }
 
   /** Returns the first ID above `from` that is missing in `foundIds`; null if none is missing. */
@@ -157,7 +156,7 @@ export function createLogTail(options: {
   }
 
   /**
-   * Waits until all transactions have ended that may still write an entry with an ID below the existing IDs, but at
+   * Waits for the end of the transactions that may still write an entry with an ID below the existing IDs. Waits for at
    * most OPEN_TRANSACTION_WAIT_MAX_MS.
    */
   async function waitForWriters(): Promise<void> {
@@ -189,7 +188,7 @@ export function createLogTail(options: {
     }
   }
 
-  // Several notifications during one read cause only one further read.
+  // Plans one further read, however many notifications arrive during the current read.
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
@@ -219,10 +218,12 @@ export function createLogTail(options: {
     deliveredUpTo = from;
   }
 
-  /** Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops if the subscriber leaves. */
+  /**
+   * Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops when the subscriber leaves.
+   */
   async function catchUp(follower: TailSubscriber, from: number, upTo: number): Promise<void> {
     const pushEntry = (entry: FollowedEntry) =>
-      follower.isOpen && matchesFilter(follower, entry) && follower.push(entry.entry);
+      follower.isOpen && matchesFilter(follower, entry) && follower.sendEntry(entry.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
       const ids = await readWithRetries(() => logs.idsOfApp(follower.appId, after, upTo));
       await readForEach(ids, pushEntry, () => follower.isOpen);
@@ -277,7 +278,7 @@ export function createLogTail(options: {
     follow(filter) {
       const { appId } = filter;
       return liveSource<LogEntry>(appId, (push, endTail) => {
-        const follower: TailSubscriber = { ...filter, push, endTail, isOpen: true };
+        const follower: TailSubscriber = { ...filter, sendEntry: push, endSubscription: endTail, isOpen: true };
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
         const since = new Date();

@@ -14,12 +14,11 @@ import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 export const QUEUED_CHANNEL = "svc_queued";
 
 /**
- * Delay in milliseconds after which a run is announced to all runners if the process that accepted the run has not
- * started it. Most runs have started by then. The caller then waits for the run's log entry, which any process can
- * write.
+ * Delay in milliseconds after which all runners are notified of a queued run that the accepting process has not
+ * started. Most runs have started by then. The caller then waits for the run's log entry, which any process can write.
  */
 export const ANNOUNCE_AFTER_MS = 100;
-/** Maximum number of apps for which this process remembers that it has announced queued runs. */
+/** Maximum number of apps of which this process remembers when it last announced their queued runs. */
 const ANNOUNCED_APPS_MAX = 1_000;
 
 /** Minimum interval in milliseconds between two counts of the whole queue. */
@@ -29,13 +28,10 @@ const COUNT_INTERVAL_MS = 1_000;
  * less often.
  */
 const COUNTING_SHARE_MAX = 1 / 20;
-/** A queue with more runs than this number is long, and is counted less often. */
+/** Number of queued runs above which the queue is long. A long queue is counted less often. */
 const LONG_QUEUE_RUNS = 10_000;
-/**
- * If the limit of an app is not above this number, each call counts the app's queued runs, so that the queue ends
- * exactly at its limit.
- */
-const COUNTED_EXACTLY = 1_000;
+/** Limit of an app's queued runs up to which each call counts these runs, so that the queue never exceeds its limit. */
+const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
 /** Reason that is stored for a run that a trigger could not queue, because the queue of its app was full. */
 export const QUEUE_FULL = "too many runs wait already";
@@ -50,11 +46,11 @@ const COUNT_QUEUED_OF_APP = `
 /** Configured limits of the queue of runs. */
 export interface QueueBounds {
   /** Maximum number of queued runs of all apps. */
-  max: number;
+  maxRuns: number;
   /** Maximum number of queued runs of one app. */
-  maxPerApp: number;
+  maxRunsPerApp: number;
   /** Maximum bytes of the payloads of all queued runs of all apps. */
-  maxBytes: number;
+  maxPayloadBytes: number;
 }
 
 /** Number, size and age of one app's queued runs. */
@@ -73,15 +69,15 @@ export interface QueueDepth {
  * tenth of the free capacity, but at least QUEUE_MIN_PER_APP. So a few apps that fill their queues leave capacity for
  * the other apps.
  */
-export function queueLimitOfApp(queued: number, { max, maxPerApp }: QueueBounds): number {
+export function queueLimitOfApp(queued: number, { maxRuns: max, maxRunsPerApp: maxPerApp }: QueueBounds): number {
   const tenthOfFree = Math.floor((max - queued) / 10);
   return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenthOfFree));
 }
 
 export class QueueLimits {
   /**
-   * Apps whose queued runs were announced within the last ANNOUNCE_AFTER_MS. In this time, a further announcement is
-   * not needed.
+   * Apps whose queued runs were announced within the last ANNOUNCE_AFTER_MS, so that no further announcement is needed
+   * yet.
    */
   private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: ANNOUNCE_AFTER_MS });
   private byApp = new Map<number, QueueDepth>();
@@ -89,7 +85,7 @@ export class QueueLimits {
   private countedAt = Number.NEGATIVE_INFINITY;
   /** Minimum time in milliseconds between the last count of the queue and the next count. */
   private intervalMs = 0;
-  private counting: Promise<void> | null = null;
+  private countInProgress: Promise<void> | null = null;
 
   constructor(
     private readonly db: DataSource,
@@ -107,12 +103,12 @@ export class QueueLimits {
   }
 
   /** Counts the queue again if the last count is older than both `maxAgeMs` and `intervalMs`. */
-  private refresh(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
+  private countAgainIfOld(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
     if (performance.now() - this.countedAt <= Math.max(maxAgeMs, this.intervalMs)) return Promise.resolve();
-    this.counting ??= this.count().finally(() => {
-      this.counting = null;
+    this.countInProgress ??= this.count().finally(() => {
+      this.countInProgress = null;
     });
-    return this.counting;
+    return this.countInProgress;
   }
 
   private depthOf(appId: number): QueueDepth {
@@ -120,12 +116,12 @@ export class QueueLimits {
   }
 
   private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
-    const { maxBytes } = this.bounds;
+    const { maxPayloadBytes: maxBytes } = this.bounds;
     const appShare = queueLimitOfApp(this.total.runs, this.bounds);
     const appDepth = this.depthOf(appId);
     const isTooLarge = this.total.bytes + bytes > maxBytes || appDepth.bytes + bytes > maxBytes * QUEUE_BYTES_SHARE;
     if (isTooLarge) return appDepth.runs < QUEUE_MIN_PER_APP;
-    if (appShare > COUNTED_EXACTLY) return appDepth.runs < appShare;
+    if (appShare > EXACTLY_COUNTED_LIMIT_MAX) return appDepth.runs < appShare;
     const [row] = await queryPreparedRows<{ queued: number }>(this.db, "queue-of-app", COUNT_QUEUED_OF_APP, [
       appId,
       appShare,
@@ -135,18 +131,18 @@ export class QueueLimits {
 
   /**
    * Returns the limit of queued runs per app (`share`) and the number of queued runs of an app, as of the last count.
-   * An SQL statement that queues runs uses both numbers, and itself counts the runs of apps with small queues.
+   * The SQL statement that queues runs uses both numbers, but counts the runs of apps with small queues itself.
    */
   lastCount(): { share: number; queuedOf: (appId: number) => number } {
-    this.refresh().catch(() => undefined);
+    this.countAgainIfOld().catch(() => undefined);
     return { share: queueLimitOfApp(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
   }
 
   /**
    * Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the app has reached its limit.
    */
-  async reserve(appId: number, bytes: number): Promise<boolean> {
-    await this.refresh();
+  async reserveCapacity(appId: number, bytes: number): Promise<boolean> {
+    await this.countAgainIfOld();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
     const appDepth = this.depthOf(appId);
     appDepth.runs += 1;
@@ -157,10 +153,12 @@ export class QueueLimits {
     return true;
   }
 
-  /** Frees the queue capacity that `reserve` has reserved for a run, because the run was not queued after all. */
-  release(appId: number, bytes: number): void {
+  /**
+   * Frees the queue capacity that `reserveCapacity` has reserved for a run, because the run was not queued after all.
+   */
+  releaseCapacity(appId: number, bytes: number): void {
     const appDepth = this.byApp.get(appId);
-    // The queue was counted again in the meantime, and this count does not include the run.
+    // If the queue was counted again in the meantime, the count does not include the run.
     if (!appDepth || appDepth.runs === 0) return;
     appDepth.runs -= 1;
     appDepth.bytes -= bytes;
@@ -182,8 +180,8 @@ export class QueueLimits {
   async depths(): Promise<QueueDepth[]> {
     // Waits for a running count and counts again, because the running count may have missed runs that were queued
     // before this call.
-    if (this.counting) await this.counting.catch(() => undefined);
-    await this.refresh(0);
+    if (this.countInProgress) await this.countInProgress.catch(() => undefined);
+    await this.countAgainIfOld(0);
     return [...this.byApp.values()];
   }
 }

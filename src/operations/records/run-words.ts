@@ -14,14 +14,14 @@ const RUNS_PER_BATCH = 500;
 /** Interval in milliseconds at which the words of ended runs are indexed. */
 const INDEX_INTERVAL_MS = 2_000;
 /**
- * Each batch also covers this time before the end of the last batch. A run that ended in this time may have been
- * committed later than runs that ended after it.
+ * Each batch starts this time before the end of the last batch, because a run can be committed later than runs that
+ * ended after it.
  */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 /** Maximum number of characters of a word in the index. */
 const WORD_MAX_CHARACTERS = 64;
 /**
- * Number of the newest runs whose words a search compares without the index. The search uses the index for older runs.
+ * Number of the newest runs that a search compares with the words directly. The search uses the index for older runs.
  */
 const UNINDEXED_SEARCH_RUNS = 2_000;
 /** Number of run IDs in the first range that a search with the index covers. This range starts at the newest run. */
@@ -31,14 +31,14 @@ const ID_RANGE_GROWTH = 4;
 /** Maximum number of console lines of a run whose words are indexed. A search does not find words in later lines. */
 const CONSOLE_LINES_MAX = 500;
 
-const RUN_WORDS = `
+const RUN_WORDS_SQL = `
   svc_search_words(run.app_id, concat_ws(' ',
     left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCH_CHARACTERS}),
     left((SELECT string_agg(text, ' ' ORDER BY seq) FROM console_line
            WHERE run_id = run.id AND seq < ${CONSOLE_LINES_MAX}), ${SEARCH_CHARACTERS}),
     run.reason, array_to_string(run.hosts, ' ')))`;
 
-const JOIN_LOG_ENTRY = `
+const JOIN_LOG_ENTRY_SQL = `
   LEFT JOIN execution_log AS entry
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
@@ -49,7 +49,7 @@ const indexStatement = (condition: string, order: "ASC" | "DESC") => `
      ORDER BY finished_at ${order} LIMIT ${RUNS_PER_BATCH}),
   written AS (
     INSERT INTO run_search (run_id, words)
-    SELECT run.id, ${RUN_WORDS} FROM due AS run ${JOIN_LOG_ENTRY} ON CONFLICT DO NOTHING)
+    SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
 /*
@@ -74,7 +74,7 @@ const SEARCH_NEWEST_RUNS = `
 const SEARCH_BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
-/** Disables parallel workers for a transaction, because starting them takes longer than the search. */
+/** Disables parallel workers for a transaction, because starting the workers takes longer than the search. */
 const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0";
 const USE_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const SELECT_HIGHEST_ID = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
@@ -146,16 +146,16 @@ export interface SearchPosition {
   limit: number;
 }
 
-export type RunSearch = ReturnType<typeof createRunWords>;
+export type RunSearch = ReturnType<typeof createRunSearch>;
 
-export function createRunWords(db: DataSource) {
+export function createRunSearch(db: DataSource) {
   let isStopped = false;
   let gatheringOlder: Promise<unknown> = Promise.resolve();
   let next: Promise<boolean> | null = null;
 
   /**
    * Indexes one batch of runs. Only one process at a time does this.
-   * @param side "newer" for runs that ended after the indexed runs, "older" for runs that ended before
+   * @param side "newer" for runs that ended after the indexed runs, "older" for runs that ended before the indexed runs
    * @returns true if more runs may follow
    */
   async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
@@ -182,8 +182,8 @@ export function createRunWords(db: DataSource) {
 
   return {
     /**
-     * Indexes one batch of runs that have ended recently, so that a search finds them. Searches at the same time wait
-     * for the same batch. Returns true if more runs may follow.
+     * Indexes one batch of runs that have ended recently, so that a search finds them. Concurrent searches wait for the
+     * same batch. Returns true if more runs may follow.
      */
     catchUp(): Promise<boolean> {
       next ??= gatheringOlder.then(() => {

@@ -14,7 +14,7 @@ const TAG_BYTES = 16;
  * @param purpose label from which the key is derived; a text that was encrypted for one purpose cannot be decrypted for
  *   another
  */
-export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
+export function createTextCipher({ ring, purpose }: { ring: KeyRing; purpose: string }) {
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
 
   function unsealWith(key: Buffer, bytes: Buffer, associatedData: string): string {
@@ -46,7 +46,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
         try {
           text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
         } catch {
-          // Another key encrypted the text, so the loop tries the next key.
+          // Tries the next key if another key encrypted the text.
         }
         return text !== null;
       });

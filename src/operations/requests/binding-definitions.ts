@@ -3,7 +3,7 @@
  * settings.
  */
 import type { EntityManager } from "typeorm";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import {
@@ -25,10 +25,10 @@ const UPSERT_BINDINGS = `
 const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
 /**
- * Returns the bindings of an app and the time of their last change; null if nobody has written bindings for the app.
+ * Returns the bindings of an app and the time of their last change; null if no bindings were ever written for the app.
  */
 export async function storedBindings(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
 ): Promise<{ bindings: SecretBinding[]; updatedAt: Date } | null> {
   const bindingRows = await queryPreparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(
@@ -51,7 +51,7 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
      */
     read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
 
-    sealedKeys: (executor: Executor, appId: number): Promise<string[]> =>
+    sealedKeys: (executor: SqlClient, appId: number): Promise<string[]> =>
       settings.secretValues.sealedKeys(appId, executor),
 
     /** Writes the app's bindings. Call this function in a transaction that has locked the app. */

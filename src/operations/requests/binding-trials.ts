@@ -21,14 +21,17 @@ export interface BindingTrial {
   receivedBytes: number;
   /** Beginning of the response body, with bound secret values masked; null if there was no response. */
   body: string | null;
-  /** Error code that `request()` would throw; null if there was a response. `error` is the message. */
+  /**
+   * Code of the error that `request()` would throw in an action; null if there was a response. `error` is the error's
+   * message.
+   */
   code: string | null;
   error: string | null;
 }
 
 /**
- * A binding and the drafts that use it. A draft uses a binding if it lists the origin and its code contains the key of
- * the setting.
+ * A binding and the drafts that use it. A draft uses a binding if it lists the binding's origin and its code contains
+ * the key of the binding's setting.
  */
 export interface BindingUse {
   key: string;
@@ -53,7 +56,7 @@ const SELECT_KEY_USES = `
 
 const invalidRequest = (message: string) => new ActionError("REQUEST_INVALID", message);
 
-interface Trial {
+interface BindingTrialInput {
   key: string;
   origin: string;
   method: string;
@@ -64,7 +67,7 @@ interface Trial {
  * Validates the body of a request that tests a binding.
  * @throws REQUEST_INVALID whose message names the invalid field
  */
-function readTrial(body: unknown): Trial {
+function readTrial(body: unknown): BindingTrialInput {
   if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
   const [method, path] = [body["method"] ?? "GET", body["path"] ?? "/"];
@@ -132,10 +135,10 @@ export function createBindingTrials(options: {
         findInUrl,
         findInRequestUrl: findInUrl,
         onSecretsRead: () => undefined,
-        onFailure: () => undefined,
-        print: () => undefined,
-        onHost: () => undefined,
-        onHop: () => (ended) => {
+        onRequestFailed: () => undefined,
+        printLine: () => undefined,
+        onHostContacted: () => undefined,
+        startRequestSpan: () => (ended) => {
           exchangeFacts = ended;
         },
       });

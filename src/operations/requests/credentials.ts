@@ -14,7 +14,7 @@ const VALUE_PLACEHOLDER = "{value}";
 /** Matches host names of AWS in the form `[bucket.]service.region.amazonaws.com`. */
 const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
-/** SHA-256, or HMAC-SHA-256 if a key is passed. Has the interface that the AWS signing library requires. */
+/** SHA-256, or HMAC-SHA-256 if a key is passed. Implements the interface that the AWS signing library requires. */
 class Sha256 {
   private readonly hash;
 
@@ -120,7 +120,7 @@ export function createCredential(
 ): RequestCredential {
   let usedToken: string | null = null;
   return {
-    async replace() {
+    async replaceToken() {
       if (usedToken === null) return false;
       const rejectedToken = usedToken;
       return (await getToken(rejectedToken)) !== rejectedToken;

@@ -6,13 +6,13 @@ import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
+import { OutgoingError, type OutgoingRequestSender, RunBudget } from "../../engine/outgoing.js";
 import { isObject } from "../../rules/described.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { Settings } from "../settings/settings.js";
 
-/** A token is renewed when it expires within this number of milliseconds. */
+/** Time in milliseconds before the expiry of a token at which the token is renewed. */
 const RENEW_BEFORE_EXPIRY_MS = 30_000;
 /** Lifetime in milliseconds that is assumed for a token if the token endpoint does not state the lifetime. */
 const DEFAULT_LIFETIME_MS = 300_000;
@@ -54,8 +54,8 @@ const STORE_TOKEN =
 const encryptionLabelOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
 /**
- * Returns a hash of the binding and the setting's value with which a token was fetched. After a change of either, the
- * stored token is not used any more.
+ * Returns a hash of the binding and the setting's value with which a token was fetched. If the binding or the value
+ * changes, the stored token is not used any more.
  */
 const tokenFingerprint = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
@@ -115,13 +115,13 @@ export type OauthTokens = ReturnType<typeof createOauthTokens>;
 export function createOauthTokens(options: {
   db: DataSource;
   settings: Pick<Settings, "sealFor" | "unsealFor">;
-  sender: OutgoingSender;
+  sender: OutgoingRequestSender;
   now?: () => number;
 }) {
   const { db, settings, sender, now = Date.now } = options;
   /**
-   * Valid tokens that this process has used, by binding. `replacedAt` is the time at which the token replaced a
-   * rejected token.
+   * Valid tokens that this process has used, by binding. `replacedAt` is set for a token that replaced a rejected
+   * token: the time of the replacement.
    */
   const cachedTokens = new Map<
     string,
@@ -253,7 +253,10 @@ export function createOauthTokens(options: {
       return tokenPromise;
     },
 
-    /** Returns the app's access tokens, each with the key of its binding's setting, so that responses can be masked. */
+    /**
+     * Returns the app's access tokens, each with the key of the binding's setting, so that the service can mask these
+     * tokens in responses.
+     */
     knownTokens(appId: number): [key: string, token: string][] {
       const appTokens = [...cachedTokens.values()].filter((token) => token.appId === appId);
       return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
@@ -263,8 +266,8 @@ export function createOauthTokens(options: {
     },
 
     /**
-     * Returns a number that changes whenever a token was added or replaced. A cached scan for secrets is valid only for
-     * the same number.
+     * Returns a number that changes whenever a token is added or replaced. A cached scanner for secrets can be used
+     * only while the number stays the same.
      */
     generation: (_appId: number): number => generation,
   };

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { OutgoingSender } from "../../engine/outgoing.js";
+import { OutgoingRequestSender } from "../../engine/outgoing.js";
 import { selectLookup } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
@@ -21,14 +21,14 @@ interface OutgoingOptions {
 /**
  * Creates the sender of outgoing requests. It can connect to the same addresses and ports as the egress proxy of runs.
  */
-export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingSender {
+export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
   const { connect } = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
     resolve: selectLookup(allowPrivateNetwork),
     localAddress: egressAddress,
   });
-  return new OutgoingSender(connect);
+  return new OutgoingRequestSender(connect);
 }
 
 export function createRequestParts(options: {
@@ -43,5 +43,5 @@ export function createRequestParts(options: {
   const { allowPrivateNetwork } = config;
   const bindings = createSecretBindings({ db, settings, scans, tokens, allowPrivateNetwork });
   const requests = createRequests({ sender, bindings: bindings.ofRuns });
-  return { outgoing: sender, bindings, requests, bindingTrials: createBindingTrials({ db, bindings, requests }) };
+  return { requestSender: sender, bindings, requests, bindingTrials: createBindingTrials({ db, bindings, requests }) };
 }

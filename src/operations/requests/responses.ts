@@ -1,15 +1,15 @@
 /**
- * Prepares a response for the code that sent the request: decodes the body to text, and masks the secrets of bindings
- * in all forms in which a body can contain them.
+ * Prepares a response for the action's code that sent the request: decodes the body to text, and masks the secrets of
+ * bindings in all forms in which a body can contain them.
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
 import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
-import type { Scan } from "../../engine/secret-scan.js";
+import type { SecretScanner } from "../../engine/secret-scan.js";
 import { RESPONSE_MAX_BYTES } from "../../limits.js";
 
 /** Finds and masks the secret values of one app's bindings. */
-export type ResponseScan = Pick<Scan, "find" | "mask">;
+export type ResponseScan = Pick<SecretScanner, "find" | "mask">;
 
 export interface MaskedResponse {
   headers: Record<string, string>;
@@ -19,8 +19,11 @@ export interface MaskedResponse {
 }
 
 const CHARSET_PARAMETER = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-const MASK_PATTERN = /«([^«»]+)»/g;
-/** Minimum bytes of a compressed body that is searched. A shorter body cannot contain a compressed secret. */
+const MASKED_VALUE_PATTERN = /«([^«»]+)»/g;
+/**
+ * Minimum size in bytes of a compressed body that is searched for secrets. A shorter body cannot contain a compressed
+ * secret.
+ */
 const COMPRESSED_MIN_BYTES = 12;
 
 /**
@@ -40,7 +43,7 @@ const createCompressedFormat = (
 });
 const GZIP_MAGIC = 0x1f8b;
 const ZSTD_MAGIC = 0xfd2fb528;
-/** Upper 28 bits of the magic numbers of skippable frames, with which a zstd stream can begin. */
+/** Upper 28 bits of the magic numbers of skippable frames. A zstd stream can begin with such a frame. */
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
 
 /**
@@ -49,7 +52,7 @@ const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
  */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   createCompressedFormat(gunzip, (body) => body.readUInt16BE(0) === GZIP_MAGIC),
-  // In zlib format, the first two bytes are a multiple of 31 (RFC 1950).
+  // In the zlib format, the first two bytes form a number that is a multiple of 31 (RFC 1950).
   createCompressedFormat(inflate, (body) => body.readUInt16BE(0) % 31 === 0),
   createCompressedFormat(inflateRaw),
   createCompressedFormat(brotliDecompress),
@@ -83,8 +86,8 @@ function decodeTwoByte(bytes: Buffer): string[] {
 }
 
 /**
- * Returns the texts that code could get by decoding the bytes with other charsets, without duplicates. Most are equal,
- * because ASCII text is the same in all one-byte charsets.
+ * Returns the texts that code could get by decoding the bytes with several charsets, without duplicates. Most of these
+ * texts are equal, because ASCII text is the same in all one-byte charsets.
  */
 const decodedTexts = (body: Buffer): Set<string> =>
   new Set([
@@ -99,7 +102,7 @@ async function decompressedTexts(body: Buffer): Promise<Set<string>> {
   const readings = new Set<string>();
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
   for (const { decompress } of COMPRESSED_FORMATS.filter(({ canBegin }) => canBegin(body))) {
-    // The decoder rejects a body of another format.
+    // A body of another format makes the decoder fail: then there is no text.
     const decompressedBody = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
     if (decompressedBody === null || decompressedBody.length === 0) continue;
     for (const reading of decodeOneByte(decompressedBody)) readings.add(reading);
@@ -107,7 +110,7 @@ async function decompressedTexts(body: Buffer): Promise<Set<string>> {
   return readings;
 }
 
-/** Returns the key of the first setting whose value one of the texts contains; null if none does. */
+/** Returns the key of the first setting whose value is in one of the texts; null if there is none. */
 async function findInTexts(scan: ResponseScan, texts: Iterable<string>): Promise<string | null> {
   for (const text of texts) {
     const key = await scan.find([{ text }]);
@@ -125,7 +128,7 @@ function encodeMaskedText(maskedText: string, text: string, body: Buffer): Buffe
 }
 
 /**
- * Returns the key of a setting whose value the response still contains in any form after masking; null if there is
+ * Returns the key of a setting whose value is still in the response, in any form, after the masking; null if there is
  * none.
  */
 async function findInBody(
@@ -138,18 +141,19 @@ async function findInBody(
   if (key === null || texts === null) return key;
   const maskedBytes = encodeMaskedText(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
-  // Searches other forms too, because masking the text has removed the secret only in one form.
+  // Also searches other forms of the body, because masking the text has removed the secret only in the form of the
+  // text.
   return findInTexts(scan, [...decodedTexts(maskedBytes), ...(await decompressedTexts(maskedBytes)), ...decompressed]);
 }
 
 /** Returns the keys of the settings whose values were masked in the text; none if masking has not changed the text. */
 function maskedKeysIn(maskedText: string, before: string): string[] {
-  return maskedText === before ? [] : [...maskedText.matchAll(MASK_PATTERN)].map(([, key]) => key!);
+  return maskedText === before ? [] : [...maskedText.matchAll(MASKED_VALUE_PATTERN)].map(([, key]) => key!);
 }
 
 /**
  * Masks the secrets of bindings in a response.
- * @param text response body as text; null if the code requested bytes
+ * @param text response body as text; null if the action's code requested bytes
  * @returns null if the response contains no secret of a binding
  */
 export async function maskResponse(
@@ -172,7 +176,7 @@ export async function maskResponse(
   const texts = text === null ? null : { text, maskedText: String(body) };
   const key = await findInBody(scan, response.body, texts);
   if (key !== null) {
-    // Only plain text can be masked. If the body contains a secret in any other form, the whole body is removed.
+    // Only plain text can be masked. If the body contains a secret in another form, removes the whole body.
     keys.add(key);
     body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;
   }

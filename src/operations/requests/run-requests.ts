@@ -7,12 +7,12 @@ import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/bro
 import {
   type HopSummary,
   OutgoingError,
+  type OutgoingRequestSender,
   type OutgoingResponse,
   type OutgoingScope,
-  type OutgoingSender,
   RunBudget,
 } from "../../engine/outgoing.js";
-import type { Scan } from "../../engine/secret-scan.js";
+import type { SecretScanner } from "../../engine/secret-scan.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import {
   type RequestDescription,
@@ -28,11 +28,11 @@ export interface RequestRecord extends Omit<HopSummary, "origin"> {
   host: string;
 }
 
-/** Credential for the requests to one origin. */
+/** The credential that the service adds to requests to one origin. */
 export interface RequestCredential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
   /** Replaces an access token that the origin has rejected. Returns false if no other token is available. */
-  replace(): Promise<boolean>;
+  replaceToken(): Promise<boolean>;
 }
 
 /** Data and functions of a run that its outgoing requests need. */
@@ -45,18 +45,19 @@ export interface RequestingRun {
   /** Like `findInUrl`, but for a URL that the run's own code passes to `Svc.App.V3.Actions.request`. */
   findInRequestUrl(url: string): Promise<string | null>;
   /**
-   * Called before the code receives a response. `version` is the version number of the app's secrets, which was read
-   * after the response had arrived.
+   * Called before the action's code receives a response. `version` is the version number of the app's secrets, which
+   * was read after the response had arrived.
    */
   onSecretsRead(version: number): void;
   /**
-   * Called before the code receives the error of a failed request, because the other server may have caused the error.
+   * Called before the action's code receives the error of a failed request. The other server may have caused the error,
+   * and so chosen its content.
    */
-  onFailure(): void;
-  print(line: ConsoleLine): void;
-  onHost(host: string): void;
+  onRequestFailed(): void;
+  printLine(line: ConsoleLine): void;
+  onHostContacted(host: string): void;
   /** Starts a trace span for a request to one origin. The returned function ends the span. */
-  onHop(origin: string, method: string): (facts: HopSummary) => void;
+  startRequestSpan(origin: string, method: string): (facts: HopSummary) => void;
 }
 
 export interface SecretBindings {
@@ -66,13 +67,13 @@ export interface SecretBindings {
    */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
   /** Returns the scan with which a response is masked, for the app's current bindings. */
-  scanFor(appId: number): Promise<BoundScan>;
+  scanFor(appId: number): Promise<BindingSecretScan>;
 }
 
 /** Scan for the secret values of an app's bindings. */
-export interface BoundScan {
+export interface BindingSecretScan {
   /** Finds and masks the secret values in responses; null if the app has no bindings with values. */
-  scan: Scan | null;
+  scan: SecretScanner | null;
   /** Version number of the app's secrets that this scan includes. */
   version: number;
 }
@@ -87,8 +88,8 @@ function hostOf(origin: string): string {
 }
 
 /**
- * Returns the error that the code receives for a failed request. If the options name an origin, the message contains
- * this origin (contract, section 9).
+ * Returns the error that the action's code receives for a failed request. If the options name an origin, the message
+ * contains this origin (contract, section 9).
  */
 function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
   const origin = readRequestedOrigin(options);
@@ -96,7 +97,7 @@ function failureAnswer(options: unknown, code: string, message: string): Outgoin
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
 
-export function createRequests({ sender, bindings }: { sender: OutgoingSender; bindings: SecretBindings }) {
+export function createRequests({ sender, bindings }: { sender: OutgoingRequestSender; bindings: SecretBindings }) {
   /**
    * Rejects a request whose URL contains a secret.
    * @param key key of the setting whose value the URL contains; null for none
@@ -120,7 +121,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     const maskedResponse = scan && (await maskResponse(scan, response, text));
     for (const key of maskedResponse?.keys ?? []) {
       const warning = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
-      run.print({ level: "warn", at: Date.now(), text: warning });
+      run.printLine({ level: "warn", at: Date.now(), text: warning });
     }
     const { headers } = maskedResponse ?? response;
     const body = maskedResponse ? maskedResponse.body : (text ?? response.body);
@@ -162,7 +163,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     let response = await sendOnce();
     // A server that rejects the credential has not processed the request, so the request can be sent again with any
     // HTTP method.
-    if (response.status === UNAUTHORIZED_STATUS && (await credential?.replace())) response = await sendOnce();
+    if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
     return shownAnswer(run, response, responseType);
   }
 
@@ -173,8 +174,8 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
       const records: RequestRecord[] = [];
       const onHop = (origin: string, method: string) => {
         const host = hostOf(origin);
-        run.onHost(host);
-        const endHop = run.onHop(origin, method);
+        run.onHostContacted(host);
+        const endHop = run.startRequestSpan(origin, method);
         return (facts: HopSummary) => {
           const { origin: _, durationMs, ...rest } = facts;
           records.push({ host, ...rest, durationMs: Math.round(durationMs) });
@@ -192,7 +193,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           return await performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
         } catch (error) {
           signal.throwIfAborted();
-          run.onFailure();
+          run.onRequestFailed();
           if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
             return failureAnswer(options, error.code, error.message);
           }

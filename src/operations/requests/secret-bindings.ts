@@ -4,13 +4,13 @@
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { OutgoingError } from "../../engine/outgoing.js";
-import type { Scan, SecretScans } from "../../engine/secret-scan.js";
+import type { SecretScanner, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { createEncodedForms } from "../../rules/echo-forms.js";
-import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { lockApp } from "../settings/app-lock.js";
@@ -48,7 +48,7 @@ export function createSecretBindings(options: {
   const definitions = createBindingDefinitions({ settings, allowPrivateNetwork });
   const preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
 
-  async function readBindings(appId: number, executor: Executor = db): Promise<TaggedBindings> {
+  async function readBindings(appId: number, executor: SqlClient = db): Promise<TaggedBindings> {
     const storedRow = await storedBindings(executor, appId);
     if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, SELECT_APP_CREATED_AT, [appId]);
@@ -59,7 +59,7 @@ export function createSecretBindings(options: {
   async function writeBindings(
     manager: EntityManager,
     caller: Caller,
-    target: { appId: number; precondition?: ExpectedTags },
+    target: { appId: number; precondition?: ExpectedETags },
     body: unknown,
   ) {
     const { appId, precondition } = target;
@@ -91,14 +91,14 @@ export function createSecretBindings(options: {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version number was read before the values. After a change in between, the next request therefore reads all
+    // The version number was read before the values. So if the values change in between, the next request reads all
     // values again.
     const preparedNow = { version, bindings, values: new Map(entries) };
     preparedByApp.set(appId, preparedNow);
     return preparedNow;
   }
 
-  function scanOf(appId: number, { version, values }: PreparedBindings): Scan | null {
+  function scanOf(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
     const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) =>
       findSecretsOfSetting(key, value),
     );
@@ -140,7 +140,7 @@ export function createSecretBindings(options: {
      */
     async set(
       caller: Caller,
-      target: { appId: number; precondition?: ExpectedTags },
+      target: { appId: number; precondition?: ExpectedETags },
       body: unknown,
     ): Promise<TaggedBindings> {
       await db.transaction((manager) => writeBindings(manager, caller, target, body));

@@ -1,7 +1,7 @@
 /** Counts the queued runs of an app (its backlog), and cancels them. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId } from "../../rules/fields.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -27,8 +27,8 @@ export interface Backlog {
 }
 
 /**
- * Result of cancelling queued runs. `cancelled` is their number. `more` is true if queued runs remain, because the
- * request reached its time limit.
+ * Result of cancelling queued runs. `cancelled` is the number of cancelled runs. `more` is true if queued runs remain,
+ * because the request reached its time limit.
  */
 export interface CancelledBacklog {
   cancelled: number;
@@ -55,7 +55,7 @@ const SELECT_QUEUED_RUNS = `
      AND ($3::bigint IS NULL OR action_id IN (${selectVersions("$1", "$3")}))
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
-export class Backlogs {
+export class QueuedRuns {
   constructor(
     private readonly db: DataSource,
     private readonly queueLimits: QueueLimits,
@@ -96,11 +96,11 @@ export class Backlogs {
   }
 }
 
-/** Values for the fields of a run that a cancellation does not use. */
+/** Values for fields that a run must have, but that its cancellation does not use. */
 const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
 async function cancelBatch(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   queued: readonly QueuedRow[],
   payload: string | null,

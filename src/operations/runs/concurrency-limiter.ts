@@ -2,7 +2,7 @@
  * Starts, skips or cancels queued runs by the setting `concurrency` of their action. A limit applies to all runs with
  * the same concurrency key: the action, and optionally a value of the payload. Each key is checked in a separate
  * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue`
- * checks keys that must be checked for other reasons.
+ * checks keys for all other reasons.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -10,7 +10,7 @@ import { endStateSql, startStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
-import type { ServiceMeasures } from "../watch/measures.js";
+import type { ServiceMetrics } from "../watch/measures.js";
 import { cancelledEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
@@ -26,11 +26,14 @@ const KEYS_PER_ROUND_MAX = 100;
 /** Maximum number of queued runs of a key that one check reads, in addition to the number of runs that may start. */
 const QUEUED_RUNS_READ_MAX = 100;
 /**
- * Time after which runs that must be cancelled in favour of other runs are checked again, because a notification can be
- * lost.
+ * Time after which the service checks again whether runs that other runs replace were cancelled, because the
+ * notification to cancel a run can be lost.
  */
 const RECHECK_AFTER = "interval '1 second'";
-/** Reason that is stored for a skipped run. It contains no value of the payload, because it is not masked. */
+/**
+ * Reason that is stored for a skipped run. It must contain no value of the payload, because secrets in it would not be
+ * masked.
+ */
 const SKIP_REASON = "concurrency: the action's limit of concurrent runs was reached";
 
 interface ConcurrencyKey {
@@ -47,14 +50,14 @@ const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS
 
 /**
  * Locks a concurrency key. This is a separate statement, so that the next statement sees all changes that the previous
- * holder of the lock has committed.
+ * transaction with this lock has committed.
  */
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
 /**
- * Deletes the entries that ask for a check of a key, and reads the runs of the key, in one snapshot. A change after the
- * snapshot asks for another check. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that
- * PostgreSQL reads only the rows that it needs.
+ * Deletes the requests to check a key, and reads the runs of the key, in one snapshot. A change after the snapshot adds
+ * a new request. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that PostgreSQL reads
+ * only the rows that it needs.
  */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
@@ -90,7 +93,7 @@ const SKIP_RUN = `
   UPDATE run SET ${endStateSql("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
    WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, trigger`;
 
-const REQUEST_CHECK = `
+const ADD_CHECK_REQUEST = `
   INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;
 
 const SELECT_IS_BLOCKED_BY = `
@@ -101,7 +104,7 @@ export class ConcurrencyLimiter {
   constructor(
     private readonly db: DataSource,
     private readonly repository: Pick<RunRepository, "find" | "finish" | "maskedPayload">,
-    private readonly measures: Pick<ServiceMeasures, "ticks">,
+    private readonly measures: Pick<ServiceMetrics, "ticks">,
   ) {}
 
   /** Checks a run that was just queued, and the other runs with the same concurrency key. */
@@ -117,7 +120,7 @@ export class ConcurrencyLimiter {
     return keys.length;
   }
 
-  /** True if the concurrency limit lets the run start only after the run `other` has ended. */
+  /** True if the concurrency limit makes the run wait until the run `other` has ended. */
   async isBlockedBy(runId: number, other: number): Promise<boolean> {
     return (await rows(this.db, SELECT_IS_BLOCKED_BY, [runId, other])).length > 0;
   }
@@ -147,14 +150,15 @@ export class ConcurrencyLimiter {
     const { admit, skip, cancel } = decideAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
-    // If more runs are queued than were read, the newer runs may replace those that would start. So none starts yet.
+    // If more runs are queued than were read, the unread newer runs may replace those that would start. So no run
+    // starts yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
       const [admitted] = await rows<{ count: number }>(manager, ADMIT_RUN, [admit]);
       isMore ||= admitted!.count < admit.length;
     }
     const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP_RUN, [skip]);
-    if (isMore) await rows(manager, REQUEST_CHECK, [actionId, key, 0]);
-    else if (cancel.length > 0) await rows(manager, REQUEST_CHECK, [actionId, key, 1]);
+    if (isMore) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, 0]);
+    else if (cancel.length > 0) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, 1]);
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
@@ -18,7 +18,7 @@ export const CONSOLE_CHANNEL = "svc_console";
 const FLUSH_INTERVAL_MS = 200;
 /**
  * Interval in milliseconds at which a live stream reads new console lines even without a notification. A notification
- * can be lost, and a deleted run causes none.
+ * can be lost, and the deletion of a run causes no notification.
  */
 const POLL_INTERVAL_MS = 500;
 /** Maximum number of console lines that one read returns. This limits the memory that a slow reader needs. */
@@ -47,7 +47,7 @@ export class ConsoleWriter {
   private lines: (ConsoleLine & { seq: number })[] = [];
   private seq = 0;
   private timer: NodeJS.Timeout | undefined;
-  private stored: Promise<unknown> = Promise.resolve();
+  private lastWrite: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly db: DataSource,
@@ -64,7 +64,7 @@ export class ConsoleWriter {
   /** Stores the lines that are not stored yet. Call this method before the run ends. */
   readonly finish = async (): Promise<void> => {
     this.flush();
-    await this.stored;
+    await this.lastWrite;
   };
 
   private flush(): void {
@@ -73,8 +73,8 @@ export class ConsoleWriter {
     const { lines } = this;
     this.lines = [];
     if (lines.length === 0) return;
-    // Ignores an error, so that a failure to store console lines does not make the run fail. These lines are lost.
-    this.stored = this.stored.then(() => this.store(lines)).catch(() => undefined);
+    // Ignores an error: these console lines are lost, but the run does not fail.
+    this.lastWrite = this.lastWrite.then(() => this.store(lines)).catch(() => undefined);
   }
 
   private async store(lines: readonly (ConsoleLine & { seq: number })[]): Promise<void> {
@@ -87,7 +87,7 @@ export class ConsoleWriter {
 export class RunConsole {
   constructor(
     private readonly db: DataSource,
-    private readonly notifications: Notifications,
+    private readonly notifications: DatabaseNotifications,
   ) {}
 
   /** Returns the writer for the console lines of a run. @param mask replaces the app's secrets in lines */
@@ -95,7 +95,7 @@ export class RunConsole {
     return new ConsoleWriter(this.db, runId, mask);
   }
 
-  private async read(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
+  private async readLines(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
     const lines = await rows<PrintedLine & { at: Date }>(
       this.db,
       "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
@@ -112,7 +112,7 @@ export class RunConsole {
     return run.ended;
   }
 
-  /** Resolves at the next notification about the run, after POLL_INTERVAL_MS, or when the reader leaves. */
+  /** Resolves at the next notification about the run, after POLL_INTERVAL_MS, or when the reader stops reading. */
   private nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stopWaiting = () => resolve();
@@ -134,15 +134,15 @@ export class RunConsole {
     runId: number,
     readerLeft: AbortSignal,
   ): AsyncGenerator<PrintedLine[], void, void> {
-    // Checks that the run belongs to the app (throws otherwise), because the query of the lines does not.
+    // Throws if the run does not belong to the app, because the query of the lines does not check this.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
-      const lines = await this.read(runId, last, LINES_PER_READ_MAX);
+      const lines = await this.readLines(runId, last, LINES_PER_READ_MAX);
       if (lines.length > 0) yield lines;
       last = lines.at(-1)?.seq ?? last;
       if (lines.length === LINES_PER_READ_MAX) continue;
       if (isOver || readerLeft.aborted) return;
-      // Starts listening before it reads the state of the run, so that it does not miss an end in between.
+      // Starts listening before it reads the state of the run, so that the end of the run in between is not missed.
       const next = this.nextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
@@ -152,7 +152,7 @@ export class RunConsole {
   /** Returns all console lines that the run has printed so far. @throws ActionError RUN_NOT_FOUND */
   async list(appId: number, runId: number): Promise<PrintedLine[]> {
     await this.hasEnded(appId, runId);
-    return this.read(runId, -1);
+    return this.readLines(runId, -1);
   }
 
   /**

@@ -19,8 +19,8 @@ interface ActiveRun {
 }
 
 /**
- * After a run, its slot stays occupied for this number of milliseconds per megabyte of the result. Large results occupy
- * the main thread; this delay affects only later runs of the same app.
+ * The slot of a run stays occupied after the run's end, for this number of milliseconds per megabyte of the result.
+ * Large results occupy the main thread; this delay affects only later runs of the same app.
  */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;
@@ -40,7 +40,7 @@ interface DispatcherOptions {
   repository: RunRepository;
   executor: Pick<RunExecutor, "execute">;
   /** ID of this process, with which it marks the runs that it claims. */
-  holder: string;
+  processId: string;
   /**
    * Configured value of RUNNER_CONCURRENCY, from which `Slots` computes its limits; 0 if this process does not have the
    * role runner.
@@ -52,32 +52,35 @@ export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
   private readonly lostClaims: LostClaims;
-  /** IDs of queued runs for which an active run waits. They start as soon as a nested slot is free. */
+  /** IDs of queued runs for which an active run waits. Each starts as soon as a nested slot is free. */
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait until a queued run starts, by the run's ID. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /** Not null when this process claims no more queued runs. When this signal aborts, the active runs are ended. */
+  /**
+   * Null while this process claims queued runs. When the process stops, the signal that aborts when the active runs
+   * must end.
+   */
   private stopping: AbortSignal | null = null;
   /**
-   * True if queued runs may exist for which a notification has already been received. At that time no slot was free, or
-   * the app had used its share of the slots.
+   * True if queued runs may exist although their notifications have already been handled: no slot was free then, or the
+   * app had used its share of the slots.
    */
   private mustCheckQueue = false;
-  /** Apps for which runs were queued during the current claim, which may have missed these runs. */
+  /** Apps for which runs were queued while the current claim was in progress. This claim may have missed these runs. */
   private readonly queuedDuringClaim = new Set<number>();
-  private claiming: Promise<void> | null = null;
+  private claimInProgress: Promise<void> | null = null;
   private isClaimRequested = false;
 
   constructor(private readonly options: DispatcherOptions) {
-    this.slots = new Slots(options.concurrency, () => this.claimIfBehind());
-    this.lostClaims = new LostClaims(options.repository, options.holder, this.active);
+    this.slots = new Slots(options.concurrency, () => this.claimMissedRuns());
+    this.lostClaims = new LostClaims(options.repository, options.processId, this.active);
   }
 
   /** Executes a run that this process has claimed. */
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
-    const { executor, holder } = this.options;
+    const { executor, processId: holder } = this.options;
     const executed = executor.execute(run, holder, controller.signal).catch((error: unknown) => {
       this.lostClaims.addUnwrittenEnd(run.id);
       throw error;
@@ -107,8 +110,8 @@ export class Dispatcher {
     };
   }
 
-  private claimIfBehind(): void {
-    // Ignores a failure of this claim, because the next call of `claimQueued` claims these runs.
+  private claimMissedRuns(): void {
+    // Ignores a failure of this claim, because the next call of `claimQueued` tries again.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
@@ -116,15 +119,15 @@ export class Dispatcher {
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
-    const { repository, holder } = this.options;
+    const { repository, processId: holder } = this.options;
     const reserved = this.slots.reserve();
     if (!reserved) {
       this.mustCheckQueue = true;
       return false;
     }
-    const claimed = repository.claim(holder, this.slots.perApp(), reserved.share);
+    const claimed = repository.claim(holder, this.slots.perApp(), reserved.slotLimitOfApp);
     const start = (next: ClaimedRun | null) => {
-      if (next) runInBackground(this.execute(next, reserved.assign(next.appId)));
+      if (next) runInBackground(this.execute(next, reserved.assignToApp(next.appId)));
       else reserved.free();
       return next;
     };
@@ -142,7 +145,7 @@ export class Dispatcher {
     return false;
   }
 
-  /** True if the last claim may have missed a run of an app that can get a slot. */
+  /** True if the last claim may have missed a run of an app that can still get a slot. */
   private mayHaveMissedRun(): boolean {
     return [...this.queuedDuringClaim].some((appId) => this.slots.canAcquire(appId));
   }
@@ -159,12 +162,12 @@ export class Dispatcher {
           while (await this.claimNext());
         } while (this.isClaimRequested || this.mayHaveMissedRun());
       } finally {
-        this.claiming = null;
+        this.claimInProgress = null;
       }
     };
     this.isClaimRequested = true;
-    this.claiming ??= all();
-    return this.claiming;
+    this.claimInProgress ??= all();
+    return this.claimInProgress;
   }
 
   /**
@@ -179,12 +182,12 @@ export class Dispatcher {
   }
 
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
-    const { repository, holder } = this.options;
+    const { repository, processId: holder } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // Also starts such a run while this process is stopping, because the active run can end only after the run for
-    // which it waits.
+    // Starts the run even while this process is stopping, because the active run can only end after the run for which
+    // it waits.
     if (this.stopping?.aborted) return slot.free();
-    // The run may be missing here: another process may have claimed it, or its caller may have cancelled it.
+    // The claim may find no run: another process may have claimed it, or its caller may have cancelled it.
     await this.lostClaims.track(
       repository.claimById(holder, childId).catch(() => null),
       (run) => {
@@ -212,7 +215,7 @@ export class Dispatcher {
   onRunQueued(appId: number): void {
     this.mustCheckQueue = true;
     this.queuedDuringClaim.add(appId);
-    if (!this.claiming && this.slots.canAcquire(appId)) this.claimIfBehind();
+    if (!this.claimInProgress && this.slots.canAcquire(appId)) this.claimMissedRuns();
   }
 
   /** Ends a run early if this process executes it. */
@@ -235,13 +238,14 @@ export class Dispatcher {
     return this.lostClaims.settle();
   }
 
-  isActive(id: number): boolean {
+  isRunActive(id: number): boolean {
     return this.active.has(id);
   }
 
   /**
    * Starts queued runs while slots are free, also those whose notification was lost. Returns the longest time in
-   * milliseconds that a run has waited although it could start; more than a few seconds show a fault.
+   * milliseconds that a run has waited although it could start. More than a few seconds are a sign of a fault in the
+   * service.
    * @throws errors of the database
    */
   async claimQueued(): Promise<number> {
@@ -272,7 +276,7 @@ export class Dispatcher {
 
   /** Aborts the runs that another process has ended because the lease of this process had expired. */
   async abortLostRuns(): Promise<void> {
-    const { repository, holder } = this.options;
+    const { repository, processId: holder } = this.options;
     for (const id of await repository.findNoLongerHeld(holder, [...this.active.keys()]))
       this.active.get(id)?.controller.abort("lost");
   }

@@ -1,10 +1,10 @@
 /**
  * Writes the row of a new run: with the status running if this process has a free slot, otherwise queued. All calls of
- * actions use this file. Schedules and log events write queued rows themselves.
+ * actions use this file. Schedules and log events insert queued rows by other statements.
  */
 import type { DataSource } from "typeorm";
 import type { RunWait } from "../../data/action-types.js";
-import type { Executor } from "../../data/database.js";
+import type { SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -36,8 +36,8 @@ export interface EnqueuedRun {
 }
 
 /**
- * Row of a run that was inserted, or that an earlier request had inserted. `run` is null unless the run is running and
- * this process executes it.
+ * The row of a run that this request or an earlier request has inserted. `run` is the run if this process must execute
+ * it now; otherwise null.
  */
 interface InsertedRow {
   id: number;
@@ -50,7 +50,7 @@ interface InsertedRow {
  * Inserts the row with the status running under the process `holder`, or with the status queued if `holder` is null.
  * Returns null if the run cannot start at once and must be queued.
  */
-type InsertRun = (holder: string | null, executor?: Executor) => Promise<InsertedRow | null>;
+type InsertRun = (holder: string | null, executor?: SqlClient) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
   db: DataSource;
@@ -59,16 +59,16 @@ interface EnqueuerOptions {
   limiter: ConcurrencyLimiter;
   dispatcher: Dispatcher;
   traces: RunTraces;
-  holder: string;
+  processId: string;
 }
 
 /** Check of the action that a call names by ID or name. */
-interface NamedActionCheck {
-  /** Throws if the action cannot run, so that such a call uses no space in the queue. */
+interface RunnableCheck {
+  /** Throws if the action cannot run. So a call of such an action uses no space in the queue. */
   check(): Promise<void>;
   /**
-   * True if a lookup has just shown that the action can run. Then only the statement that writes the row checks this
-   * again.
+   * True if a lookup has just shown that the action can run. Then no check is needed before the statement that writes
+   * the row, which checks this again.
    */
   isRunnable: boolean;
 }
@@ -90,7 +90,7 @@ export class Enqueuer {
    */
   enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
-    const traceparent = traces.current();
+    const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
       const { id, isRepeated, skipped, action, secretsVersion } = await repository.insertNamed(named, holder, executor);
       const { id: actionId, waitsFor, ...code } = action;
@@ -106,7 +106,7 @@ export class Enqueuer {
     };
     return this.enqueue(named, insert, awaitedBy, {
       check: () => repository.checkNamed(named),
-      // The routes of an HTTP request were found only if their action could run.
+      // For an HTTP request, the action can run, because otherwise no routes would have been found.
       isRunnable: named.routeMatch != null,
     });
   }
@@ -115,7 +115,7 @@ export class Enqueuer {
   enqueueKnown(run: NewRun): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
     const { waitsFor = null } = run;
-    const traceparent = traces.current();
+    const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
       if (holder !== null && waitsFor !== null) return null;
       const { id, isRepeated } = await repository.insert(run, holder, executor);
@@ -129,11 +129,11 @@ export class Enqueuer {
     run: Pick<NewRun, "appId" | "payload">,
     insert: InsertRun,
     awaitedBy: number | null,
-    call?: NamedActionCheck,
+    call?: RunnableCheck,
   ): Promise<EnqueuedRun> {
     const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
     if (!slot && !call?.isRunnable) await call?.check();
-    const started = slot && (await this.startIn(slot, insert));
+    const started = slot && (await this.startInSlot(slot, insert));
     if (started) return started;
     try {
       return await this.queue(run, insert, awaitedBy);
@@ -144,9 +144,12 @@ export class Enqueuer {
     }
   }
 
-  /** Writes the row as running and executes the run in the slot. Returns null if the run must be queued first. */
-  private async startIn(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
-    const { dispatcher, holder } = this.options;
+  /**
+   * Writes the row as running and executes the run in the slot. Returns null if the run cannot start at once and must
+   * be queued.
+   */
+  private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
+    const { dispatcher, processId: holder } = this.options;
     try {
       return await dispatcher.trackClaim(insert(holder), (row) => {
         if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
@@ -172,7 +175,7 @@ export class Enqueuer {
     if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);
     if (awaitedBy !== null) {
-      if (dispatcher.isActive(awaitedBy)) dispatcher.onRunAwaited(awaitedBy, id);
+      if (dispatcher.isRunActive(awaitedBy)) dispatcher.onRunAwaited(awaitedBy, id);
       else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     }
     return { id, isRepeated };
@@ -181,7 +184,7 @@ export class Enqueuer {
   /** Writes the row as queued, unless the app has reached its limit of queued runs. @throws OVERLOADED */
   private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
     const { queueLimits, traces } = this.options;
-    if (!(await queueLimits.reserve(appId, bytes))) {
+    if (!(await queueLimits.reserveCapacity(appId, bytes))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError(
         "OVERLOADED",
@@ -191,17 +194,17 @@ export class Enqueuer {
     }
     let isWritten = false;
     try {
-      const row = await traces.queue(async (executor) => (await insert(null, executor))!);
+      const row = await traces.queueWithTrace(async (executor) => (await insert(null, executor))!);
       isWritten = !row.isRepeated;
       return row;
     } finally {
-      if (!isWritten) queueLimits.release(appId, bytes);
+      if (!isWritten) queueLimits.releaseCapacity(appId, bytes);
     }
   }
 
   /**
-   * Applies the setting `concurrency` of the action to a queued run. Ends the run if it would wait for the run that
-   * waits for it (deadlock).
+   * Applies the setting `concurrency` of the action to a queued run. Ends the new run if it would wait for the run
+   * `awaitedBy`, which waits for the new run (deadlock).
    * @throws ActionError RUN_SKIPPED
    */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RequestRecord, RunRequests } from "../requests/run-requests.js";
-import type { ServiceMeasures } from "../watch/measures.js";
+import type { ServiceMetrics } from "../watch/measures.js";
 import type { ConsoleWriter, RunConsole } from "./console.js";
 import {
   cancelledOutcome,
@@ -17,7 +17,7 @@ import {
   EMPTY_PAYLOAD,
   failedOutcome,
   isCancelled,
-  labelOf,
+  outcomeLabelOf,
   STOPPED_OUTCOME,
   serverEnding,
   UNSTORABLE_OUTCOME,
@@ -42,12 +42,12 @@ const SCANS_MAX = 20;
 const RETRY_DELAY_MS = 500;
 /** Maximum number of console lines about blocked requests of one run, because a run can make hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
-/** The search for secrets in results up to this length is quick. During a longer search, this process may crash. */
+/** Maximum length of a result for which the search for secrets is quick. This process may crash during a longer search. */
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
 /** Reason of an aborted signal that ends a run early. */
 export class Cancellation {
-  /** @param displacedBy ID of the run in whose favour this run was cancelled; null if a person cancelled it */
+  /** @param displacedBy ID of the run that replaces this run; null if a person cancelled the run */
   constructor(readonly displacedBy: number | null) {}
 }
 
@@ -64,10 +64,13 @@ interface RunDetails {
   requests: readonly RequestRecord[];
 }
 
-/** Result of evaluating the code. If `secrets` is null, the outcome contains no text of the app's code and is not searched for secrets. */
+/**
+ * Result of evaluating the code. If `secrets` is null, the outcome contains no text from the app's code, so it need not be searched for
+ * secrets.
+ */
 interface Evaluation {
   outcome: RunOutcome;
-  /** True if the text of the error was too long, so that its end is missing. */
+  /** True if the error's text was too long and its end was removed. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
@@ -87,7 +90,7 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseAway(error)) throw error;
-      // An abort of the signal ends this wait. The next attempt then throws the error of the outage.
+      // Ends the wait when the signal aborts. The next attempt then throws the error of the outage.
       await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -115,7 +118,7 @@ function createUrlCheck(
 }
 
 /**
- * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{mark: options}` comes from
+ * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{<mark>: options}` is the value of
  * `Svc.App.V3.Actions.response`.
  */
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
@@ -143,7 +146,7 @@ interface ExecutorOptions {
   console: Pick<RunConsole, "writer">;
   /** Time limit of a run in milliseconds, unless the action has its own limit. */
   timeoutMs: number;
-  measures: Pick<ServiceMeasures, "runEnded" | "requestEnded">;
+  measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
   serviceRequests: ServiceRequests;
   requests: RunRequests;
@@ -155,20 +158,20 @@ export class RunExecutor {
 
   /**
    * Executes a run that the process `holder` has claimed, and writes its outcome. An error of the action's code is an outcome too.
-   * @throws if the outcome cannot be written because the run was lost or this process stops; another process then ends the run when the
-   *   lease has expired
+   * @throws if the outcome cannot be written, because another process has ended the run or this process stops. In the second case, another
+   *   process ends the run when the lease has expired
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
     const startedAt = performance.now();
-    const result = await this.evaluate(run, signal, details).catch((error: unknown) =>
-      unscannedEvaluation(this.failureOf(run, error)),
+    const result = await this.evaluateCode(run, signal, details).catch((error: unknown) =>
+      unscannedEvaluation(this.failureOutcomeOf(run, error)),
     );
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
-      // Stores the requests before a long search for secrets, so that they are not lost if this process crashes meanwhile.
+      // Stores the requests before the long search for secrets in a long result, because this process may crash during the search.
       if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
@@ -176,13 +179,13 @@ export class RunExecutor {
       await this.storeRequests(run, details);
       throw error;
     } finally {
-      const ended = { mode: details.mode ?? ("none" as const), outcome: labelOf(outcome) };
+      const ended = { mode: details.mode ?? ("none" as const), outcome: outcomeLabelOf(outcome) };
       this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
       trace.endTrace(ended);
     }
   }
 
-  private async load({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
+  private async loadCode({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
     if (code) return code;
     const { db } = this.options;
     if (versionId === null) return (await queryPreparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
@@ -190,11 +193,11 @@ export class RunExecutor {
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }
 
-  private async evaluate(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
-    // The log entry contains this empty payload until the real payload has been searched for secrets.
+  private async evaluateCode(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
+    // Until the payload has been searched for secrets, the log entry would contain this empty payload.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
-      Promise.all([this.load(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
+      Promise.all([this.loadCode(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
     );
     details.payload = await maskedPayload(run, secrets.outcomeScan());
     if (!action)
@@ -203,14 +206,14 @@ export class RunExecutor {
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
     const toSource = mapPositions(`${action.name}.js`, action.map ?? null);
-    if (scripts.readsLater) secrets.onContact();
-    const page = this.pageOf({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
+    if (scripts.readsLater) secrets.onDataReceived();
+    const page = this.buildPageRun({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
     let ended: PageOutcome;
     try {
-      ended = await details.trace.page(this.options.runPage, page);
+      ended = await details.trace.tracePage(this.options.runPage, page);
     } finally {
       await Promise.all([
-        this.tryAfterwards(run, "revoke its token", scripts.revoke),
+        this.tryAfterwards(run, "revoke its token", scripts.revokeToken),
         this.tryAfterwards(run, "store its console", writer.finish),
       ]);
     }
@@ -221,7 +224,7 @@ export class RunExecutor {
   }
 
   /** Builds the request that asks the sandbox to run the code. */
-  private pageOf(parts: {
+  private buildPageRun(parts: {
     run: RunRecord;
     action: RunCode;
     secrets: RunSecrets;
@@ -251,11 +254,11 @@ export class RunExecutor {
       },
       onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
       onHost: (host) => {
-        secrets.onContact();
+        secrets.onDataReceived();
         details.hosts.add(host);
       },
-      // Checks URLs for secrets only if needed, because the check costs time. A run needs no check if it has no secrets and cannot read
-      // settings itself.
+      // Checks URLs for secrets only if this is needed, because the check costs time. A run without secrets that cannot read settings
+      // itself needs no check.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
         serviceRequests !== null && {
@@ -282,12 +285,12 @@ export class RunExecutor {
       origins: integrationOrigins,
       findInUrl: (url) => secrets.findInUrl(url),
       findInRequestUrl: (url) => secrets.findInRequestUrl(url),
-      onSecretsRead: (version) => secrets.onRead(version),
-      onFailure: () => secrets.onContact(),
-      print: writer.print,
-      onHost: (host) => details.hosts.add(host),
-      onHop: (origin, method) => {
-        const endSpan = details.trace.request(origin, method);
+      onSecretsRead: (version) => secrets.onSecretsRead(version),
+      onRequestFailed: () => secrets.onDataReceived(),
+      printLine: writer.print,
+      onHostContacted: (host) => details.hosts.add(host),
+      startRequestSpan: (origin, method) => {
+        const endSpan = details.trace.startRequestSpan(origin, method);
         return (facts) => {
           this.options.measures.requestEnded(facts);
           endSpan(facts);
@@ -298,7 +301,7 @@ export class RunExecutor {
     return send;
   }
 
-  /** Stores the requests of a run whose outcome this process could not write, or may not be able to write. */
+  /** Stores the requests of a run whose outcome this process has not written, or may fail to write. */
   private async storeRequests(run: RunRecord, { requests }: RunDetails): Promise<void> {
     if (requests.length === 0) return;
     const values = [run.id, JSON.stringify(requests)];
@@ -316,7 +319,7 @@ export class RunExecutor {
     }
   }
 
-  private failureOf(run: RunRecord, error: unknown): RunOutcome {
+  private failureOutcomeOf(run: RunRecord, error: unknown): RunOutcome {
     if (error instanceof ActionError) return failedOutcome("Error", error.message);
     this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
     return failedOutcome(
@@ -373,7 +376,7 @@ export class RunExecutor {
         if (scans === SCANS_MAX) next = unscannedEvaluation(failedOutcome("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
-          next = unscannedEvaluation(this.failureOf(run, error));
+          next = unscannedEvaluation(this.failureOutcomeOf(run, error));
           continue;
         }
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
@@ -382,7 +385,7 @@ export class RunExecutor {
         if (isRejectedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = unscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
-          // Stores no requests in this case, because the database does not report which value it rejected.
+          // Stores no requests in this case: one of them may contain the value that the database has rejected.
           details.requests = [];
         } else await delay(RETRY_DELAY_MS);
       }

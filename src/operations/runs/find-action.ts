@@ -4,7 +4,7 @@ import type { RunWait, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
-import { type EntityReference, getReferenceParameters } from "../../rules/reference.js";
+import { type IdOrName, getReferenceParameters } from "../../rules/reference.js";
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
@@ -20,7 +20,7 @@ export interface NamedAction extends RunCode {
   waitsFor: RunWait | null;
   /** JSON text of the action's access rule; null if everyone has access. */
   access: string | null;
-  /** True if the app is unpublished and the call therefore may not start the action. */
+  /** True if the app is unpublished and this call may therefore not start the action. */
   isPaused: boolean;
 }
 
@@ -58,14 +58,14 @@ export const IS_RUNNABLE = (granted: string, trigger: string) => `
 
 /**
  * Checks that the caller meets the action's access rule, and adds the rule to the list of granted rules.
- * @returns true if the rule was added: then the SQL statement that uses this list must run again
+ * @returns true if the rule was added. Then the caller must repeat the SQL statement, with the longer list
  * @throws ActionError ACTION_ACCESS_DENIED
  */
 export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
   const { granted } = access;
   if (action.access === null || granted === null || granted.has(action.access)) return false;
-  if (!(await access.isGranted(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
+  if (!(await access.meetsRule(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
   granted.add(action.access);
   return true;
 }
@@ -90,13 +90,13 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 
 /**
  * Throws ACTION_NOT_FOUND. For back ends of the app, the message adds that the action has a draft but no live version.
- * Visitors get the plain error, so that it does not reveal which drafts exist.
+ * For visitors, the message does not add this, because it would reveal which drafts exist.
  * @throws the passed error, or ACTION_NOT_FOUND with this reason
  */
 export async function explainMissing(
   db: DataSource,
   caller: Caller,
-  { appId, ref }: { appId: number; ref: EntityReference },
+  { appId, ref }: { appId: number; ref: IdOrName },
   error: unknown,
 ): Promise<never> {
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";

@@ -3,7 +3,7 @@
  * expected process (holder). Runs that end at the same time share a statement.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, isDatabaseAway, queryPreparedRows } from "../../data/database.js";
+import { isDatabaseAway, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkTransition, type EndState } from "../../data/run.js";
 import { createBatches } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
@@ -22,7 +22,7 @@ export interface RunEnd {
   sandbox?: SandboxMode | null;
   /**
    * Version number of the app's secrets with which the outcome was masked. The outcome is written only if this version
-   * is still current. Null: the outcome is always written.
+   * is still current. If null, the outcome is always written.
    */
   secretsVersion?: number | null;
 }
@@ -40,7 +40,8 @@ export interface EndedRun extends RunEnd {
 const RUNS_PER_STATEMENT_MAX = 8;
 const CONCURRENT_STATEMENTS_MAX = 2;
 /**
- * A log entry with more characters is written in a separate statement, so that it does not delay other runs that end.
+ * Number of characters of a log entry above which a separate statement writes it, so that it does not delay other runs
+ * that end.
  */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
@@ -100,7 +101,7 @@ function statementValuesOf(run: EndedRun) {
  * Writes the ends of all these runs, or throws and writes none. Returns for each run whether this call ended it: false
  * if the run had already ended, or if its holder or the app's secrets had changed.
  */
-export async function finishRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
+export async function finishRuns(executor: SqlClient, runs: readonly EndedRun[]): Promise<boolean[]> {
   const rows = runs.map(statementValuesOf);
   const isSingle = rows.length === 1;
   const columns = (rows[0] ?? []).map((_, column) =>
@@ -113,7 +114,7 @@ export async function finishRuns(executor: Executor, runs: readonly EndedRun[]):
     isSingle ? rows[0]! : columns,
   );
   const ended = new Set(written.map(({ runId }) => runId));
-  // `delete` returns true only once per ID, so only the first of two ends of the same run counts.
+  // `delete` returns true only once per ID. If two ends of the same run were passed, only the first counts.
   return runs.map(({ id }) => ended.delete(id));
 }
 
@@ -131,10 +132,10 @@ export class RunFinisher {
 
   /**
    * Writes the end of one run.
-   * @param executor transaction in which to write; without it, one statement writes the run together with others that
-   *   end at this moment
+   * @param executor transaction in which to write the end. Without `executor`, one statement writes the ends of all
+   *   runs that end at this moment
    */
-  async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
+  async finish(run: EndedRun, executor?: SqlClient): Promise<boolean> {
     const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     try {

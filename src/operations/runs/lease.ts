@@ -11,13 +11,13 @@ import { BROWSER_HOLDER } from "./run-repository.js";
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;
 /**
- * Delay in milliseconds before a failed renewal is repeated. It is short, because after an outage each process must
- * renew its lease before another process treats it as crashed.
+ * Delay in milliseconds before a failed renewal is repeated. It is short: after an outage of the database, each process
+ * must renew its lease before another process treats it as crashed.
  */
 const RETRY_DELAY_MS = 500;
 /**
- * Maximum time in milliseconds between two responses of the database. After a longer gap, other processes may also have
- * been unable to renew their leases.
+ * Maximum time in milliseconds between two responses of the database that counts as uninterrupted contact. In a longer
+ * gap, other processes may also have failed to renew their leases.
  */
 const DATABASE_GAP_MAX_MS = 6_000;
 
@@ -26,7 +26,10 @@ const RENEW_LEASE = `
   VALUES ($1, $2, now() + ${LEASE_DURATION_MS} * interval '1 millisecond', $3)
   ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy`;
 
-/** Measures for how long this process has reached the database without a gap longer than DATABASE_GAP_MAX_MS. */
+/**
+ * Measures for how long this process has been in contact with the database, without a gap longer than
+ * DATABASE_GAP_MAX_MS.
+ */
 export class DatabaseContact {
   private since = Number.POSITIVE_INFINITY;
   private last = Number.NEGATIVE_INFINITY;
@@ -58,8 +61,8 @@ interface LeaseOptions {
   db: DataSource;
   roles: ReadonlySet<Role>;
   /**
-   * True if only this process uses the database. Then every other row of the table `instance` belongs to a crashed
-   * process.
+   * True if only this process uses the database. Then all other rows of the table `instance` belong to crashed
+   * processes.
    */
   isOnlyProcess: boolean;
   /**
@@ -68,8 +71,8 @@ interface LeaseOptions {
    */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
   /**
-   * Called after this process renewed a lease that had already expired. In the meantime, another process may have ended
-   * runs of this process.
+   * Called after this process renewed a lease that had already expired. While it was expired, another process may have
+   * ended runs of this process.
    */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
@@ -77,23 +80,20 @@ interface LeaseOptions {
 }
 
 /**
- * Lease of this process. A failed renewal does not end its runs, because while the database is unavailable no other
- * process can end them either.
+ * Lease of this process. A failed renewal does not end the runs of this process: while the database is unavailable, no
+ * other process can end them either.
  */
 export class Lease {
-  /**
-   * ID of this process. Every write to a run that this process executes checks that the run's row still contains this
-   * ID.
-   */
+  /** ID of this process. Each write to a run that this process executes checks that the run's row contains this ID. */
   readonly holder = randomUUID();
   private readonly contact = new DatabaseContact(LEASE_DURATION_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
   /**
-   * The current call of `onRenewal`. Renewals do not wait for it, because a slow statement must not let the lease
-   * expire.
+   * Promise of the current call of `onRenewal`; null if none is in progress. Renewals do not wait for it, because a
+   * slow statement must not let the lease expire.
    */
-  private work: Promise<void> | null = null;
+  private onRenewalInProgress: Promise<void> | null = null;
   private isStopped = false;
   private renewedAt = 0;
   private isLate = false;
@@ -111,7 +111,7 @@ export class Lease {
     onDatabaseReached();
   }
 
-  private async workAfterRenewal(): Promise<void> {
+  private async callOnRenewal(): Promise<void> {
     try {
       if (this.isLate) await this.options.onLateRenewal();
       this.isLate = false;
@@ -122,7 +122,7 @@ export class Lease {
         "the work that follows a lease renewal failed; the next renewal repeats it",
       );
     } finally {
-      this.work = null;
+      this.onRenewalInProgress = null;
     }
   }
 
@@ -130,7 +130,7 @@ export class Lease {
     let nextMs = RENEW_INTERVAL_MS;
     try {
       await this.renew();
-      this.work ??= this.workAfterRenewal();
+      this.onRenewalInProgress ??= this.callOnRenewal();
     } catch (error) {
       this.contact.onLost();
       nextMs = RETRY_DELAY_MS;
@@ -166,7 +166,7 @@ export class Lease {
     this.isStopped = true;
     clearTimeout(this.timer);
     await this.renewal;
-    await this.work;
+    await this.onRenewalInProgress;
     await this.options.db.query("DELETE FROM instance WHERE id = $1", [this.holder]);
   }
 }

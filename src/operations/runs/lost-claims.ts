@@ -1,7 +1,7 @@
 /**
- * Handles runs whose rows name this process but which it does not execute. If the response to the claim was lost,
- * queues the run again, because nothing was executed. If the run was executed but its outcome was not written, ends the
- * run as lost.
+ * Handles runs whose rows name this process but which it does not execute. If the database's response to the claim was
+ * lost, the run was not executed, and is queued again. If the run was executed but its outcome was not written, the run
+ * ends as lost.
  */
 import { lostEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
@@ -18,7 +18,7 @@ export class LostClaims {
   private readonly claims = new Set<object>();
   /**
    * Runs that the previous check found, by ID. The value contains the statements that were in progress at that check,
-   * because one of them may still return the run.
+   * because one of these statements may still assign the run to this process.
    */
   private candidates = new Map<number, readonly object[]>();
   /** IDs of runs that this process executed but whose outcome it could not write. */
@@ -27,7 +27,7 @@ export class LostClaims {
   constructor(
     private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finish" | "returnClaim" | "maskedPayload">,
     private readonly holder: string,
-    /** The runs that this process is executing, by ID */
+    /** The runs that this process is executing, by ID. */
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
 
@@ -51,8 +51,8 @@ export class LostClaims {
   }
 
   /**
-   * Ends or queues again the runs that the previous check also found, if no statement in progress can return them. Call
-   * this method at intervals.
+   * Handles the runs that the previous check also found, if no statement in progress can still return them: ends them
+   * or queues them again. Call this method at intervals.
    */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
@@ -76,8 +76,8 @@ export class LostClaims {
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }
-    // Only statements that were in progress at the previous check can return this run. Later claims cannot, because the
-    // run is not queued.
+    // Only statements that were in progress at the previous check can still return this run. Statements that started
+    // later cannot, because the run is not queued.
     const mayStillCome = this.candidates.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
     if (mayStillCome || this.active.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;

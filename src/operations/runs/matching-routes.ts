@@ -13,7 +13,10 @@ export interface RouteMatch {
   rowTexts: readonly string[];
 }
 
-/** Thrown if the routes have changed since the request was matched to them. The caller must match the request again. */
+/**
+ * Thrown if the routes have changed since the request was matched to them. The caller must find the routes of the
+ * request again.
+ */
 export class RoutesChangedError extends Error {
   constructor() {
     super("the routes of the request have changed");

@@ -7,7 +7,7 @@ import type { EndState, RunErrorName } from "../../data/run.js";
 import { createThreads } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { runResultFault } from "../../rules/json-scan.js";
-import { entryData, type RunOutcome } from "../records/execution-logs.js";
+import { buildEntryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
 import type { RunEnd } from "./finish.js";
 import type { RunRecord } from "./run-types.js";
@@ -34,7 +34,7 @@ async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof
   if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return runResultFault(data);
   const called = await resultCheckThreads.call(data);
   if (called.ok) return called.value;
-  throw new Error(`the service's check of a run's result exceeded its ${called.limit} limit`);
+  throw new Error(`checking the result of a run exceeded the ${called.limit} limit of this check`);
 }
 
 /**
@@ -61,8 +61,8 @@ const cancelledOutcomes = new WeakSet<RunOutcome>();
 
 /**
  * Returns the outcome of a cancelled run.
- * @param displacedBy ID of the run in whose favour this run was cancelled, because of the action's `concurrency`; null
- *   if a person cancelled it
+ * @param displacedBy ID of the run that replaces this run, because of the action's setting `concurrency`; null if a
+ *   person cancelled the run
  */
 export function cancelledOutcome(displacedBy: number | null): RunOutcome {
   const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
@@ -79,20 +79,20 @@ export const isCancelled = (outcome: RunOutcome): boolean =>
   outcome === STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
 /** Returns the value of the label `outcome` in metrics. */
-export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
+export function outcomeLabelOf(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
   if (isCancelled(outcome)) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
 }
 
-function stateOf(outcome: RunOutcome): EndState {
+function endStateOf(outcome: RunOutcome): EndState {
   if (outcome.ok) return "completed";
   return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
 }
 
 type EndedFacts = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
 
-function endingOf(
+function buildRunEnd(
   run: EndedFacts,
   outcome: RunOutcome,
   runOn: "server" | "client",
@@ -101,9 +101,9 @@ function endingOf(
 ): RunEnd {
   const { trigger, actionId: taskId, replayOf } = run;
   return {
-    state: stateOf(outcome),
+    state: endStateOf(outcome),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
-    data: entryData({ trigger, runOn, taskId, payload, durationMs, replayOf: replayOf ?? null, outcome }),
+    data: buildEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf: replayOf ?? null, outcome }),
   };
 }
 
@@ -117,7 +117,7 @@ export const serverEnding = (
   outcome: RunOutcome,
   durationMs = 0,
   payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
-): RunEnd => endingOf(run, outcome, "server", durationMs, payload);
+): RunEnd => buildRunEnd(run, outcome, "server", durationMs, payload);
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
@@ -128,14 +128,14 @@ export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
 /**
  * Returns the final state and log entry of a queued run that was cancelled.
  * @param payload as in `serverEnding`
- * @param displacedBy ID of the run in whose favour it was cancelled; null if a person cancelled it
+ * @param displacedBy ID of the run that replaces this run; null if a person cancelled the run
  */
 export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
   serverEnding(run, cancelledOutcome(displacedBy), 0, payload);
 
 /**
- * Returns the final state and log entry of a queued run that can never start, because it waits for a run that waits for
- * it.
+ * Returns the final state and log entry of a queued run that can never start: it waits for a run that itself waits for
+ * this run.
  * @param payload as in `serverEnding`
  */
 export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =>
@@ -152,7 +152,7 @@ export const browserEnding = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
   durationMs: number,
-): RunEnd => endingOf(run, outcome, "client", durationMs, null);
+): RunEnd => buildRunEnd(run, outcome, "client", durationMs, null);
 
 export const timeoutOutcome = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
 

@@ -1,6 +1,6 @@
 /**
- * Prepares the scripts that a sandbox page evaluates before the action's code: the packages, the session of the app
- * user, and the client library with a token that expires with the run.
+ * Prepares the scripts that a page of the sandbox evaluates before the action's code: the packages, the session of the
+ * app user, and the client library with a token that expires with the run.
  */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -10,12 +10,12 @@ import { computeNeedsOfNames } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import {
-  type Catalogue,
   createNotBuiltError,
   createUnresolvedError,
   findModeForLibraryCode,
   findPackageRequirement,
   isStoredScript,
+  type PackageCatalogue,
   needsLibrary,
   usesRequestFunctions,
 } from "../../rules/packages.js";
@@ -41,8 +41,8 @@ const SESSION_PACKAGE = "svc-session";
 const TOKEN_EXTRA_LIFETIME_MS = 10_000;
 
 /**
- * Matches a direct call of eval. Code in such a call can read the local variables around it, and these differ when a
- * package is tested.
+ * Matches a direct call of eval. Code in a direct call can read the local variables around the call, and these are
+ * different when a package is tested.
  */
 const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
 /** Maximum number of results of `callsEval` that are cached. */
@@ -69,13 +69,13 @@ export interface PreparedScripts {
   /** True if the scripts can send requests to other services. */
   sendsRequests: boolean;
   /** Makes the token expire. */
-  revoke: () => Promise<void>;
+  revokeToken: () => Promise<void>;
 }
 
 interface PageScriptsOptions {
   sessionOf: ReadSession;
   credentials: Credentials;
-  catalogue: Catalogue;
+  catalogue: PackageCatalogue;
   storedScripts: StoredScripts;
   /** URL at which code in a run reaches this service. */
   apiUrl: string;
@@ -88,7 +88,7 @@ export class PageScripts {
 
   constructor(private readonly options: PageScriptsOptions) {}
 
-  /** Reads a script of the build, and caches it after the first call. */
+  /** Reads a script of the service's build. Caches it after the first call. */
   private readBuilt(path: string, name: string): Promise<SourceScript> {
     const script =
       this.files.get(path) ??
@@ -162,7 +162,7 @@ export class PageScripts {
     return { name: "svc-run-session.js", source, mode: "isolate" };
   }
 
-  /** True if the code may use the client library. Other runs get neither the library nor a token. */
+  /** True if the code may use the client library. Only these runs get the library and a token. */
   private usesLibrary({ code, dependencies, assets }: CodeListing): boolean {
     const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
     const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
@@ -170,8 +170,8 @@ export class PageScripts {
   }
 
   /**
-   * Returns the scripts that define `Svc.App.V3.Actions.response`. If the page uses the client library, the page
-   * evaluates these scripts after the library.
+   * Returns the scripts that define `Svc.App.V3.Actions.response`. A page with the client library evaluates these
+   * scripts after the library.
    */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
@@ -189,7 +189,7 @@ export class PageScripts {
   async prepare(run: RunRecord, listing: CodeListing, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
-    // Ignores calls of `response` when it examines the code, because they need neither the client library nor a
+    // Removes calls of `response` before the code is examined, because they need neither the client library nor a
     // document.
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
@@ -202,7 +202,7 @@ export class PageScripts {
       const sendsRequests = usesRequestFunctions(code);
       if (sendsRequests) packages.unshift(await this.requestsScript());
       const revoke = async () => undefined;
-      return { packages, hasToken: false, readsLater: hasSession, sendsRequests, responseMark, revoke };
+      return { packages, hasToken: false, readsLater: hasSession, sendsRequests, responseMark, revokeToken: revoke };
     }
     const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
@@ -213,6 +213,6 @@ export class PageScripts {
     const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
     const revoke = () => credentials.expire(id);
-    return { packages, hasToken: true, readsLater: true, sendsRequests: true, responseMark, revoke };
+    return { packages, hasToken: true, readsLater: true, sendsRequests: true, responseMark, revokeToken: revoke };
   }
 }

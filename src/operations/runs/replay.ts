@@ -3,7 +3,7 @@
  * or an older version of the action.
  */
 import type { DataSource } from "typeorm";
-import type { Copy, Environment } from "../../data/action-types.js";
+import type { DraftOrLive, Environment } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -15,8 +15,8 @@ import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
 /**
- * Selects the code for the replay: the draft ("master"), the live version ("production"), or an older version of the
- * draft.
+ * Selects the code that a replay runs: the draft ("master"), the live version ("production"), or an older version of
+ * the draft.
  */
 const SELECT_REPLAYED_VERSION = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
@@ -30,14 +30,14 @@ const SELECT_REPLAYED_VERSION = `
 
 interface ReplayedRow {
   payload: string;
-  copy: Copy;
+  copy: DraftOrLive;
   actionId: number | null;
   active: boolean;
   /** Never `debounce`, because a replay is a single call that starts at once. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
-  /** JavaScript parses this JSON, because PostgreSQL's operator ->> rejects JSON that contains \u0000 anywhere. */
+  /** Parsed by JavaScript, because PostgreSQL's operator ->> rejects JSON that contains \u0000 anywhere. */
   version: { environment: Environment } | null;
 }
 
@@ -59,13 +59,13 @@ function replayOptions(input: unknown): ReplayOptions {
   refuseField("options", "an object", input);
 }
 
-export class Replay {
+export class RunReplayer {
   constructor(
     private readonly db: DataSource,
     private readonly runs: Pick<Runs, "submit">,
   ) {}
 
-  private async find(appId: number, runId: number, copy: Copy | null, versionId: number | null) {
+  private async find(appId: number, runId: number, copy: DraftOrLive | null, versionId: number | null) {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [replayed] = storable
       ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED_VERSION, [appId, runId, copy, versionId])

@@ -15,12 +15,12 @@ export interface RunAccess {
    */
   granted: Set<string> | null;
   /**
-   * The app user whose data a rule has read, in the form `<data source ID>/<entry ID>`; null if no rule has read data
-   * of a user.
+   * The app user whose data an access rule has read, in the form `<data source ID>/<entry ID>`. Null if no rule has
+   * read a user's data.
    */
   user: string | null;
   /** Returns true if the caller meets this `access` rule. */
-  isGranted(access: string): Promise<boolean>;
+  meetsRule(access: string): Promise<boolean>;
 }
 
 interface RuntimeUser {
@@ -29,19 +29,19 @@ interface RuntimeUser {
   data: UserData;
 }
 
-export type UserOf = (caller: Caller) => Promise<RuntimeUser | null>;
+export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;
 
 /**
  * Returns the access decisions for a caller. The rules apply only to runtime tokens (pages). Editors, back ends and
  * server actions may run every action of their app.
  */
-export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
-  if (!isPageCaller(caller)) return { granted: null, user: null, isGranted: async () => true };
+export function runAccessOf(caller: Caller, userOf: FindAppUser): RunAccess {
+  if (!isPageCaller(caller)) return { granted: null, user: null, meetsRule: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
   const access: RunAccess = {
     granted: new Set(),
     user: null,
-    isGranted: (text) =>
+    meetsRule: (text) =>
       mayPageRunAction(JSON.parse(text) as ActionAccess, kind, async () => {
         const user = await userOf(caller);
         access.user = user && `${user.dataSourceId}/${user.id}`;
@@ -52,9 +52,9 @@ export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
 }
 
 /**
- * Returns the idempotency key under which a run is stored. It includes the app user: the next user of a page has the
- * same credential, but must not get this user's result. Keys that callers send contain no space, so none can equal such
- * a key.
+ * Returns the idempotency key under which a run is stored. The stored key includes the app user: the next user of the
+ * same page has the same credential, but must not get this user's result. Keys that callers send contain no space, so
+ * they never equal a key with a user.
  */
 export const keyOfUser = ({ user }: RunAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;

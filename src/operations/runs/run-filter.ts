@@ -2,8 +2,8 @@
  * Validates the filters of lists and statistics of runs, and converts them to SQL. docs/reference explains the meaning
  * of each filter.
  */
-import type { Copy, TriggerType } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import type { DraftOrLive, TriggerType } from "../../data/action-types.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
@@ -33,7 +33,7 @@ export interface RunFilter {
 
 /** Filters and page in a request for a list of runs, not yet validated. */
 export interface RunListOptions extends RunFilter {
-  /** Only runs with an ID below this one are listed. */
+  /** Lists only runs with an ID below this one. */
   before?: unknown;
   limit?: unknown;
   offset?: unknown;
@@ -45,9 +45,7 @@ const SEARCH_MAX_CHARACTERS = 200;
 const SEARCH_WORDS_MAX = 5;
 /** Maximum number of runs that a search by words returns; these are the newest ones. */
 const SEARCH_RESULTS_MAX = 1_000;
-/**
- * Runs have the same order by ID as by time, except for runs within this interval, because their transactions overlap.
- */
+/** Within this interval, runs can have another order by ID than by time, because their transactions overlap. */
 const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
 /** Run states that are rare and for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
@@ -60,18 +58,18 @@ export function optionalChoice<T extends string>(value: unknown, name: string, a
 }
 
 /**
- * Returns "master" (draft) or "production" (live version) for the name in the API or in the database; null if it is
- * missing.
+ * Returns "master" (draft) or "production" (live version) for the name in the API or in the database; null if the value
+ * is missing.
  * @throws REQUEST_INVALID
  */
-export function optionalCopy(value: unknown): Copy | null {
+export function optionalCopy(value: unknown): DraftOrLive | null {
   const name = optionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
   return name === null ? null : COPY_BY_NAME[name];
 }
 
 const ISO_TIME_PATTERN = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Parses a time in ISO 8601; null if it is missing. @throws REQUEST_INVALID */
+/** Parses a time in ISO 8601; null if the value is missing. @throws REQUEST_INVALID */
 export function optionalMoment(value: unknown, name: string): Date | null {
   if (value === undefined || value === null) return null;
   const moment =
@@ -83,7 +81,7 @@ export function optionalMoment(value: unknown, name: string): Date | null {
   refuseField(name, `a time such as ${example}`, value);
 }
 
-/** Validates the text of a search; null if it is missing. @throws REQUEST_INVALID */
+/** Validates the text of a search. Returns null if it is missing. @throws REQUEST_INVALID */
 function parseSearch(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const text = typeof value === "string" ? value.trim() : "";
@@ -149,7 +147,8 @@ export function runConditions(appId: number, filter: RunListOptions): RunConditi
 }
 
 /**
- * Adds a condition on the time, and a range of IDs that contains all runs in this time, because runs are listed by ID.
+ * Adds conditions for a range of time. Also adds the range of IDs that contains all runs of this time, because lists of
+ * runs are sorted by ID.
  * @throws REQUEST_INVALID
  */
 function addTimeConditions(
@@ -172,8 +171,8 @@ function addTimeConditions(
   }
 }
 
-/** Returns an ID above those of all runs that were queued before `to`; null if no later run exists. */
-async function idAfter(executor: Executor, appId: number, to: Date): Promise<number | null> {
+/** Returns an ID above those of all runs that were queued before `to`; null if no run was queued later. */
+async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<number | null> {
   const [run] = await rows<{ id: number }>(
     executor,
     `SELECT id + 1 AS id FROM run WHERE app_id = $1 AND queued_at >= $2::timestamptz + ${OUT_OF_ORDER_INTERVAL}
@@ -186,7 +185,9 @@ async function idAfter(executor: Executor, appId: number, to: Date): Promise<num
 /** SQL conditions of a search, with the IDs of the runs that it found. */
 export interface SearchedRuns {
   conditions: RunConditions;
-  /** The lowest of these IDs if older runs may contain the searched words; otherwise null. */
+  /**
+   * The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null.
+   */
   further: number | null;
 }
 
@@ -195,7 +196,7 @@ export interface SearchedRuns {
  * @throws REQUEST_INVALID if the search contains no word, or takes too long
  */
 export async function searchRuns(
-  { db, runWords }: { db: Executor; runWords: RunSearch },
+  { db, runWords }: { db: SqlClient; runWords: RunSearch },
   appId: number,
   conditions: RunConditions,
 ): Promise<SearchedRuns> {
@@ -231,7 +232,7 @@ export type NewestRuns = (columns: string, limit: number) => string;
  * version separately, because no index covers both.
  */
 export async function newestRuns(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   { actionId, indexed }: Pick<RunConditions, "actionId" | "indexed">,
 ): Promise<NewestRuns> {

@@ -1,11 +1,11 @@
 /**
- * SQL that inserts the row of a run, for an action that the caller names or whose ID is known. Each insert is one
+ * SQL that inserts the row of a run. The caller names the action, or its ID is already known. Each insert is one
  * statement. A repeated idempotency key inserts nothing and returns the first run.
  */
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { type EntityReference, getReferenceParameters } from "../../rules/reference.js";
+import { type IdOrName, getReferenceParameters } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,
@@ -22,17 +22,20 @@ import type { NewRun } from "./run-types.js";
 
 /** A run on demand, whose action the caller names by ID or name. */
 export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
-  ref: EntityReference;
+  ref: IdOrName;
   /** Type of the trigger that the action must have. */
   trigger: OnDemandTrigger;
-  /** Hash of the event ID that an HTTP trigger received. A repeated event inserts no row and returns the first run. */
+  /**
+   * Hash of the event ID that an HTTP trigger received. For a repeated event, no row is inserted, and the first run is
+   * returned.
+   */
   eventKey?: Buffer | null;
   /** Routes that matched the request to a live HTTP trigger. If these routes have changed, no row is inserted. */
   routeMatch?: RouteMatch | null;
   /** True if this call cannot start the action while the app is unpublished. */
   needsPublishedApp: boolean;
   access: RunAccess;
-  /** False if this process tries to claim the queued run itself before it notifies other processes. */
+  /** False if this process first tries to claim the queued run itself, before other processes are notified. */
   isAnnounced?: boolean;
 };
 
@@ -43,7 +46,7 @@ export interface InsertedRun {
    * nothing.
    */
   isRepeated: boolean;
-  /** Reason why the first run with this key was skipped; absent if it was not. */
+  /** Reason why the first run with this key was skipped; absent if the run was not skipped. */
   skipped?: string;
 }
 
@@ -83,10 +86,7 @@ const KEY_KINDS = {
   },
 } as const satisfies Record<string, KeyKind>;
 
-/**
- * SQL that inserts the row of the key before the run. If another statement has already inserted this key, no run is
- * inserted.
- */
+/** SQL that inserts the row of the key before the run. If the key exists already, no run is inserted. */
 const insertKeySql = ({ table, columns, values }: KeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
@@ -167,7 +167,7 @@ const SELECT_FIRST_RUN = {
   http_event: selectFirstRun(KEY_KINDS.http_event),
 };
 
-/** Selects the queued run whose payload a debounced call has replaced in the same transaction. */
+/** Selects the queued run whose payload a debounced call has replaced in this transaction. */
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
@@ -184,19 +184,20 @@ function keyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: Keyed
  * Returns the first run with this key. Returns null if the key had expired and was deleted, so that the row can be
  * inserted now.
  */
-async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
+async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
   const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // Does not report the skip reason for events, because the HTTP trigger itself reads the outcome of the first run.
+  // Reports the skip reason only for idempotency keys: for events, the HTTP trigger itself reads the outcome of the
+  // first run.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
 
 /** Deletes the key of an event, so that a repetition of the event starts another run. */
-export async function deleteEventKey(executor: Executor, eventKey: Buffer, runId: number): Promise<void> {
+export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runId: number): Promise<void> {
   const sql =
     "DELETE FROM http_event WHERE action_id = (SELECT action_id FROM run WHERE id = $2) AND key = $1 AND run_id = $2";
   await executor.query(sql, [eventKey, runId]);
@@ -211,7 +212,7 @@ function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: 
  * Inserts the row of a run whose action is known: with the status running under the process `holder`, or with the
  * status queued if `holder` is null.
  */
-export async function insertKnownRun(executor: Executor, run: NewRun, holder: string | null): Promise<InsertedRun> {
+export async function insertKnownRun(executor: SqlClient, run: NewRun, holder: string | null): Promise<InsertedRun> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
   const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
   const kind = keyKindOf(run) === "none" ? "none" : "run_key";
@@ -232,7 +233,7 @@ export async function insertKnownRun(executor: Executor, run: NewRun, holder: st
  * Inserts the row of a debounced run, or replaces the payload of the queued run of the same action. Uses no idempotency
  * key, because a repeated call starts no second run. Call this function in a transaction.
  */
-export async function insertDebouncedRun(manager: Executor, run: NewRun): Promise<InsertedRun> {
+export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;
   const values = [...commonValues({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];
   const [inserted] = await rows<{ id: number }>(manager, INSERT_KNOWN.none, values);
@@ -249,7 +250,7 @@ const CHECK_NAMED = `
  * Checks that the action of a call can run. `insertNamedRun` checks this again when it inserts the row.
  * @throws the errors of `insertNamedRun`
  */
-export async function checkNamedRun(executor: Executor, named: NamedRun): Promise<void> {
+export async function checkNamedRun(executor: SqlClient, named: NamedRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
   const values = [appId, copy, ...getReferenceParameters(ref), needsPublishedApp];
   const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
@@ -264,7 +265,7 @@ type NamedRow = NamedAction & { runId: number | null; secretsVersion: number; ar
  * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
  */
 export async function insertNamedRun(
-  executor: Executor,
+  executor: SqlClient,
   named: NamedRun,
   holder: string | null,
 ): Promise<InsertedNamedRun> {
@@ -294,7 +295,7 @@ export async function insertNamedRun(
     if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };
     const mustWait = action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
     if (mustWait) return { id: null, isRepeated: false, action, secretsVersion };
-    if (kind === "none" || kind === "http") throw new Error("a runnable action was not inserted");
+    if (kind === "none" || kind === "http") throw new Error("the run of a runnable action was not inserted");
     const first = await findFirstRun(executor, action.id, run);
     if (first) return { ...first, action, secretsVersion };
   }

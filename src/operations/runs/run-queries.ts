@@ -1,6 +1,6 @@
 /** Lists runs by filters, and reads single runs, runs that another run has started, and unfinished runs. */
 import type { DataSource } from "typeorm";
-import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
+import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
@@ -19,16 +19,19 @@ export interface RunSummary {
   actionName: string | null;
   /** ID of the action's draft; null if the action was deleted. */
   masterId: number | null;
-  copy: Copy;
+  copy: DraftOrLive;
   trigger: TriggerType;
   state: RunState;
-  /** Time of the schedule for which the run was started; null for runs of other triggers. */
+  /** Scheduled time for which the run was started; null for runs of other triggers. */
   tick: string | null;
-  /** Number of schedule times, from `tick` on, that this row represents. It is above one only after a long pause. */
+  /**
+   * Number of scheduled times that this row represents, the first of which is `tick`. It is above 1 only after a long
+   * pause.
+   */
   tickCount: number;
-  /** Reason why the run was skipped; null if it was not. */
+  /** Reason why the run was skipped; null if the run was not skipped. */
   reason: string | null;
-  /** Condition for which a queued run waits, other than a free slot; null if there is none. */
+  /** Condition other than a free slot for which a queued run waits; null if there is none. */
   waitsFor: RunWait | null;
   /** Name of the error and the beginning of its message; null if the run did not fail. */
   failure: string | null;
@@ -62,7 +65,7 @@ export interface RunSummary {
 /** Pagination of a list of runs. `total` is the number of matching runs, exact up to TOTAL_MAX. */
 export interface RunPagination {
   total: number;
-  /** False if more runs match than `total` says. */
+  /** False if more runs match the filters than `total` says. */
   totalIsExact: boolean;
   hasMore: boolean;
   /** Value of the parameter `before` for the next page; null on the last page. */
@@ -73,7 +76,7 @@ type DateField = "tick" | "queuedAt" | "startedAt" | "finishedAt";
 type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "person"> &
   Record<DateField, Date | null> & { firstName: string | null; lastName: string | null; entry: string | null };
 
-/** Maximum number of runs that one request checks row by row. The next page continues after these runs. */
+/** Maximum number of runs that one request checks row by row. The next page continues with the following runs. */
 const CHECKED_RUNS_MAX = 10_000;
 const TOTAL_MAX = 10_000;
 /** Maximum number of characters of an error or result in a list. */
@@ -83,8 +86,8 @@ const ENTRY_MAX_BYTES = 8 * 1024;
 /** Maximum bytes of a log entry of which only the beginning is read for a list. Larger entries are not read. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
 /**
- * Number of characters that are read from the beginning of a larger entry. They contain the fields before the result,
- * and enough of the result for an excerpt.
+ * Number of characters that are read from the beginning of a larger entry. These characters contain the fields before
+ * the result, and enough of the result for an excerpt.
  */
 const CUT_CHARACTERS = 600;
 const UNFINISHED_RUNS_MAX = 100;

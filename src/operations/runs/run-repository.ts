@@ -4,20 +4,20 @@
  * claimed.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { endStateSql, IS_RUNNING_SQL, startStateSql } from "../../data/run.js";
 import { type RunEnd, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
 import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
 import type { NewRun, RunCode, RunRecord } from "./run-types.js";
 
-const RUN_RECORD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
+const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
 /**
- * SQL that selects a claimed run with its action's code and the version number of the app's secrets, so that no second
- * statement is needed.
+ * SQL that selects a claimed run together with its action's code and the version number of the app's secrets, so that
+ * the service needs no second statement.
  */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
@@ -48,14 +48,14 @@ const IS_READY = `${startStateSql("claim")} AND waits_for IS NULL`;
  */
 const LOWEST_ID_CACHED_MS = 1_000;
 /**
- * The lowest ID of an unfinished run is assumed to be at least this far below the newest ID, because transactions with
- * lower IDs may not be committed yet.
+ * Number of IDs below the newest ID in which unfinished runs may still be uncommitted. So the lowest ID of an
+ * unfinished run is assumed to be at least this far below the newest ID.
  */
 const UNCOMMITTED_IDS = 100_000;
 
 /**
- * SQL that selects the first unfinished run in a state. The condition names one state, so that PostgreSQL uses the
- * index run_live.
+ * SQL that selects the first unfinished run in a state. The condition contains a single state, so that PostgreSQL uses
+ * the index run_live.
  */
 const firstUnfinished = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
@@ -98,7 +98,7 @@ const CLAIM_NEXT_RUN = `
      ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
   claimed AS (
     UPDATE run SET ${endStateSql("claim")}, holder = $1, started_at = now()
-     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD})
+     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED}, EXISTS (
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
             WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
@@ -109,7 +109,7 @@ const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
     UPDATE run SET ${endStateSql("claim")}, holder = $1, started_at = now()
      WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
-    RETURNING ${RUN_RECORD})
+    RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
 /**
@@ -142,9 +142,9 @@ const SKIP_LATE_RUNS = `
   RETURNING id`;
 
 /* Selects the runs of the holder $1, except the known ones $2. */
-const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
+const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD_COLUMNS} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
-/** Selects those of the runs $2 that are no longer assigned to the process $1. */
+/** Selects the runs in the list $2 that are no longer assigned to the process $1. */
 const SELECT_RUNS_NOT_HELD = `
   SELECT id FROM unnest($2::bigint[]) AS known (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
@@ -163,13 +163,13 @@ export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
  * only one process ends each run.
  */
 const SELECT_OVERDUE_IN_BROWSERS = `
-  SELECT ${RUN_RECORD}, holder FROM run
+  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
    WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
 /** Selects the runs of processes whose lease has expired. */
 const SELECT_LOST_RUNS = `
-  SELECT ${RUN_RECORD}, holder FROM run
+  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
    WHERE ${IS_RUNNING_SQL}
      AND holder <> '${BROWSER_HOLDER}'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
@@ -188,12 +188,12 @@ export interface StoredRun extends RunRecord {
 
 export class RunRepository {
   private readonly finisher: RunFinisher;
-  /** Lower bound of the IDs of unfinished runs. With it, queries do not read the partitions of earlier days. */
+  /** Lower bound of the IDs of unfinished runs. Queries with this bound do not read the partitions of earlier days. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
   /**
    * @param maskedPayload returns the payload text for the log entry of a run that did not execute to its end; null if
-   *   the entry refers to the run's stored payload
+   *   the log entry can refer to the run's stored payload
    */
   constructor(
     private readonly db: DataSource,
@@ -202,7 +202,7 @@ export class RunRepository {
     this.finisher = new RunFinisher(db);
   }
 
-  private currentFloor(): Promise<number> {
+  private currentLowestId(): Promise<number> {
     if (performance.now() - this.floor.readAt > LOWEST_ID_CACHED_MS) {
       const id = queryPreparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
         ([row]) => row!.id,
@@ -219,7 +219,7 @@ export class RunRepository {
    * Inserts a run of an action whose ID is known: with the status running under the process `holder`, or with the
    * status queued if `holder` is null.
    */
-  insert(run: NewRun, holder: string | null, executor: Executor = this.db) {
+  insert(run: NewRun, holder: string | null, executor: SqlClient = this.db) {
     return insertKnownRun(executor, run, holder);
   }
 
@@ -227,7 +227,7 @@ export class RunRepository {
    * Like `insert`, but for an action that the caller names. The same statement finds the action.
    * @throws the errors of `insertNamedRun`
    */
-  insertNamed(run: NamedRun, holder: string | null, executor: Executor = this.db) {
+  insertNamed(run: NamedRun, holder: string | null, executor: SqlClient = this.db) {
     return insertNamedRun(executor, run, holder);
   }
 
@@ -240,7 +240,7 @@ export class RunRepository {
   }
 
   /** Inserts a debounced run, or replaces the payload of the queued run of the same action. */
-  insertDebounced(run: NewRun, executor: Executor = this.db) {
+  insertDebounced(run: NewRun, executor: SqlClient = this.db) {
     if (executor !== this.db) return insertDebouncedRun(executor, run);
     return this.db.transaction((manager) => insertDebouncedRun(manager, run));
   }
@@ -252,7 +252,7 @@ export class RunRepository {
    * @param share maximum number of slots of one app
    */
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
-    const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentFloor()];
+    const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
     const [row] = await queryPreparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
     return row ? claimedRun(row) : null;
@@ -269,13 +269,13 @@ export class RunRepository {
    * run.
    */
   async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
-    const values = [[...slots.keys()], [...slots.values()], share, await this.currentFloor()];
+    const values = [[...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
     return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
   }
 
   /** True if a run is queued that waits only for a slot, in any process. */
   async isAnyQueued(): Promise<boolean> {
-    return (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentFloor()])).length > 0;
+    return (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentLowestId()])).length > 0;
   }
 
   /** True if no other process with the role runner is alive. */
@@ -283,7 +283,7 @@ export class RunRepository {
     return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
   }
 
-  /** Returns those runs that the runs `ids` have started and that are still queued. */
+  /** Returns the runs that one of the runs `ids` has started and that are still queued. */
   queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
@@ -294,7 +294,7 @@ export class RunRepository {
    * @returns false if nothing was written, because the run had already ended, another process executes it, or the app's
    *   secrets have changed
    */
-  finish(id: number, holder: string | null, ending: RunEnd, executor?: Executor): Promise<boolean> {
+  finish(id: number, holder: string | null, ending: RunEnd, executor?: SqlClient): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
@@ -349,18 +349,18 @@ export class RunRepository {
     return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 
-  /** Returns the reason why a run was skipped; null if it was not. */
+  /** Returns the reason why a run was skipped; null if the run was not skipped. */
   async skipReason(id: number): Promise<string | null> {
     const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
     return run?.reason ?? null;
   }
 
   /**
-   * Returns the run with this ID; null if there is none.
+   * Returns the run with this ID; null if there is no such run.
    * @param appId app to which the run must belong; null for any app
    */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
-    const sql = `SELECT ${RUN_RECORD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
+    const sql = `SELECT ${RUN_RECORD_COLUMNS}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;
   }
 }

@@ -6,7 +6,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
-import type { Scan, ScannedText, SecretScans } from "../../engine/secret-scan.js";
+import type { ScannedText, SecretScanner, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { findSecretsFault, findSecretsOfSetting } from "../../rules/secrets.js";
 import { checkPrivateSettingsSize, selectServerActionSettings } from "../../rules/setting-tiers.js";
@@ -31,7 +31,7 @@ function leakFailure(where: string, key: string): RunOutcome {
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
-  scan: Scan;
+  scan: SecretScanner;
   hasSecrets: boolean;
   /** JSON text of the private and protected settings that the run receives. */
   context: string;
@@ -47,11 +47,11 @@ const ENTRY_OVERHEAD_CHARACTERS = 256;
  */
 export class OutcomeScan {
   /**
-   * @param version version number of the app's secrets that this scan includes; null if the run cannot have read newer
+   * @param version version number of the app's secrets that this scan covers; null if the run cannot have read newer
    *   secrets
    */
   constructor(
-    private readonly scan: Scan,
+    private readonly scan: SecretScanner,
     readonly version: number | null,
     /** Returns the JSON text of the payload with secrets masked, for the log entry. */
     readonly maskPayload: (payload: string) => Promise<string>,
@@ -76,19 +76,16 @@ export class OutcomeScan {
 /** The secrets that one run can have read so far. */
 export class RunSecrets {
   private readonly start: StartSecrets;
-  private scan: Scan;
+  private scan: SecretScanner;
   private version: number;
   private updating: Promise<void> | null = null;
-  /** False as soon as the run has no network access, because then it cannot read settings any more. */
+  /** False when the run has no network access any more. Then the run cannot read settings. */
   private canRead = true;
-  /** True if the run may have received data other than responses to `Svc.App.V3.Actions.request`. */
+  /** True if the run may have received any data other than responses to `Svc.App.V3.Actions.request`. */
   private hasContact = false;
-  /**
-   * Highest version number of the app's secrets that was read after a response had arrived and before the code received
-   * this response.
-   */
+  /** Highest version number of the app's secrets that the service has read when it passed a response to the code. */
   private readVersion = 0;
-  private masked: { scan: Scan; payload: Promise<string> } | null = null;
+  private masked: { scan: SecretScanner; payload: Promise<string> } | null = null;
   /** True if the app had secrets when they were last read. */
   hasSecrets: boolean;
 
@@ -112,7 +109,7 @@ export class RunSecrets {
   }
 
   /**
-   * Stores that the run has no network access. Such a run cannot read settings, so later changes of secrets are
+   * Stores that the run has no network access. The run then cannot read settings, so later changes of secrets are
    * ignored.
    */
   disconnect(): void {
@@ -126,10 +123,10 @@ export class RunSecrets {
   }
 
   /**
-   * Returns the scan after another update of the secrets. Does not use an update that is already in progress, because
-   * it may miss the last change.
+   * Updates the secrets once more, and returns the scan that covers them. Does not use an update that is already in
+   * progress, because it may miss the last change.
    */
-  private async currentScan(): Promise<Scan> {
+  private async currentScan(): Promise<SecretScanner> {
     if (!this.canRead) return this.scan;
     // Ignores an error of the update in progress, because the caller that started it receives the error.
     while (this.updating) await this.updating.catch(() => undefined);
@@ -155,7 +152,7 @@ export class RunSecrets {
    * Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`, such as the
    * error of a request.
    */
-  onContact(): void {
+  onDataReceived(): void {
     this.hasContact = true;
   }
 
@@ -163,21 +160,24 @@ export class RunSecrets {
    * Call this method before the code receives a response.
    * @param version version number of the app's secrets, read after the response had arrived
    */
-  onRead(version: number): void {
+  onSecretsRead(version: number): void {
     this.readVersion = Math.max(this.readVersion, version);
   }
 
   /**
-   * Like `findInUrl`, but for a URL of `Svc.App.V3.Actions.request`. Does not read newer secrets if the run can have
-   * received only secrets that the scan already includes.
+   * Like `findInUrl`, but for a URL of `Svc.App.V3.Actions.request`. Does not read newer secrets if the scan already
+   * covers all secrets that the run can have received.
    */
   async findInRequestUrl(url: string): Promise<string | null> {
     const isCurrent = !this.hasContact && this.readVersion <= this.version;
     return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
 
-  /** Masks the payload, once for each scan: the masked payload is needed at the start and at the end of the run. */
-  private maskPayload(scan: Scan, payload: string): Promise<string> {
+  /**
+   * Masks the payload once for each scan, and caches it: the masked payload is needed at the start and at the end of
+   * the run.
+   */
+  private maskPayload(scan: SecretScanner, payload: string): Promise<string> {
     if (this.masked?.scan !== scan) this.masked = { scan, payload: scan.maskJson(payload) };
     return this.masked.payload;
   }
@@ -258,8 +258,8 @@ export class SecretStore {
   }
 
   /**
-   * Returns the payload text for the log entry of a run that did not execute to its end. Null means that the entry can
-   * refer to the run's stored payload. Returns `{}` if the app has too many secrets to search for.
+   * Returns the payload text for the log entry of a run that did not execute to its end. Returns null if the log entry
+   * can refer to the run's stored payload. Returns `{}` if the app has too many secrets to search for.
    */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {

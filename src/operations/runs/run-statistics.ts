@@ -23,7 +23,7 @@ export interface StatisticsOptions extends RunFilter {
 }
 
 /** Statistics of one hour or day. Durations are in milliseconds and include only runs that completed or failed. */
-export interface Period {
+export interface StatisticsPeriod {
   start: string;
   runs: number;
   failed: number;
@@ -34,14 +34,14 @@ export interface Period {
   p95: number | null;
 }
 
-export interface Statistics {
+export interface StatisticsOfRuns {
   by: PeriodLength;
   from: string;
   to: string;
-  /** Time before which the runs of the range were not counted; null if all matching runs were counted. */
+  /** Time before which the service did not count runs; null if it counted all matching runs of the time range. */
   countedFrom: string | null;
   /** Hours or days that have runs, the oldest first. */
-  periods: Period[];
+  periods: StatisticsPeriod[];
 }
 
 const PERIOD_LENGTHS = ["hour", "day"] as const;
@@ -54,8 +54,8 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
   day: { maxDays: 100, defaultDays: 30 },
 };
 /**
- * Maximum number of runs that are read and compared with the filters; these are the newest ones that an index finds.
- * Reading them takes a tenth of a second.
+ * Maximum number of runs that are read and compared with the filters; the service takes the newest runs that an index
+ * finds. Reading them takes a tenth of a second.
  */
 const CHECKED_RUNS_MAX = 100_000;
 
@@ -83,9 +83,9 @@ const selectPeriods = (newest: NewestRuns, unindexed: string | null, period: str
     FROM checked WHERE matches GROUP BY 1)
   SELECT period.*, bounds."countedFrom" FROM bounds LEFT JOIN period ON true ORDER BY period.start`;
 
-type PeriodRow = Omit<Period, "start"> & { start: Date | null; countedFrom: Date | null };
+type PeriodRow = Omit<StatisticsPeriod, "start"> & { start: Date | null; countedFrom: Date | null };
 
-const toPeriod = (start: Date, { p50, p95, ...counts }: Omit<Period, "start">): Period => ({
+const toPeriod = (start: Date, { p50, p95, ...counts }: Omit<StatisticsPeriod, "start">): StatisticsPeriod => ({
   ...counts,
   start: start.toISOString(),
   p50: p50 === null ? null : Math.round(p50),
@@ -110,7 +110,7 @@ export type RunStatistics = ReturnType<typeof createRunStatistics>;
 export function createRunStatistics(services: { db: DataSource; runWords: RunSearch }) {
   const { db } = services;
 
-  /** Returns the time of a run if it is not before `from`; otherwise null. */
+  /** Returns the time at which a run was queued if it is not before `from`; otherwise null. */
   async function timeOfRun(appId: number, runId: number, from: Date): Promise<Date | null> {
     const sql = "SELECT queued_at AS time FROM run WHERE app_id = $1 AND id = $2 AND queued_at >= $3";
     const [run] = await rows<{ time: Date }>(db, sql, [appId, runId, from]);
@@ -118,7 +118,7 @@ export function createRunStatistics(services: { db: DataSource; runWords: RunSea
   }
 
   /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
-  return async (appId: number, options: StatisticsOptions): Promise<Statistics> => {
+  return async (appId: number, options: StatisticsOptions): Promise<StatisticsOfRuns> => {
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);

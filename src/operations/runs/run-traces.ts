@@ -3,7 +3,7 @@
  * another process executes the run. Spans contain hosts and numbers, but no URLs, payloads or messages.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRun } from "../../engine/browser/run.js";
 import type { HopSummary } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
@@ -20,15 +20,15 @@ const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 
 export interface RunTrace {
   /** Evaluates the run's code with `perform`, in a child span. */
-  page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
+  tracePage(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
   /** Starts the span of a request to another service. The returned function ends the span. */
-  request(origin: string, method: string): (facts: HopSummary) => void;
+  startRequestSpan(origin: string, method: string): (facts: HopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;
 }
 
 const NO_TRACE: RunTrace = {
-  page: (perform, request) => perform(request),
-  request: () => () => undefined,
+  tracePage: (perform, request) => perform(request),
+  startRequestSpan: () => () => undefined,
   endTrace: () => undefined,
 };
 
@@ -40,7 +40,7 @@ function requestAttributes(url: URL, method: string) {
   };
 }
 
-/** Spans of the requests that the run's page sends through the browser. */
+/** Spans of the requests that a run's page sends through the browser. */
 class PageRequestSpans {
   private readonly open = new Set<TraceSpan>();
   private count = 0;
@@ -58,12 +58,12 @@ class PageRequestSpans {
     const attributes = requestAttributes(url, request.method);
     const span = this.tracing.beginSpan("fetch", "client", this.browser.traceparent, attributes);
     this.open.add(span);
-    // Sends the trace context only to this service, not to other servers.
+    // Sends the trace context only to this service, never to other servers.
     const isPropagated = url.origin === this.serviceOrigin && span.traceparent !== null;
     return {
       headers: isPropagated ? { traceparent: span.traceparent! } : {},
       endTrace: (status) => {
-        if (status !== null) span.set({ "http.response.status_code": status });
+        if (status !== null) span.setValues({ "http.response.status_code": status });
         span.endSpan(status === null || status >= 400);
         this.open.delete(span);
       },
@@ -83,7 +83,7 @@ class TracedRun implements RunTrace {
     private readonly serviceOrigin: string,
   ) {}
 
-  async page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome> {
+  async tracePage(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome> {
     const browser = this.tracing.beginSpan("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
     const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
@@ -92,19 +92,19 @@ class TracedRun implements RunTrace {
     return outcome;
   }
 
-  request(origin: string, method: string): (facts: HopSummary) => void {
+  startRequestSpan(origin: string, method: string): (facts: HopSummary) => void {
     const attributes = requestAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, attributes);
     return ({ status, sentBytes, receivedBytes, code }) => {
-      span.set({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
-      if (status !== null) span.set({ "http.response.status_code": status });
-      if (code !== null) span.set({ "error.type": code });
+      span.setValues({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
+      if (status !== null) span.setValues({ "http.response.status_code": status });
+      if (code !== null) span.setValues({ "error.type": code });
       span.endSpan(code !== null || status === null || status >= 400);
     };
   }
 
   endTrace({ outcome, mode }: { outcome: string; mode: string }): void {
-    this.span.set({ "svc.outcome": outcome, "svc.mode": mode });
+    this.span.setValues({ "svc.outcome": outcome, "svc.mode": mode });
     this.span.endSpan(outcome !== "completed");
   }
 }
@@ -122,13 +122,13 @@ export class RunTraces {
   }
 
   /** Returns the trace context of the current request; null if there is none. */
-  current(): string | null {
-    return this.tracing.current();
+  currentTraceparent(): string | null {
+    return this.tracing.currentTraceparent();
   }
 
   /** Inserts a queued run with `insert`, and stores the current trace context for it in the same transaction. */
-  async queue<T extends { id: number }>(insert: (executor: Executor) => Promise<T>): Promise<T> {
-    const traceparent = this.current();
+  async queueWithTrace<T extends { id: number }>(insert: (executor: SqlClient) => Promise<T>): Promise<T> {
+    const traceparent = this.currentTraceparent();
     if (traceparent === null) return insert(this.db);
     return this.db.transaction(async (manager) => {
       const inserted = await insert(manager);
@@ -147,7 +147,7 @@ export class RunTraces {
       const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
       return new TracedRun(this.tracing, span, this.serviceOrigin);
     } catch {
-      // The run continues without a span.
+      // If tracing fails, the run continues without a span.
       return NO_TRACE;
     }
   }

@@ -1,9 +1,9 @@
 /**
- * TypeScript types that describe a run from its call to its execution, and the PostgreSQL channels whose messages name
- * one run.
+ * TypeScript types that describe a run, from the call of its action to its execution. Also names the PostgreSQL
+ * channels whose messages name one run.
  */
 import type { ActionRow } from "../../data/action.js";
-import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
+import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
 
 /** PostgreSQL channel. A message asks the process that executes a run to cancel it. */
 export const CANCEL_CHANNEL = "svc_cancel";
@@ -14,7 +14,7 @@ export const CANCEL_CHANNEL = "svc_cancel";
  */
 export const AWAITED_CHANNEL = "svc_awaited";
 
-/** Builds the message that cancels a run: `run`, or `run:other` if it is cancelled in favour of the run `other`. */
+/** Builds the message that cancels a run: `run`, or `run:other` if the run `other` replaces the run. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
@@ -22,7 +22,7 @@ export const cancelNotice = (runId: number, displacedBy: number | null): [channe
 
 /** Code that a run evaluates, and the environment in which it runs. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
-  /** Source map of the code; null if the author wrote the code itself instead of source files. */
+  /** Source map of the code; null if the author wrote this code directly, without source files. */
   map?: string | null;
   timeoutMs?: number | null;
   /** Origins to which the action may send requests; absent in versions that old releases stored. */
@@ -33,14 +33,14 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
 interface RunBase {
   appId: number;
   actionId: number;
-  copy: Copy;
+  copy: DraftOrLive;
   trigger: TriggerType;
   payload: string;
   personId: number | null;
   credentialId: number | null;
   /** Code of the action; absent if the statement that started the run has not read it. */
   code?: RunCode;
-  /** Version number of the app's secrets, which was read together with the code. */
+  /** Version number of the app's secrets at the time when the code was read. */
   secretsVersion?: number;
 }
 

@@ -1,18 +1,18 @@
 /**
- * Operations on runs for callers: run, runWithResult and cancel. Each checks the caller's rights. The first two enqueue
- * a run; runWithResult also waits for its outcome.
+ * Operations on runs for callers: run, runWithResult and cancel. Each operation checks the caller's rights. `run` and
+ * `runWithResult` enqueue a run; `runWithResult` also waits for its outcome.
  */
 import { setMaxListeners } from "node:events";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
-import type { Notifications } from "../../engine/notifications.js";
+import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
-import type { EntityReference } from "../../rules/reference.js";
+import type { IdOrName } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import { waitForLogEntry } from "../records/log-wait.js";
 import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { Dispatcher } from "./dispatcher.js";
@@ -20,7 +20,7 @@ import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { Cancellation } from "./executor.js";
 import { explainMissing } from "./find-action.js";
 import { cancelledBrowserEnding, cancelledEnding } from "./outcomes.js";
-import { runAccessOf, type UserOf } from "./run-access.js";
+import { type FindAppUser, runAccessOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
 import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
 import { errorIn, outcomeIn, payloadText } from "./run-texts.js";
@@ -29,14 +29,14 @@ import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type NewRun, type RunRec
 /** A call of the operation `run` or `runWithResult`. */
 export interface RunRequest {
   appId: number;
-  ref: EntityReference;
+  ref: IdOrName;
   /** Payload of the run; undefined means `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
   /** True if a repeated idempotency key may start another run after the first run has failed or was cancelled. */
   retryFailed?: boolean;
   /** Returns a signal that aborts when the caller disconnects. */
-  gone?: (() => AbortSignal) | undefined;
+  disconnectSignal?: (() => AbortSignal) | undefined;
 }
 
 /** A run on demand whose row was inserted. */
@@ -53,12 +53,12 @@ interface RunsOptions {
   enqueuer: Enqueuer;
   dispatcher: Dispatcher;
   queueLimits: QueueLimits;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
   logs: ExecutionLogs;
-  notifications: Notifications;
+  notifications: DatabaseNotifications;
   /** Returns the app user who is signed in to the caller's page. */
-  userOf: UserOf;
-  holder: string;
+  userOf: FindAppUser;
+  processId: string;
   /** True if this process has the role runner, so that it executes runs. */
   isRunner: boolean;
 }
@@ -107,7 +107,7 @@ export class Runs {
     const enqueued = await this.enqueueAwaited(run).catch((error: unknown) =>
       explainMissing(this.options.db, caller, request, error),
     );
-    const outcome = await this.outcomeOf(enqueued, run, request.gone);
+    const outcome = await this.outcomeOf(enqueued, run, request.disconnectSignal);
     const runId = enqueued.id;
     if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
     const { name, message } = outcome.error;
@@ -118,15 +118,15 @@ export class Runs {
    * Enqueues a run for a request to an HTTP trigger.
    * @param isAwaited true if the caller waits for the outcome of the run
    */
-  async accept(run: NamedRun, isAwaited: boolean, gone?: RunRequest["gone"]): Promise<OnDemandRun> {
+  async accept(run: NamedRun, isAwaited: boolean, gone?: RunRequest["disconnectSignal"]): Promise<OnDemandRun> {
     const enqueued = await (isAwaited ? this.enqueueAwaited(run) : this.options.enqueuer.enqueueNamed(run));
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
 
   /**
-   * Enqueues a run of an action whose ID is known. Does not check the caller's rights, so the caller of this method
-   * must have done so.
+   * Enqueues a run of an action whose ID is known. Does not check the caller's rights: the code that calls this method
+   * must have checked them.
    */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueKnown(run)).id };
@@ -158,7 +158,7 @@ export class Runs {
    * that wait for queued runs, unless another process with the role runner is alive.
    */
   async drain(forceStop: AbortSignal): Promise<void> {
-    const { dispatcher, repository, holder } = this.options;
+    const { dispatcher, repository, processId: holder } = this.options;
     await dispatcher.drain(forceStop);
     if (!(await repository.isOnlyRunner(holder).catch(() => true))) return;
     const retryAfter = OVERLOADED_RETRY_SECONDS;
@@ -189,7 +189,7 @@ export class Runs {
 
   /**
    * Enqueues a run for whose outcome the caller waits. If this process executes runs itself, it notifies other
-   * processes only if the run cannot start soon.
+   * processes only if it cannot start the run soon.
    */
   private enqueueAwaited(run: NamedRun): Promise<EnqueuedRun> {
     const { enqueuer, isRunner } = this.options;
@@ -197,7 +197,11 @@ export class Runs {
   }
 
   /** Returns the outcome of a run: directly if this process executes the run, otherwise from the run's log entry. */
-  private outcomeOf({ id, done }: EnqueuedRun, run: NamedRun, gone: RunRequest["gone"]): Promise<RunOutcome> {
+  private outcomeOf(
+    { id, done }: EnqueuedRun,
+    run: NamedRun,
+    gone: RunRequest["disconnectSignal"],
+  ): Promise<RunOutcome> {
     if (done) return done;
     const { dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
     const signal = gone?.();
@@ -217,8 +221,8 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Does not cancel a run whose outcome is still useful: the caller can get it again with the key, or another run
-      // has started this run.
+      // Does not cancel a run whose outcome is still useful: the caller can get the outcome again with the same key, or
+      // another run has started this run.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });

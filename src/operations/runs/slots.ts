@@ -1,13 +1,13 @@
 /**
  * Slots limit how many runs a process executes at the same time, in total and for each app. A run for which another run
- * waits uses a nested slot, so that the two runs cannot block each other.
+ * waits uses an additional (nested) slot, so that the two runs cannot block each other.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /**
- * The total number of slots is RUNNER_CONCURRENCY times this factor. When three apps use their limit, slots for a
- * fourth app remain.
+ * The total number of slots is RUNNER_CONCURRENCY times this factor. When three apps use as many slots as they may,
+ * slots for a fourth app remain.
  */
 const TOTAL_SLOTS_FACTOR = 4;
 /** Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use. */
@@ -26,8 +26,8 @@ export interface Slot {
 /** A slot that is reserved while the database selects the run that will use it. */
 export interface ReservedSlot {
   /** Number of slots that one app may use, including this slot. */
-  readonly share: number;
-  assign(appId: number): Slot;
+  readonly slotLimitOfApp: number;
+  assignToApp(appId: number): Slot;
   free(): void;
 }
 
@@ -36,8 +36,8 @@ export class Slots {
   private readonly share: number;
   private readonly countByApp = new Map<number, number>();
   /**
-   * One semaphore for each nesting level. A run waits only for runs of the next level, so that a chain of runs cannot
-   * block itself.
+   * One semaphore for each nesting level. A run waits only for runs on the next level, so that the runs of a chain
+   * cannot block each other.
    */
   private readonly nested: readonly FairSemaphore[];
   private usedCount = 0;
@@ -63,7 +63,7 @@ export class Slots {
    * Returns how many slots one app may use while `usedCount` slots are in use. The number falls as more slots are in
    * use, so that the last slots remain for apps that have none.
    */
-  private shareOf(usedCount: number): number {
+  private slotLimitAt(usedCount: number): number {
     if (usedCount < this.runnerConcurrency) return this.share;
     return usedCount < this.total - this.runnerConcurrency ? Math.min(this.share, BUSY_SLOTS_PER_APP_MAX) : 1;
   }
@@ -91,7 +91,7 @@ export class Slots {
     for (const resolve of this.emptyListeners.splice(0)) resolve();
   }
 
-  private assign(appId: number): Slot {
+  private createAppSlot(appId: number): Slot {
     this.reservedCount -= 1;
     this.countByApp.set(appId, this.countOf(appId) + 1);
     return this.createSlot(0, () => {
@@ -111,15 +111,15 @@ export class Slots {
 
   /** Returns a slot for a run of the app; null if no slot is free or the app uses its maximum. */
   tryAcquire(appId: number): Slot | null {
-    // Reserved slots count too, because each may be assigned to this app.
+    // Counts reserved slots too, because each of them may be assigned to this app.
     const isAtShare = this.countOf(appId) + this.reservedCount >= this.currentShare();
-    return isAtShare ? null : (this.reserve()?.assign(appId) ?? null);
+    return isAtShare ? null : (this.reserve()?.assignToApp(appId) ?? null);
   }
 
-  /** True if the app could get a slot if the reserved slots became free. */
+  /** True if the app could get a slot after all reserved slots became free. */
   canAcquire(appId: number): boolean {
     const assigned = this.usedCount - this.reservedCount;
-    return assigned < this.total && this.countOf(appId) < this.shareOf(assigned);
+    return assigned < this.total && this.countOf(appId) < this.slotLimitAt(assigned);
   }
 
   /** Reserves a slot for the run that the database will select; null if no slot is free. */
@@ -129,8 +129,8 @@ export class Slots {
     this.usedCount += 1;
     this.reservedCount += 1;
     return {
-      share,
-      assign: (appId) => this.assign(appId),
+      slotLimitOfApp: share,
+      assignToApp: (appId) => this.createAppSlot(appId),
       free: () => {
         this.reservedCount -= 1;
         this.usedCount -= 1;
@@ -155,7 +155,7 @@ export class Slots {
 
   /** Returns how many slots one app may use now. */
   currentShare(): number {
-    return this.shareOf(this.usedCount);
+    return this.slotLimitAt(this.usedCount);
   }
 
   freeCount(): number {

@@ -5,7 +5,7 @@
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import {
   computeKeyFingerprint,
@@ -47,17 +47,17 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   const unwrapKey = (appId: number, wrappedDataKey: Buffer): KeyObject =>
     unwrapDataKey(masterKey(readMasterKeyFingerprint(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
 
-  async function wrappedKey(appId: number, executor: Executor, lock = ""): Promise<Buffer | null> {
+  async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promise<Buffer | null> {
     const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
     const [row] = await rows<{ dataKey: Buffer | null }>(executor, sql, [appId]);
     return row?.dataKey ?? null;
   }
 
   /**
-   * Returns the fingerprint of the master key under which new data keys are encrypted. Locks it, so that no rotation
-   * replaces this master key before the transaction ends.
+   * Returns the fingerprint of the master key under which new data keys are encrypted. Locks the row of the
+   * fingerprint, so that no rotation replaces this master key before the transaction ends.
    */
-  async function currentMasterKeyName(executor: Executor): Promise<string> {
+  async function currentMasterKeyName(executor: SqlClient): Promise<string> {
     const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
     return row!.fingerprint;
   }
@@ -122,7 +122,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
      * Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a
      * transaction.
      */
-    async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
+    async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
       const hit = cachedKeys.get(appId);
       if (hit) return hit;
       // Does not cache the key here, because the transaction may be rolled back.
@@ -140,8 +140,8 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
 
     /**
      * Encrypts the data keys of all apps under the master key `next`, one app after the other, while other processes
-     * read and write settings. Can be repeated after a failure. Before the call, every process must have `next` and all
-     * master keys in use. Returns the number of data keys that were encrypted again.
+     * read and write settings. The call can be repeated after a failure. Before the call, every process must have
+     * `next` and all master keys in use. Returns the number of data keys that were encrypted again.
      */
     async rotate(next: Buffer): Promise<number> {
       await requireAllMasterKeys();

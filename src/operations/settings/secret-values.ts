@@ -3,7 +3,7 @@
  * settings that an author has marked as not secret are left out.
  */
 import type { DataSource } from "typeorm";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
 import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
@@ -23,12 +23,13 @@ export interface StoredSetting {
 /** An app's secret values, and the version number of their last change. */
 export interface SecretValues {
   version: number;
-  /** Version number up to which replaced values have been deleted. */
+  /** Version number of the secrets: values that were replaced up to this version are no longer stored. */
   forgotten: number;
-  /** Current keys and values of the private and protected settings. */
+  /** Keys and current values of the private and protected settings. */
   underscore: [string, unknown][];
   /**
-   * Keys and values of the secret settings in `underscore`, and values that were replaced after the requested version.
+   * Keys and values of the secret settings in `underscore`, and of values that were replaced after the requested
+   * version.
    */
   entries: [string, unknown][];
 }
@@ -64,7 +65,7 @@ const INSERT_SEALED_SETTINGS =
  * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value
  * of a sealed setting.
  */
-export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
+export async function sealKeys(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
@@ -72,7 +73,7 @@ export async function sealKeys(executor: Executor, appId: number, keys: readonly
 
 /** Marks private settings as secret or not secret. @throws SETTINGS_INVALID if one of the settings does not exist */
 export async function markSecrets(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   keys: readonly string[],
   secret: boolean,
@@ -87,16 +88,16 @@ export async function markSecrets(
 
 export function createSecretValues(options: {
   db: DataSource;
-  openSettings: (appId: number, rows: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;
+  openSettings: (appId: number, rows: readonly StoredSetting[], executor?: SqlClient) => Promise<[string, unknown][]>;
 }) {
   const { db, openSettings } = options;
 
   /**
    * Reads the secrets of an app.
-   * @param since version number; values that were replaced after it are included. Without it, no replaced value is
-   *   included
+   * @param since version number of the secrets: the result includes values that were replaced after this version.
+   *   Without `since`, it includes no replaced value
    */
-  async function readSecretValues(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
+  async function readSecretValues(appId: number, since?: number, executor?: SqlClient): Promise<SecretValues> {
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
     const secretRows = await queryPreparedRows<SecretRow>(executor ?? db, "secret-values", SELECT_SECRET_VALUES, [
       appId,
@@ -116,7 +117,7 @@ export function createSecretValues(options: {
     read: readSecretValues,
 
     /** Returns the keys of the sealed settings, whose values code does not receive. */
-    async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
+    async sealedKeys(appId: number, executor: SqlClient = db): Promise<string[]> {
       const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
       return sealedRows.map(({ key }) => unescapeKey(key));
     },
@@ -131,9 +132,9 @@ export function createSecretValues(options: {
 
     /**
      * Checks the number and size of the app's secrets after the settings `keys` were written.
-     * @throws SETTINGS_INVALID if the secrets exceed the limits up to which responses and logs can be masked
+     * @throws SETTINGS_INVALID if there are too many secrets, or too long ones, to mask them in responses and logs
      */
-    async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
+    async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => getSettingTier(key) === "public")) return;
       const { entries } = await readSecretValues(appId, undefined, executor);
       const secretFault = findSecretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
@@ -144,7 +145,7 @@ export function createSecretValues(options: {
       const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
       throw new ActionError(
         "SETTINGS_INVALID",
-        `${secretFault}; of these secrets, ${describedKeys} contains ${settingSize.count} with ${settingSize.bytes}`,
+        `${secretFault}; of these secrets, ${describedKeys} contains ${settingSize.count} with ${settingSize.bytes} bytes`,
       );
     },
   };

@@ -2,11 +2,11 @@
  * Reads and writes the keys, tiers and public values of an app's settings, as manifests contain them. Never decrypts a
  * value.
  */
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { getSettingTier, type SettingTier } from "../../rules/setting-tiers.js";
 
-/** A setting as a manifest contains it. Only public settings have their value here. */
+/** A setting as a manifest contains it. The value is present only for public settings. */
 export interface SettingDefinition {
   key: string;
   tier: SettingTier;
@@ -29,7 +29,7 @@ const MARK_NOT_SECRET =
   "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
 
 /** Returns the app's settings sorted by key, including those that have no value yet. */
-export async function readDefinitions(executor: Executor, appId: number): Promise<SettingDefinition[]> {
+export async function readDefinitions(executor: SqlClient, appId: number): Promise<SettingDefinition[]> {
   const definitionRows = await rows<{ key: string; value: string | null; notSecret: boolean }>(
     executor,
     SELECT_DEFINITIONS,
@@ -45,7 +45,7 @@ export async function readDefinitions(executor: Executor, appId: number): Promis
 }
 
 /** Returns the total bytes of the keys and public values of an app's settings. */
-export async function definitionBytes(executor: Executor, appId: number): Promise<number> {
+export async function definitionBytes(executor: SqlClient, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
   return (await rows<{ bytes: number }>(executor, sql, [appId]))[0]!.bytes;
@@ -70,7 +70,7 @@ const SELECT_STATUS = `
  * no setting exists.
  */
 export async function readStatus(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   keys: readonly string[] | null,
 ): Promise<StatusRow[]> {
@@ -78,9 +78,8 @@ export async function readStatus(
   return statusRows.map((row) => ({ ...row, key: unescapeKey(row.key) }));
 }
 
-/** Defines settings without a value. @param keys keys of the settings */
 export async function declareSettings(
-  executor: Executor,
+  executor: SqlClient,
   appId: number,
   keys: readonly string[],
   { secret }: { secret: boolean },

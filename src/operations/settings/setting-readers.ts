@@ -13,8 +13,8 @@ export interface SettingsUse {
 const READERS_MAX = 100;
 
 /**
- * Selects actions whose code contains the key as a word. The condition with `strpos` comes first: it is faster than the
- * regular expression and excludes most code.
+ * Selects actions whose code contains the key as a word. The condition with `strpos` comes first, because `strpos` is
+ * faster than the regular expression and excludes most code.
  */
 const SELECT_READERS = `
   SELECT id, name FROM action
@@ -28,7 +28,7 @@ const SELECT_READERS = `
  */
 export async function readersOf(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedKeys([key]);
-  // A text in PostgreSQL cannot contain a NUL character, so no stored code contains this key.
+  // No stored code contains a key with a NUL character, because a text in PostgreSQL cannot contain this character.
   if (key.includes("\0")) return [];
   const escapedKey = key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return rows(db, SELECT_READERS, [appId, key, escapedKey]);

@@ -9,8 +9,8 @@ import { StartError } from "../../errors.js";
 import { createDataKeys } from "./data-keys.js";
 
 /**
- * Key of the PostgreSQL advisory lock for a rotation; the number has no meaning. A second rotation waits, because it
- * would delete the master key of the first.
+ * Key of the PostgreSQL advisory lock for a rotation; the number has no meaning. A second rotation waits for the first,
+ * because it would delete the master key that the first has created.
  */
 const ROTATION_LOCK = 7_203_114_285_022;
 
@@ -26,9 +26,9 @@ function keysOf(path: string): Buffer[] {
 }
 
 /**
- * Replaces the master key in the file at `path`. The file contains the new key before its first use, and the old key
- * until after its last use. A process that cannot decrypt a data key reads the file again. After a failure the file
- * contains both keys, and the command can be repeated.
+ * Replaces the master key in the file at `path`. The file contains the new key before any process uses it, and the old
+ * key until no data key is encrypted under it. A process that cannot decrypt a data key reads the file again. After a
+ * failure the file contains both keys, and the command can be repeated.
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
   const next = createMasterKey();
@@ -40,8 +40,8 @@ async function rotateFile(db: DataSource, path: string): Promise<number> {
 
 /**
  * Encrypts the data keys of all apps under a new master key, while other processes read and write settings. Creates the
- * new key in the file at `path`, or uses the first of `keys`, which every process must already have. Returns the number
- * of apps.
+ * new key in the file at `path`, or uses the first key in `keys`, which every process must already have. Returns the
+ * number of apps.
  * @throws StartError if a master key in use is not available; then nothing has changed
  */
 export async function rotateSettingsKey(options: {

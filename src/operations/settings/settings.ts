@@ -1,6 +1,6 @@
 /** Operations on an app's settings (specification, App settings). Only this file decrypts the encrypted values of settings. */
 import type { DataSource } from "typeorm";
-import { type Executor, queryPreparedRows, rows } from "../../data/database.js";
+import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
@@ -8,7 +8,7 @@ import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.js";
-import { type ExpectedTags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import {
   checkDeletedKeys,
@@ -25,7 +25,7 @@ import {
 } from "../../rules/setting-tiers.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
-import type { IntakeLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
@@ -35,6 +35,8 @@ import { readersOf, type SettingsUse } from "./setting-readers.js";
 
 /** Label that is part of the encryption of a value, so that the value can be decrypted only for the same app and setting. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
+
+type SettingEntries = [key: string, value: unknown][];
 
 /** The settings that the API may return to the caller, and the time of the last change of any setting of the app. */
 export interface TaggedSettings {
@@ -89,14 +91,14 @@ const TOUCH_SETTINGS = `
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
 /** Stores the current time as the last change of the app's settings, in the transaction that changes them. */
-export async function touchSettings(executor: Executor, appId: number): Promise<void> {
+export async function touchSettings(executor: SqlClient, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
 
 /** The app whose settings a request changes, and the ETags that the request accepts (`If-Match`). */
 export interface SettingsTarget {
   appId: number;
-  precondition?: ExpectedTags;
+  precondition?: ExpectedETags;
 }
 
 export type { SettingsUse, StoredSetting };
@@ -110,17 +112,17 @@ export function createSettings(options: {
   clientTimeoutMs: number;
   sessionOf: ReadSession;
   logEvents: LogEvents;
-  intake: IntakeLimiter;
+  intake: ReceivedDataLimiter;
 }) {
   const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake } = options;
 
   async function openSettings(
     appId: number,
     storedRows: readonly StoredSetting[],
-    executor?: Executor,
+    executor?: SqlClient,
   ): Promise<[string, unknown][]> {
     const hasSealed = storedRows.some((row) => row.sealed);
-    // If `executor` is passed, reads the data key in its transaction, which may just have created the key.
+    // If `executor` is passed, reads the data key in this transaction, which may just have created the key.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     if (hasSealed && !dataKey) throw new ActionError("APP_NOT_FOUND");
     return storedRows.map(({ key, value, sealed }) => [
@@ -135,7 +137,7 @@ export function createSettings(options: {
     shareReads((appId: number) =>
       queryPreparedRows<StoredSetting>(db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
     );
-  /** Reads of the same app's settings at the same time share one query. Each reader decrypts the values separately. */
+  /** Concurrent reads of one app's settings share a query. Each reader decrypts the values itself. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
   async function readSettings(appId: number, tiers: keyof typeof SELECT_BY_READER): Promise<[string, unknown][]> {
@@ -143,7 +145,7 @@ export function createSettings(options: {
   }
 
   /** Checks the total size of the app's settings. @throws SETTINGS_INVALID if they would be too large */
-  async function checkTotal(executor: Executor, appId: number, texts: { key: string; text: string }[]): Promise<void> {
+  async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
     const keys = texts.map(({ key }) => key);
     const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
     const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
@@ -153,31 +155,31 @@ export function createSettings(options: {
   }
 
   /** Returns the time of the last change of any setting of the app, as ISO 8601 text. */
-  async function updatedAt(appId: number, executor: Executor = db): Promise<string> {
+  async function updatedAt(appId: number, executor: SqlClient = db): Promise<string> {
     const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return app.updatedAt.toISOString();
   }
 
   /** Locks the app's settings until the transaction ends, and checks the precondition. @throws RESOURCE_CHANGED with the current version */
-  async function lockSettings(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
+  async function lockSettings(executor: SqlClient, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
     if (precondition) requireExpectedVersion({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
   /** Returns the settings that the API may return, and the time of their last change. */
-  async function httpAt(appId: number): Promise<TaggedSettings> {
+  async function readHttpSettings(appId: number): Promise<TaggedSettings> {
     const at = await updatedAt(appId);
     return { settings: await httpSettings(appId), updatedAt: at };
   }
 
-  async function store(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+  async function store(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     const texts = entries.map(([key, value]) => ({
       key: escapeKey(key),
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Each key counts twice, because the audit log contains it too. There are two rows, because the replaced value stays stored for a
+    // Counts each key twice, because the audit log also contains the key. Counts two rows, because the replaced value stays stored for a
     // while.
     intake.takeRows(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
     await checkTotal(executor, appId, texts);
@@ -202,10 +204,10 @@ export function createSettings(options: {
   }
 
   /** Emits the log event about changed settings, in the transaction that changes them. */
-  const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
+  const emitUpdate = (executor: SqlClient, caller: Caller, appId: number, keys: string[]) =>
     logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
 
-  async function writeAndEmit(caller: Caller, target: SettingsTarget, entries: [string, unknown][]): Promise<void> {
+  async function writeAndEmit(caller: Caller, target: SettingsTarget, entries: SettingEntries): Promise<void> {
     const { appId } = target;
     if (entries.length === 0) return;
     const keys = entries.map(([key]) => key);
@@ -217,8 +219,8 @@ export function createSettings(options: {
     });
   }
 
-  /** Writes validated settings in the transaction of `executor`. Does not emit the log event: the caller does. */
-  async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+  /** Writes validated settings in the transaction of `executor`. The caller of this function must emit the log event. */
+  async function write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
     await store(executor, caller, appId, entries);
@@ -230,7 +232,7 @@ export function createSettings(options: {
   }
 
   /** Deletes settings, also those without a value. Returns the keys of the deleted settings that had a value. */
-  async function removeKeys(executor: Executor, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
+  async function removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
     const stored = keys.map(escapeKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
     const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
@@ -273,7 +275,7 @@ export function createSettings(options: {
 
     /** Returns the settings for the response to GET, which never contains protected settings. */
     http: httpSettings,
-    httpAt,
+    httpAt: readHttpSettings,
     /** Returns only the public settings, for people who may read the app but not edit it. */
     async publicAt(appId: number): Promise<TaggedSettings> {
       const at = await updatedAt(appId);
@@ -318,13 +320,13 @@ export function createSettings(options: {
     secretValues,
 
     /** Writes new values of the settings that bindings use, in the transaction that writes the bindings. @throws SETTINGS_INVALID */
-    async writeBound(executor: Executor, caller: Caller, appId: number, values: object): Promise<void> {
+    async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
       await write(executor, caller, appId, checkSettingKeys(values));
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
     /** Encrypts a secret for another table. The transaction must have locked the app. @param name label, also needed to decrypt */
-    async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
+    async sealFor(executor: SqlClient, appId: number, name: string, text: string): Promise<Buffer> {
       return encryptText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
 
@@ -363,10 +365,10 @@ export function createSettings(options: {
         entries.map(([key]) => key),
       );
       await writeAndEmit(caller, target, entries);
-      return httpAt(target.appId);
+      return readHttpSettings(target.appId);
     },
 
-    /** Validates the settings in an administrator's PUT, without protected ones. `write` can then write them. @throws SETTINGS_INVALID */
+    /** Validates the settings in an administrator's PUT request. Returns those that are not protected. @throws SETTINGS_INVALID */
     validateIgnoringProtected: (settings: unknown): [string, unknown][] =>
       checkSettingKeys(dropProtectedKeys(settings)),
 
@@ -391,7 +393,7 @@ export function createSettings(options: {
         if (removedKeys.length === 0) return;
         await emitUpdate(manager, caller, appId, removedKeys);
       });
-      return httpAt(appId);
+      return readHttpSettings(appId);
     },
 
     status: readSettingStatus,

@@ -6,18 +6,18 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
-import type { ExpectedTags } from "../../rules/precondition.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
+import type { ApplyResult, ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { Stages } from "./stages.js";
 
-/** Maximum number of promotions to one app that are stored. Only these can be rolled back to. */
+/** Maximum number of promotions to one app that are stored. A rollback can only use a stored promotion. */
 const STORED_PROMOTIONS_MAX = 50;
 
 /** A promotion to an app, or a rollback of an app. */
@@ -26,7 +26,7 @@ export interface StagePromotion {
   appId: number;
   /** ID of the app from which the definitions were copied; null for a rollback. */
   fromAppId: number | null;
-  /** For a rollback: ID of the promotion that was chosen. Null for a promotion. */
+  /** For a rollback: ID of the promotion whose definitions were restored. Null for a promotion. */
   rolledBackTo: number | null;
   userId: number | null;
   plan: ManifestPlan;
@@ -68,10 +68,11 @@ export interface PromotionResult {
 const TAG_SEPARATOR = ".";
 
 /**
- * Returns the target app's part of the version tags that a promotion accepts. Leaves out tags whose part for the source
- * app is not `sourceTag`. If none remains, the source app was changed, and the promotion is rejected.
+ * A version tag of a promotion has a part for the source app and a part for the target app. Returns the target parts of
+ * the accepted tags. Leaves out tags whose part for the source app is not `sourceTag`. If no tag remains, the source
+ * app was changed, and the promotion is rejected.
  */
-const tagsOfTarget = (precondition: ExpectedTags, sourceTag: string): ExpectedTags =>
+const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedETags =>
   precondition?.flatMap((tag) => {
     const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
@@ -90,10 +91,10 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     caller: Caller,
     appId: number,
     { fromAppId, rolledBackTo }: DefinitionsOrigin,
-    { plan, before, after }: { plan: ManifestPlan; before: Manifest; after: Manifest },
+    { plan, manifestBefore, manifestAfter }: ApplyResult,
   ): Promise<StagePromotion> {
     const compressedDocuments = await Promise.all(
-      [before, after].map((document) => compressDocument(JSON.stringify(document))),
+      [manifestBefore, manifestAfter].map((document) => compressDocument(JSON.stringify(document))),
     );
     const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
     const [made] = await rows<PromotionRow>(
@@ -122,7 +123,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
       isPlan,
       checkPermission,
       precondition,
-    }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedTags },
+    }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
   ): Promise<Omit<PromotionResult, "tag"> & { tag: string }> {
     let promotion: StagePromotion | null = null;
     const { plan, tag } = await manifests.apply(caller, manifest, {
@@ -136,9 +137,9 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     return { plan, tag, promotion };
   }
 
-  async function findPromotion(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
-    // For the last promotion, restores the definitions before it. For an earlier promotion, restores the definitions
-    // after it.
+  async function findPromotion(executor: SqlClient, appId: number, id: number): Promise<{ manifest: Buffer }> {
+    // If the last promotion is chosen, selects the definitions from before it. For an earlier promotion, selects the
+    // definitions from after it.
     const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
       FROM promotion WHERE app_id = $1 AND id = $2`;
     const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
@@ -171,7 +172,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
         isPlan,
         checkPermission,
         precondition,
-      }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedTags },
+      }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
     ): Promise<PromotionResult> {
       const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
       if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
@@ -196,8 +197,8 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     },
 
     /**
-     * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions before it.
-     * If an earlier promotion is chosen, restores the definitions after it.
+     * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions from
+     * before it. If an earlier promotion is chosen, restores the definitions from after it.
      * @throws NOT_FOUND; errors of applying a manifest and of `checkPermission`
      */
     async rollback(

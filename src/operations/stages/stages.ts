@@ -27,7 +27,10 @@ const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 const EXPIRY_INTERVAL_MS = 60_000;
 /** Maximum number of expired stages that one call of `expire` reads. */
 const EXPIRED_STAGES_MAX = 1_000;
-/** Number of times that the removal of a stage tries to lock its rows, and the pause in milliseconds between two tries. */
+/**
+ * Maximum number of times that the removal of a stage tries to lock the stage's rows (REMOVAL_TRIES), and pause in
+ * milliseconds between two tries (REMOVAL_PAUSE_MS).
+ */
 const REMOVAL_TRIES = 10;
 const REMOVAL_PAUSE_MS = 100;
 
@@ -63,8 +66,9 @@ const COPY_PEOPLE = [
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY app_id LIMIT ${EXPIRED_STAGES_MAX}`;
 
 /**
- * A writer may have locked one row of a stage and wait for another that its deletion has locked. So the deletion waits
- * for each lock less than PostgreSQL's `deadlock_timeout` of one second. It then fails, which releases its locks.
+ * Another transaction may have locked one row of a stage, and wait for another row that the deletion of the stage has
+ * locked. So the deletion waits for each lock less than PostgreSQL's `deadlock_timeout` of one second. Then the
+ * deletion fails, and its locks are released.
  */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
@@ -140,7 +144,10 @@ export function createStages(options: {
     });
   }
 
-  /** Removes a preview. Returns false, and changes nothing, if other requests have locked its rows. @throws NOT_FOUND */
+  /**
+   * Removes a preview. Returns false and changes nothing if other requests have locked rows of the preview. @throws
+   * NOT_FOUND
+   */
   async function removeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {
       await db.transaction(async (manager) => {
@@ -230,7 +237,7 @@ export function createStages(options: {
     },
 
     /**
-     * Deletes expired stages, each in one statement. The next call deletes those that are in use now. Returns the time
+     * Deletes expired stages, each in one statement. The next call deletes stages that are in use now. Returns the time
      * of the next call as Unix time in milliseconds.
      * @throws the first error of a deletion, after the other stages were deleted
      */

@@ -1,4 +1,7 @@
-/** Finds the past log events that the filter of a log trigger would have matched. */
+/**
+ * Finds past log events that would have started an action with a certain log trigger, by comparing them with the
+ * trigger's filter.
+ */
 import type { DataSource } from "typeorm";
 import type { LogWhere } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";

@@ -1,5 +1,5 @@
 /**
- * Pauses and resumes all schedules of an app. While they are paused, a skipped run is stored for each time at which a
+ * Pauses and resumes all schedules of an app. Meanwhile, the service stores a skipped run for each time at which a
  * schedule would have started a run.
  */
 import type { DataSource } from "typeorm";
@@ -8,8 +8,8 @@ import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
 
 /**
- * Pauses the schedules of the app if $2 is true, otherwise resumes them. If they are already paused, keeps the time of
- * the first pause.
+ * Pauses the schedules of the app if $2 is true, otherwise resumes them. If the schedules are already paused, keeps the
+ * time at which the pause began.
  */
 const SET_PAUSED = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END

@@ -14,14 +14,14 @@ import {
 } from "../../rules/ticks.js";
 import { formatLocalTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
-import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
+import type { ServiceMetrics, TickFateLabel } from "../watch/measures.js";
 
 /** Maximum number of schedules that one transaction handles. */
 const BATCH_SIZE = 100;
 const MINUTE_MS = 60_000;
 /**
- * Delay in milliseconds before the next attempt, if a due tick could not be claimed. Another scheduler has locked it,
- * or the database's clock is behind.
+ * Delay in milliseconds before the next attempt, if a due tick (scheduled time) could not be claimed, because another
+ * scheduler has locked the schedule or the database's clock is behind.
  */
 const CLAIM_RETRY_DELAY_MS = 50;
 
@@ -88,7 +88,7 @@ interface DueRow {
   appId: number;
   frequency: string;
   timezone: string | null;
-  /** Time at which the next tick starts a run, including the offset of the schedule. */
+  /** Time at which the run of the next tick must start: the tick plus the offset of the schedule. */
   dueAt: Date;
   /** Delay in milliseconds between a tick and the start of its run. */
   offsetMs: number;
@@ -106,11 +106,11 @@ function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: str
 
 interface ActionCircumstances {
   /** IDs of actions that have a scheduled run that has not ended. */
-  busy: ReadonlySet<number>;
+  busyActionIds: ReadonlySet<number>;
   /** IDs of the published apps. */
-  published: ReadonlySet<number>;
+  publishedAppIds: ReadonlySet<number>;
   /** IDs of the apps whose schedules are paused. */
-  paused: ReadonlySet<number>;
+  pausedAppIds: ReadonlySet<number>;
   /** Start time of the oldest live scheduler process; null if none has registered yet. */
   upSince: Date | null;
 }
@@ -131,7 +131,7 @@ interface TickResult {
 function decideTickResults(
   due: DueRow,
   owedTicks: DueTicks,
-  { busy, published, paused, upSince }: ActionCircumstances,
+  { busyActionIds: busy, publishedAppIds: published, pausedAppIds: paused, upSince }: ActionCircumstances,
 ): TickResult[] {
   const { appId, actionId } = due;
   const offReason = !published.has(appId) ? SKIP_REASONS.unpublished : paused.has(appId) ? SKIP_REASONS.paused : null;
@@ -158,13 +158,13 @@ export interface SchedulePreview {
   ticks: { utc: string; local: string }[];
 }
 
-export type Schedule = ReturnType<typeof createSchedule>;
+export type Scheduler = ReturnType<typeof createScheduler>;
 
-export function createSchedule(options: {
+export function createScheduler(options: {
   db: DataSource;
   now: () => number;
   defaultTimezone: string;
-  measures: Pick<ServiceMeasures, "ticks">;
+  measures: Pick<ServiceMetrics, "ticks">;
 }) {
   const { db, now, defaultTimezone, measures } = options;
 
@@ -174,7 +174,12 @@ export function createSchedule(options: {
       Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }
     >(manager, SELECT_CIRCUMSTANCES, ids);
     const { busy, published, paused, upSince } = runnerState!;
-    return { busy: new Set(busy), published: new Set(published), paused: new Set(paused), upSince };
+    return {
+      busyActionIds: new Set(busy),
+      publishedAppIds: new Set(published),
+      pausedAppIds: new Set(paused),
+      upSince,
+    };
   }
 
   /**
@@ -195,8 +200,8 @@ export function createSchedule(options: {
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
         fates.push(...decideTickResults(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
-        // Lets other work run in between: after a long pause, a schedule has thousands of missed ticks, and computing
-        // them all at once would block the event loop.
+        // Lets other work of the process run first: after a long pause, a schedule has thousands of missed ticks, and
+        // computing all of them at once would block the event loop.
         if (owedTicks.missed.length > 1) await breathe();
       }
       await rows(manager, WRITE_TICKS, [

@@ -4,15 +4,15 @@
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 
 /** PostgreSQL channel. A message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
 /**
- * Inserts or updates a schedule. Keeps the time of a tick that is already due, so that the scheduler still stores the
- * tick's run.
+ * Inserts or updates the row of a schedule. If a tick is already due, keeps its time, so that the scheduler still
+ * stores a run for it.
  */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
@@ -44,8 +44,8 @@ type IndexedAction = Pick<
 >;
 
 /**
- * True for active live versions that run on the server. Only these start without a caller (specification, "Which
- * version runs").
+ * True for active live versions that run on the server. Only these actions start without a caller (specification,
+ * "Which version runs").
  */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
@@ -59,7 +59,7 @@ const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => 
 export function createTriggerIndex(options: { now: () => number; defaultTimezone: string }) {
   const { now, defaultTimezone } = options;
 
-  async function applySchedule(executor: Executor, action: IndexedAction): Promise<void> {
+  async function applySchedule(executor: SqlClient, action: IndexedAction): Promise<void> {
     const { id, appId, frequency, timezone, triggers, jitterSeconds } = action;
     if (!startsWithoutCaller(action) || frequency === null || !triggers.some(({ trigger }) => trigger === "schedule")) {
       await rows(executor, "DELETE FROM schedule WHERE action_id = $1", [id]);
@@ -73,7 +73,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  async function applyLogTriggers(executor: Executor, action: IndexedAction): Promise<void> {
+  async function applyLogTriggers(executor: SqlClient, action: IndexedAction): Promise<void> {
     const { id, appId, triggers } = action;
     await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
     if (!startsWithoutCaller(action)) return;
@@ -89,7 +89,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
      * Updates the rows of a live version, in the transaction that changes the live version. The rows of a deleted
      * action are deleted together with the action.
      */
-    async apply(executor: Executor, action: IndexedAction): Promise<void> {
+    async apply(executor: SqlClient, action: IndexedAction): Promise<void> {
       await applySchedule(executor, action);
       await applyLogTriggers(executor, action);
     },

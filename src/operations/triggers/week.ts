@@ -1,6 +1,6 @@
 /**
- * Reads the ticks (scheduled times) of an app's schedules: those of the next week, and those of the last week that were
- * skipped or failed.
+ * Reads the ticks (scheduled times) of an app's schedules: those of the next seven days, and those of the last seven
+ * days that were skipped or whose run failed.
  */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -20,7 +20,7 @@ export interface ScheduledAction {
   timezone: string;
   /** Frequency of the schedule as a sentence. */
   description: string;
-  /** The first times of the next seven days at which the schedule starts a run. */
+  /** The first times in the next seven days at which the schedule starts a run. */
   ticks: string[];
   /** True if the schedule starts more runs in the next seven days than `ticks` contains. */
   hasMore: boolean;
@@ -43,7 +43,7 @@ export interface MissedTicks {
   runId: number;
 }
 
-/** Time at which so many scheduled runs of all apps start that some of them will start late. */
+/** Time at which so many scheduled runs of all apps start that some of these runs will start late. */
 export interface CrowdedTick {
   /** Scheduled time, as ISO 8601 text. */
   tick: string;
@@ -51,7 +51,7 @@ export interface CrowdedTick {
   count: number;
 }
 
-export interface Week {
+export interface WeekOfSchedules {
   from: string;
   to: string;
   /** Times at which both the app's actions and many others start, the earliest first. */
@@ -60,7 +60,7 @@ export interface Week {
   scheduled: ScheduledAction[];
   /** True if the app has more scheduled actions than `scheduled` contains. */
   hasMore: boolean;
-  /** Skipped and failed ticks of the last week, the most recent first. */
+  /** Ticks of the last seven days that were skipped or whose run failed, the most recent first. */
   missed: MissedTicks[];
 }
 
@@ -124,7 +124,7 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
     };
   }
 
-  return async (appId: number): Promise<Week> => {
+  return async (appId: number): Promise<WeekOfSchedules> => {
     const weekStart = new Date(now());
     const to = new Date(weekStart.getTime() + WEEK_MS);
     const scheduledRows = await rows<ScheduledRow>(db, SELECT_SCHEDULED_ACTIONS, [appId]);

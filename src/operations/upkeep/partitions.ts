@@ -1,7 +1,7 @@
 /**
  * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's
- * rows, and is dropped when all its rows are too old. The last partition has no upper bound, so that every row has a
- * partition.
+ * rows, and is dropped when all its rows are too old to be stored. The last partition has no upper bound, so that every
+ * row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
@@ -15,13 +15,13 @@ import { listPartitions, type Partition } from "../../data/partitions.js";
 const PARTITION_IDS_MIN = 100_000;
 /** Maximum number of row IDs in a partition. */
 const PARTITION_IDS_MAX = 50_000_000;
-/** Number of empty partitions after the partition to which rows are added now. */
+/** Number of empty partitions that exist after the partition to which rows are added now. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
- * Maximum time in milliseconds for which a statement waits for a lock. Other statements wait behind it, so each wait is
- * short, and the whole attempt is repeated later. All waits of one attempt must be below one second together: after one
- * second PostgreSQL looks for deadlocks, and could cancel a request.
+ * Maximum time in milliseconds for which a statement waits for a lock. Other statements wait behind this statement, so
+ * each wait is short, and the whole attempt is repeated later. All waits of one attempt must be below one second
+ * together: after one second PostgreSQL looks for deadlocks, and could cancel a request.
  */
 const LOCK_TIMEOUT_MS = 30;
 /** Maximum number of attempts to get all locks. */
@@ -37,8 +37,8 @@ const DETACHED_PER_TRANSACTION_MAX = 30;
 /** Pause in milliseconds between two transactions that detach partitions. */
 const DETACH_PAUSE_MS = 100;
 /**
- * Pause in milliseconds after each table that was dropped. Dropping a table takes about as long, so other statements
- * run undisturbed for half of the time.
+ * Pause in milliseconds after each table that was dropped. Dropping a table takes about the same time, so other
+ * statements run undisturbed for half of the time.
  */
 const DROP_PAUSE_MS = 25;
 /**
@@ -59,13 +59,13 @@ const PARTITION_LOCK_KEY = 7_203_114_285_024;
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** Name of the column that contains the time at which a row was written. */
-  at: string;
+  timeColumn: string;
   /**
    * Number of days for which rows of these tables are stored longer than other rows, because other rows refer to them.
    * For example, a log entry refers to the payload in the row of its run.
    */
-  extraDays: number;
-  /** SQL condition for rows that are still in use, and so must not be deleted at any age. */
+  extraRetentionDays: number;
+  /** SQL condition for rows that are still in use, and so must not be deleted however old they are. */
   busyCondition?: string;
 }
 
@@ -74,16 +74,16 @@ interface PartitionFamily {
  * rows refer to it. Partitions of the audit log are not dropped, because its entries do not expire.
  */
 const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
-  { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
+  { tables: ["execution_log"], timeColumn: "created_at", extraRetentionDays: 0, dropped: true },
   {
     tables: ["run", "console_line", "run_search"],
-    at: "queued_at",
-    extraDays: 1,
+    timeColumn: "queued_at",
+    extraRetentionDays: 1,
     busyCondition: "finished_at IS NULL",
     dropped: true,
   },
-  { tables: ["log_event"], at: "created_at", extraDays: 1, dropped: true },
-  { tables: ["audit_entry"], at: "created_at", extraDays: 0, dropped: false },
+  { tables: ["log_event"], timeColumn: "created_at", extraRetentionDays: 1, dropped: true },
+  { tables: ["audit_entry"], timeColumn: "created_at", extraRetentionDays: 0, dropped: false },
 ];
 
 /* Selects detached partitions that are not dropped yet. $1 is the prefix of their names. */
@@ -135,7 +135,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * @param last last ID that was used
    */
   async function partitionSize(
-    { tables: [head], at }: PartitionFamily,
+    { tables: [head], timeColumn: at }: PartitionFamily,
     lowerBound: number | null,
     last: number,
   ): Promise<number> {
@@ -182,7 +182,11 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /** True if all rows of a partition are older than `olderDays` days and none of them is in use. */
-  async function isOlder({ at, busyCondition }: PartitionFamily, name: string, olderDays: number): Promise<boolean> {
+  async function isOlder(
+    { timeColumn: at, busyCondition }: PartitionFamily,
+    name: string,
+    olderDays: number,
+  ): Promise<boolean> {
     const newestTime = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
     const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
@@ -257,7 +261,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       let droppedCount = 0;
       for (const family of PARTITION_FAMILIES) {
         if (!family.dropped) continue;
-        const old = await oldPartitions(family, days + family.extraDays);
+        const old = await oldPartitions(family, days + family.extraRetentionDays);
         for (let from = 0; from < old.length; from += DETACHED_PER_TRANSACTION_MAX) {
           const someTables = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
           if (!(await detachBelow(family, someTables.at(-1)!.high))) break;
@@ -276,7 +280,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     async endOfExpiringPartitions(table: string): Promise<number> {
       const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
       // Selects partitions whose newest row will be too old within 1.1 days.
-      const old = await oldPartitions(family, days + family.extraDays - 1.1);
+      const old = await oldPartitions(family, days + family.extraRetentionDays - 1.1);
       return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
     },
   };

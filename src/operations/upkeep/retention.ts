@@ -91,7 +91,7 @@ const BATCH_DELETES = [
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
       ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // The rows that tell which notifications a visitor has read are stored as long as visits.
+  // Rows that store which notifications a visitor has read are deleted after the same time as sessions of visitors.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
       LIMIT ${BATCH_SIZE}) RETURNING reader`,

@@ -23,8 +23,8 @@ const REMEASURE_SHARE = 1 / 8;
 const MEASURE_ALL_INTERVAL_MS = 3_600_000;
 
 /**
- * A kind of rows whose size is limited, described by SQL expressions. In these expressions, `record` is the alias of
- * the table.
+ * A kind of rows whose total size per app is limited, described by SQL expressions. In these expressions, `record` is
+ * the alias of the table.
  */
 interface RowKind {
   table: "run" | "log_event";
@@ -70,7 +70,7 @@ const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
  * Returns SQL that selects the highest ID to delete. It adds the sizes of rows, from the newest row backwards, until
  * their sum exceeds the limit. $1 is the app's ID, $2 the limit in bytes.
  */
-const trimStatement = ({ table, bytes }: RowKind, partition: string) => `
+const trimSql = ({ table, bytes }: RowKind, partition: string) => `
   SELECT max(id) AS id FROM (
     SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${partition}) AS summed
    WHERE total > $2`;
@@ -82,7 +82,7 @@ const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
  * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that name them. $1 is the app's
  * ID, $2 the highest ID to delete.
  */
-const deleteStatement = ({ table, isDeletable }: RowKind, partition: string) => `
+const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${partition} AND ${isDeletable}
      ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED)
@@ -90,8 +90,8 @@ const deleteStatement = ({ table, isDeletable }: RowKind, partition: string) => 
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
 /**
- * Returns SQL that selects the bytes of a table with its indexes and all partitions. The rows of one app cannot use
- * more.
+ * Returns SQL that selects the bytes of a table with its indexes and all partitions. This is an upper bound for the
+ * rows of one app.
  */
 const tableSizeSql = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
@@ -126,11 +126,11 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   }));
 
   async function trimPart(kind: RowKind, appId: number, partition: string, bytes: number): Promise<void> {
-    const [cutRow] = await rows<{ id: number | null }>(db, trimStatement(kind, partition), [appId, bytes]);
+    const [cutRow] = await rows<{ id: number | null }>(db, trimSql(kind, partition), [appId, bytes]);
     if (cutRow!.id === null) return;
     let droppedRows = BATCH_SIZE;
     while (droppedRows === BATCH_SIZE && !isStopped)
-      droppedRows = (await rows(db, deleteStatement(kind, partition), [appId, cutRow!.id])).length;
+      droppedRows = (await rows(db, deleteSql(kind, partition), [appId, cutRow!.id])).length;
   }
 
   /** Returns the IDs of all apps. Returns none if the whole tables are so small that no app can exceed its limit. */
@@ -148,8 +148,8 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // The first call only stores the position from which later calls count rows, so that the start does not read the
-    // whole table.
+    // The first call only stores the position from which later calls count rows, so that the start of the service does
+    // not read the whole table.
     const writtenRows =
       countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);

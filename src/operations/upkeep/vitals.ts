@@ -7,7 +7,7 @@ import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
-import type { Schedule } from "../triggers/schedule.js";
+import type { Scheduler } from "../triggers/schedule.js";
 import { COUNTED_APPS_MAX } from "../watch/measures.js";
 
 export interface VitalSigns {
@@ -45,7 +45,7 @@ export type ReadVitals = () => Promise<VitalSigns>;
 
 export function createVitals(options: {
   db: DataSource;
-  schedule: Pick<Schedule, "lagMs" | "ticksDue">;
+  schedule: Pick<Scheduler, "lagMs" | "ticksDue">;
   depths: QueueLimits["depths"];
 }) {
   const { db, schedule, depths } = options;

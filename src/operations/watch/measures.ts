@@ -7,8 +7,8 @@ import { PAGE_LOSS_REASONS, type PageLossReason } from "../../engine/browser/pag
 import { STATUS } from "../../errors.js";
 
 /**
- * Maximum number of apps that have their own label value, in the order of their first run. All other apps share the
- * value `other`.
+ * Maximum number of apps that have their own label value: the first apps that run an action in this process. All other
+ * apps share the value `other`.
  */
 const LABELLED_APPS_MAX = 100;
 /** Maximum number of apps with their own label value in `svc_app_runs_total`, which has four series per app. */
@@ -152,9 +152,9 @@ function createRunMeasures(register: Registry) {
   };
 }
 
-export type ServiceMeasures = ReturnType<typeof createMeasures>;
+export type ServiceMetrics = ReturnType<typeof createServiceMetrics>;
 
-export function createMeasures() {
+export function createServiceMetrics() {
   const register = new Registry();
   const registers = [register];
   const lostRunsCounter = new Counter({

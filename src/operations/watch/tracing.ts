@@ -12,7 +12,7 @@ export type SpanValues = Record<string, string | number | boolean>;
 export interface TraceSpan {
   /** W3C trace context for requests that are sent within this span; null if tracing is off. */
   readonly traceparent: string | null;
-  set(values: SpanValues): void;
+  setValues(values: SpanValues): void;
   /** Ends the span. A second call has no effect. @param failed true if the work in the span has failed */
   endSpan(failed?: boolean): void;
 }
@@ -21,22 +21,24 @@ export interface RequestTracing {
   readonly isOn: boolean;
   /** Starts a span. @param parent W3C trace context of the parent span; null or an invalid value starts a new trace */
   beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
-  /** Runs `work` with `span` as the current span, also in everything for which `work` waits. */
-  within<T>(span: TraceSpan, work: () => T): T;
+  /**
+   * Runs `work` with `span` as the current span. The span also stays current in asynchronous code that `work` awaits.
+   */
+  runInSpan<T>(span: TraceSpan, work: () => T): T;
   /** Returns the W3C trace context of the current span; null if there is no span. */
-  current(): string | null;
+  currentTraceparent(): string | null;
   /** Sends the spans that were not sent yet, and stops waiting after a few seconds. */
   stop(): Promise<void>;
 }
 
-const NO_SPAN: TraceSpan = { traceparent: null, set: () => undefined, endSpan: () => undefined };
+const NO_SPAN: TraceSpan = { traceparent: null, setValues: () => undefined, endSpan: () => undefined };
 
-/** Used if no collector is configured. Starting a span then costs only one function call. */
+/** Used if no collector is configured: starting a span then costs only one function call. */
 export const NO_TRACING: RequestTracing = {
   isOn: false,
   beginSpan: () => NO_SPAN,
-  within: (_span, work) => work(),
-  current: () => null,
+  runInSpan: (_span, work) => work(),
+  currentTraceparent: () => null,
   stop: async () => undefined,
 };
 
@@ -131,7 +133,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
       const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, contextOf(parent));
       return {
         traceparent: traceparentOf(span),
-        set(more) {
+        setValues(more) {
           span.setAttributes(more);
         },
         endSpan(failed = false) {
@@ -141,8 +143,8 @@ export async function createTracing(endpoint: string | null, instance: string, l
         },
       };
     },
-    within: (span, work) => spans.run(span, work),
-    current: () => spans.getStore()?.traceparent ?? null,
+    runInSpan: (span, work) => spans.run(span, work),
+    currentTraceparent: () => spans.getStore()?.traceparent ?? null,
     async stop() {
       const lateLimit = new Promise<void>((resolve) => setTimeout(resolve, STOP_TIMEOUT_MS).unref());
       // Waits at most STOP_TIMEOUT_MS. The last spans are lost if the collector does not respond.

@@ -56,13 +56,13 @@ const LISTED_IDS_MAX = 20;
 interface EntryEventChange {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };
-  events: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
+  logEvents: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
 }
 
 /** Returns the data of an audit log entry about the changes: IDs, counts and names of columns, but no values. */
-export function summarizeEntryChange(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
-  const columns = [...new Set(events.flatMap((event) => event.columns))];
-  const entries = events.slice(0, LISTED_IDS_MAX).map(({ event, id }) => ({ event, id }));
+export function summarizeEntryChange(dataSourceId: number, { operation, counts, logEvents }: EntryEventChange) {
+  const columns = [...new Set(logEvents.flatMap((event) => event.columns))];
+  const entries = logEvents.slice(0, LISTED_IDS_MAX).map(({ event, id }) => ({ event, id }));
   return {
     id: dataSourceId,
     ...(operation !== null && { operation }),

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
 import { containsInfinity, describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
-import type { ExpectedTags } from "../precondition.js";
+import type { ExpectedETags } from "../precondition.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
@@ -115,7 +115,7 @@ export function readEntryList(value: unknown, field: string): unknown[] {
 /** Validated commit: one request that inserts, updates and deletes entries. */
 export interface CommitInput {
   inserts: EntryData[];
-  updates: { id: number; data: EntryData; precondition: ExpectedTags }[];
+  updates: { id: number; data: EntryData; precondition: ExpectedETags }[];
   deletes: number[];
   /** Field `append` of the request. False if the commit removes all entries whose IDs it does not contain. */
   append: boolean;
@@ -147,7 +147,7 @@ export function parseEntryId(value: unknown, field: string): number {
  * is absent.
  * @throws REQUEST_INVALID
  */
-export function parseIfUpdatedAt(value: unknown, field: string): ExpectedTags {
+export function parseIfUpdatedAt(value: unknown, field: string): ExpectedETags {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];

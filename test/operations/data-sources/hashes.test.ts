@@ -1,11 +1,12 @@
 /** Tests the queue of password hashes: its order and its limits. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
-import { hashText, hashTurn, matchesHash } from "../../../src/operations/records/hashes.js";
+import { hashQueueKeyOf, hashText, matchesHash } from "../../../src/operations/records/hashes.js";
 import { longTest } from "../../harness/samples.js";
 
 describe("password hashes", () => {
-  const turn = (appId: number, address: string) => hashTurn(appId, { kind: "live", credentialId: 1, address } as never);
+  const turn = (appId: number, address: string) =>
+    hashQueueKeyOf(appId, { kind: "live", credentialId: 1, address } as never);
 
   it("of another app, and of another address of the same app, do not wait for those of a flood", async () => {
     const order: string[] = [];
