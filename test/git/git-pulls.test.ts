@@ -128,7 +128,7 @@ describe("webhooks of git servers", () => {
       },
     };
     const limits = { manage: 60, run: 30, publish: 7, http: 600, communicate: 20, mcp: 120 };
-    const gate = createGate({ db: {}, window, limits, diskSpace: { level: () => level } } as never);
+    const gate = createGate({ db: {}, rateWindow: window, limits, diskSpace: { level: () => level } } as never);
     const enter = () => statusOf(gate.countGitWebhook({ caller: null }, 1));
     expect([await enter(), taken]).to.deep.equal(["applied", [["git webhook", 7]]]);
     for (level of ["low", "spent"]) expect(await enter()).to.equal("OVERLOADED");

@@ -110,7 +110,10 @@ describe("a backlog", () => {
       queueLimits,
       repository: { insert: () => Promise.reject(new Error("not written")) },
       dispatcher: { tryAcquireSlot: () => null },
-      traces: { current: () => null, queue: (insert: (executor: DataSource) => unknown) => insert(db) },
+      traces: {
+        currentTraceparent: () => null,
+        queueWithTrace: (insert: (executor: DataSource) => unknown) => insert(db),
+      },
     } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const payload = JSON.stringify("x".repeat(9_000));
     const run = { appId: 1, payload } as NewRun;

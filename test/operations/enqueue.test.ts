@@ -19,13 +19,13 @@ describe("a call while no slot is free", () => {
         },
       },
       queueLimits: {
-        async reserve() {
+        async reserveCapacity() {
           steps.push("queue");
           return false;
         },
-        release: () => undefined,
+        releaseCapacity: () => undefined,
       },
-      traces: { current: () => null },
+      traces: { currentTraceparent: () => null },
     };
     const enqueuer = new Enqueuer(parts as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const call = { appId: 1, payload: "{}", ...run } as NamedRun;
