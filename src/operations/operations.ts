@@ -97,7 +97,7 @@ function createDependencyModules(
   const { npm, allowPrivateNetwork, egressAddress } = config;
   return {
     catalogue,
-    addUrls,
+    addAssetUrls: addUrls,
     packages: createDependencyResolver({
       db,
       catalogue,
@@ -256,27 +256,18 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
   const outlet = createHookMessageStore(gate, () => messaging.communicate.acceptance);
-  const ofStore = {
-    ring,
-    logEvents,
-    intake,
-    readPersonSession: people.session,
-    needsSecondFactor,
-    userChanged,
-    outlet,
-  };
+  const ofStore = { ring, logEvents, intake, readSession: people.session, needsSecondFactor, userChanged, outlet };
   const store = createDataSourceModules({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
-  const { catalogue, addUrls, packages } = createDependencyModules(surroundings, intake);
+  const { catalogue, addAssetUrls, packages } = createDependencyModules(surroundings, intake);
   const schedule = createScheduler({ db, now, defaultTimezone, measures });
   const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
-  const ofAuthoring = { ...codeRules, packages, addAssetUrls: addUrls, triggerIndex, endpoints };
-  const authoring = createAuthoring({ db, ...ofAuthoring, log });
+  const authoring = createAuthoring({ db, ...codeRules, packages, addAssetUrls, triggerIndex, endpoints, log });
   const scans = createSecretScans();
   const integrations = createIntegrationModules(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
@@ -284,31 +275,15 @@ export async function createOperations(surroundings: ProcessDependencies) {
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
   const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
   const { repository, lease, runs, runWords } = running;
-  const { holder } = lease;
-  const messaging = createMessaging(surroundings, {
-    settings,
-    store,
-    scans,
-    logEvents,
-    intake,
-    userChanged,
-    processId: holder,
-  });
-  const ofClients = {
-    credentials,
-    notifications,
-    repository,
-    logEvents,
-    intake,
-    diskSpace,
-    addAssetUrls: addUrls,
-    userOf,
-  };
+  const { holder: processId } = lease;
+  const ofMessaging = { settings, store, scans, logEvents, intake, userChanged, processId };
+  const messaging = createMessaging(surroundings, ofMessaging);
+  const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addAssetUrls, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, instance: holder, intake, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, instance: processId, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
-  const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder });
+  const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder: processId });
   return {
     ...running,
     ...integrations,

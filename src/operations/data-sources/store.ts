@@ -51,7 +51,7 @@ export function createDataSourceModules(options: {
    */
   config: Pick<Config, "dataSourceQuotaMb">;
   /** Returns the session of a page or a run, without the app user who is signed in. */
-  readPersonSession: ReadSession;
+  readSession: ReadSession;
   /** Keys with which positions of subscriptions are encrypted. */
   ring: KeyRing;
   /** Returns true if the app requires a second factor for each sign-in of its users. */
@@ -62,17 +62,8 @@ export function createDataSourceModules(options: {
   outlet: HookMessageStore;
   log: Logger;
 }) {
-  const {
-    db,
-    databaseUrl,
-    log,
-    notifications,
-    logEvents,
-    intake,
-    readPersonSession: person,
-    needsSecondFactor,
-    userChanged,
-  } = options;
+  const { db, databaseUrl, log, notifications, logEvents, intake, readSession, needsSecondFactor, userChanged } =
+    options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
   const attempts = createSignInAttempts({ db });
@@ -89,7 +80,15 @@ export function createDataSourceModules(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, intake });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, readBaseSession: person, userChanged });
+  const sessions = createSessions({
+    db,
+    sources,
+    appUsers,
+    logEvents,
+    intake,
+    readBaseSession: readSession,
+    userChanged,
+  });
   const recentQueries = createRecentQueries();
   const searchParts = { sources, reads, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });

@@ -205,7 +205,6 @@ export function createDependencyResolver(options: PackagesOptions) {
     const script = chosen?.fresh
       ? chosen
       : await makeScript(author, dependency, npm).catch((error: unknown) => {
-          // If the registry is unavailable, uses the version that was chosen earlier.
           if (chosen && error instanceof ActionError && error.details.retryAfter === DOWN_RETRY_SECONDS) return chosen;
           throw error;
         });

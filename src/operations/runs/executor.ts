@@ -60,7 +60,6 @@ interface RunDetails {
   /** Mode of the sandbox in which the code runs; null before the code is evaluated. */
   mode: SandboxMode | null;
   trace: RunTrace;
-  /** Requests that the run sent to other services. */
   requests: readonly RequestRecord[];
 }
 

@@ -273,7 +273,6 @@ export function createSettings(options: {
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
 
-    /** Returns the settings for the response to GET, which never contains protected settings. */
     http: httpSettings,
     httpAt: readHttpSettings,
     /** Returns only the public settings, for people who may read the app but not edit it. */
