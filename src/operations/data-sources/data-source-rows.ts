@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { type IdOrName, getReferenceKey, getReferenceParameters } from "../../rules/reference.js";
+import { getReferenceKey, getReferenceParameters, type IdOrName } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */

@@ -4,7 +4,7 @@ import type { RunWait, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
-import { type IdOrName, getReferenceParameters } from "../../rules/reference.js";
+import { getReferenceParameters, type IdOrName } from "../../rules/reference.js";
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 

@@ -15,8 +15,8 @@ import {
   findModeForLibraryCode,
   findPackageRequirement,
   isStoredScript,
-  type PackageCatalogue,
   needsLibrary,
+  type PackageCatalogue,
   usesRequestFunctions,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";

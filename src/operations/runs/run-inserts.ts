@@ -5,7 +5,7 @@
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { type IdOrName, getReferenceParameters } from "../../rules/reference.js";
+import { getReferenceParameters, type IdOrName } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,

@@ -275,7 +275,9 @@ export class RunRepository {
 
   /** True if a run is queued that waits only for a slot, in any process. */
   async isAnyQueued(): Promise<boolean> {
-    return (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentLowestId()])).length > 0;
+    return (
+      (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentLowestId()])).length > 0
+    );
   }
 
   /** True if no other process with the role runner is alive. */
