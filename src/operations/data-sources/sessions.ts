@@ -46,11 +46,11 @@ export function createSessions(options: {
   logEvents: LogEvents;
   intake: ReceivedDataLimiter;
   /** Returns the session of a page, without the app user who is signed in to the page. */
-  readBaseSession: ReadSession;
+  readSession: ReadSession;
   /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, logEvents, intake, readBaseSession: person, userChanged } = options;
+  const { db, sources, appUsers, logEvents, intake, readSession: person, userChanged } = options;
 
   const sessionOf: ReadSession = async (user) => {
     const [session, appUser] = await Promise.all([person(user), appUsers.signedIn(user.credentialId, user.appId)]);

@@ -86,7 +86,7 @@ export function createDataSourceModules(options: {
     appUsers,
     logEvents,
     intake,
-    readBaseSession: readSession,
+    readSession,
     userChanged,
   });
   const recentQueries = createRecentQueries();

@@ -41,7 +41,6 @@ type SettingEntries = [key: string, value: unknown][];
 /** The settings that the API may return to the caller, and the time of the last change of any setting of the app. */
 export interface TaggedSettings {
   settings: SettingsView;
-  /** Time of the last change, as ISO 8601 text. */
   updatedAt: string;
 }
 
