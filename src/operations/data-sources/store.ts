@@ -80,15 +80,7 @@ export function createDataSourceModules(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, intake });
-  const sessions = createSessions({
-    db,
-    sources,
-    appUsers,
-    logEvents,
-    intake,
-    readSession,
-    userChanged,
-  });
+  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, readSession, userChanged });
   const recentQueries = createRecentQueries();
   const searchParts = { sources, reads, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });
