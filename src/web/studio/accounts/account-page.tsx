@@ -126,7 +126,15 @@ function PasskeysSection({
   };
   const remove = async (passkey: Passkey) => {
     const text = "It signs in no more. Delete it on your device too.";
-    if (!(await confirm({ title: `Remove ${passkey.name}?`, text, confirmLabel: "Remove", isDangerous: true }))) return;
+    if (
+      !(await confirm({
+        title: `Remove ${passkey.name}?`,
+        explanation: text,
+        confirmLabel: "Remove",
+        isDangerous: true,
+      }))
+    )
+      return;
     await applyChange(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
   };
   return (

@@ -19,16 +19,16 @@ function matchesWords({ name, description, environment, triggers }: ActionSummar
 
 interface PublicationState {
   className: string;
-  text: string;
-  title: string;
+  label: string;
+  tooltip: string;
 }
 
 function describePublication(action: ActionSummary, liveVersion: LiveVersion | undefined): PublicationState {
-  if (!liveVersion) return { className: "", text: "draft", title: "not published" };
+  if (!liveVersion) return { className: "", label: "draft", tooltip: "not published" };
   if (Date.parse(action.updatedAt) <= Date.parse(liveVersion.updatedAt)) {
-    return { className: "live", text: "live", title: "published as it is" };
+    return { className: "live", label: "live", tooltip: "published as it is" };
   }
-  return { className: "behind", text: "changed", title: "live, and changed since it was published" };
+  return { className: "behind", label: "changed", tooltip: "live, and changed since it was published" };
 }
 
 function findLastRunTime(action: ActionSummary, liveVersion: LiveVersion | undefined): string | null {
@@ -46,7 +46,7 @@ interface ActionRowProps {
 
 function ActionRow({ action, liveVersion, hasFailed, isCurrent, openAction }: ActionRowProps) {
   const { name, active, environment, triggers } = action;
-  const { className, text, title } = describePublication(action, liveVersion);
+  const { className, label, tooltip } = describePublication(action, liveVersion);
   const lastRunTime = findLastRunTime(action, liveVersion);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
   // Most actions run only on the server. So the list names the environment only for actions that can run in pages.
@@ -66,8 +66,8 @@ function ActionRow({ action, liveVersion, hasFailed, isCurrent, openAction }: Ac
           <span className={hasFailed ? "dot failed" : active ? "dot on" : "dot"} title={state || "active"} />
           <b>{name}</b>
           {state && <span className="unseen">{state}</span>}
-          <span className={`chip ${className}`} title={title}>
-            {text}
+          <span className={`chip ${className}`} title={tooltip}>
+            {label}
           </span>
         </span>
         <span className="action-facts">
@@ -124,7 +124,7 @@ function useMatchingActions({ searchActions }: Actions, search: string): ActionS
 }
 
 export function ActionList({ actions, selectedId, go }: ActionListProps) {
-  const { list, fault, findLiveVersion, hasFailed, reloadActions } = actions;
+  const { actionList, fault, findLiveVersion, hasFailed, reloadActions } = actions;
   const [search, setSearch] = useState("");
   const foundByService = useMatchingActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
@@ -132,10 +132,10 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
   const isTouch = useMediaQuery("(pointer: coarse)");
   const matchingActions = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const here = list?.actions.filter((action) => matchesWords(action, words)) ?? [];
+    const here = actionList?.actions.filter((action) => matchesWords(action, words)) ?? [];
     const ids = new Set(here.map(({ id }) => id));
     return [...here, ...(words.length > 0 ? (foundByService ?? []) : []).filter(({ id }) => !ids.has(id))];
-  }, [list, search, foundByService]);
+  }, [actionList, search, foundByService]);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
@@ -172,7 +172,7 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
           </button>
         </p>
       )}
-      {list && matchingActions.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
+      {actionList && matchingActions.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
       <ul>
         {selectedId === "new" && (
           <li>
@@ -192,11 +192,11 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
           />
         ))}
       </ul>
-      {list && list.total > list.actions.length && (
+      {actionList && actionList.total > actionList.actions.length && (
         <p className="hint">
           {search === ""
-            ? `The newest ${list.actions.length} of ${list.total}: search for the others.`
-            : `Searched all ${list.total}.`}
+            ? `The newest ${actionList.actions.length} of ${actionList.total}: search for the others.`
+            : `Searched all ${actionList.total}.`}
         </p>
       )}
     </section>

@@ -81,7 +81,7 @@ function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) 
       <ActionList key={app.id} actions={actions} selectedId={children ? parseId(place.item) : null} go={go} />
       {children ?? (
         <div className="welcome">
-          <h2>{actions.list?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
+          <h2>{actions.actionList?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
         </div>
       )}
     </div>
@@ -90,7 +90,7 @@ function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) 
 
 function ActionsForOperators(props: PageProps) {
   const { place, actions } = props;
-  const action = actions.list?.actions.find(({ id }) => id === parseId(place.item));
+  const action = actions.actionList?.actions.find(({ id }) => id === parseId(place.item));
   return (
     <ChosenAction {...props}>
       {action && <ActionForOperators key={action.id} {...props} action={action} />}
@@ -102,7 +102,7 @@ export function ActionsPage(props: PageProps) {
   const { app, place, go, actions, role } = props;
   const actionId = place.item === "new" ? "new" : parseId(place.item);
   const { key, onCreated } = useWorkspaceKey(place, go);
-  const isEmpty = actions.list?.actions.length === 0;
+  const isEmpty = actions.actionList?.actions.length === 0;
   if (role === "operator") return <ActionsForOperators {...props} />;
   if (role === "reader" && actionId === "new") return <ChosenAction {...props} />;
   return (

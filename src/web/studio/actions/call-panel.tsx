@@ -52,10 +52,10 @@ function useActionCalls(appId: number, { id, updatedAt }: Action, newestEntryId:
   return { value, fault, reload };
 }
 
-function CallExampleView({ name, curl, javascript }: CallExample) {
+function CallExampleView({ title, curl, javascript }: CallExample) {
   return (
     <details className="call-example">
-      <summary className="mono">{name}</summary>
+      <summary className="mono">{title}</summary>
       {[
         ["curl", curl],
         ["JavaScript", javascript],
@@ -93,7 +93,10 @@ function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, re
   const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
   const rotateSecret = async () => {
     const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
-    if (!(await confirm({ title: "Replace the secret?", text, confirmLabel: "Replace", isDangerous: true }))) return;
+    if (
+      !(await confirm({ title: "Replace the secret?", explanation: text, confirmLabel: "Replace", isDangerous: true }))
+    )
+      return;
     try {
       await api.request(RotateTriggerSecret, { appId, id: savedAction.id });
       setFault(null);
@@ -215,7 +218,7 @@ export function CallPanel(props: CallPanelProps) {
       <h3>With a token</h3>
       {isOnDemand ? (
         createRunExamples(resolveServiceUrl("").href.replace(/\/$/, ""), appId, savedAction.name, payload).map(
-          (example) => <CallExampleView key={example.name} {...example} />,
+          (example) => <CallExampleView key={example.title} {...example} />,
         )
       ) : (
         <p className="hint">Running with a token needs the trigger “On demand”.</p>

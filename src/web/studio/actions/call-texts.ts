@@ -3,7 +3,7 @@ import type { HttpEndpoint } from "../shared/model.js";
 
 export interface CallExample {
   /** Heading of the example: the method and path, or the name of the route. */
-  name: string;
+  title: string;
   curl: string;
   javascript: string;
 }
@@ -18,7 +18,7 @@ const CREDENTIAL_HEADERS: Record<string, [name: string, value: string]> = {
 };
 
 function createExample(
-  name: string,
+  title: string,
   method: string,
   url: string,
   headers: [string, string][],
@@ -37,7 +37,7 @@ function createExample(
     ...(allHeaders.length > 0 ? [`headers: ${JSON.stringify(values)}`] : []),
     ...(hasBody ? [`body: JSON.stringify(${body})`] : []),
   ].join(",\n  ");
-  return { name, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${options},\n});` };
+  return { title, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${options},\n});` };
 }
 
 /** Returns example requests to the live URL of an HTTP trigger. */

@@ -16,8 +16,8 @@ interface CodeEditorProps {
   onChange: (code: string) => void;
   fault: { message: string; at: { line: number; column: number } | null } | null;
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
-  problems: readonly CodeProblem[];
-  types: CodeTypes;
+  codeProblems: readonly CodeProblem[];
+  codeTypes: CodeTypes;
   /** Position to which the editor moves the cursor once; null to leave it. Each new object moves the cursor, even to the same position. */
   at: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
@@ -210,7 +210,7 @@ function useEditorText(
   }, [editor, code, plainCodeState]);
 }
 
-export function CodeEditor({ code, onChange, fault, problems, types, at, plainCodeState }: CodeEditorProps) {
+export function CodeEditor({ code, onChange, fault, codeProblems, codeTypes, at, plainCodeState }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   // Position to which the plain text area has already moved the cursor, so that Monaco does not move the cursor there again.
@@ -224,7 +224,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, plainCo
   useEditorText(editorElement, editor, { code, onChange, plainCodeState });
   const readOnly = !mayEdit(useRole());
   useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
-  const faults = useTypeErrors(editor, code, types);
+  const faults = useTypeErrors(editor, code, codeTypes);
 
   useEffect(() => {
     const model = editor.current?.getModel();
@@ -242,13 +242,13 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, plainCo
   useEffect(() => {
     const model = editor.current?.getModel();
     if (!model) return;
-    const serviceMarkers = problems.map((problem) => createMarker(model, problem, problem.message));
+    const serviceMarkers = codeProblems.map((problem) => createMarker(model, problem, problem.message));
     // If the service reports an error on a line, TypeScript's errors on this line are hidden, because both often describe the same mistake.
-    const otherErrors = faults.filter((fault) => !problems.some(({ line }) => line === fault.startLineNumber));
+    const otherErrors = faults.filter((fault) => !codeProblems.some(({ line }) => line === fault.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEM_MARKER_OWNER, [...serviceMarkers, ...otherErrors]);
-  }, [problems, faults]);
+  }, [codeProblems, faults]);
 
-  useEffect(() => setActionTypes(types.libraryDeclarations, types), [types]);
+  useEffect(() => setActionTypes(codeTypes.libraryDeclarations, codeTypes), [codeTypes]);
 
   useEffect(() => {
     if (!at || at === shownAt.current) return;

@@ -14,15 +14,15 @@ interface CodePaneProps {
   onChange: (code: string) => void;
   fault: FieldError | null;
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
-  problems: readonly CodeProblem[];
-  types: CodeTypes;
+  codeProblems: readonly CodeProblem[];
+  codeTypes: CodeTypes;
   /** Adds a package to the draft's dependencies. */
   addDependency: (name: string) => void;
   /** Position to which the editor moves the cursor; null to leave the cursor where it is. */
   at: CodePosition | null;
 }
 
-export function CodePane({ code, onChange, fault, problems, types, addDependency, at }: CodePaneProps) {
+export function CodePane({ code, onChange, fault, codeProblems, codeTypes, addDependency, at }: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
   const latestCode = useRef(code);
   latestCode.current = code;
@@ -38,11 +38,11 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
       setRefusal(`The code cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);
-  const missing = [...new Set(problems.map(({ dependency }) => dependency))].filter((name) => name !== null);
+  const missing = [...new Set(codeProblems.map(({ dependency }) => dependency))].filter((name) => name !== null);
   useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
-      <CodeEditor {...{ code, onChange, fault, problems, types, at }} />
+      <CodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, at }} />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>

@@ -14,8 +14,8 @@ import type { Action } from "../shared/model.js";
 import { createHttpDraft, type HttpDraft, httpDraftToInput, type TriggerWhere } from "./http-draft.js";
 
 /**
- * Trigger as one row of the form. `data` is JSON text, and `dataSourceId` is a number as text; both are "" if the trigger does not use
- * them.
+ * Trigger as one row of the form. `dataFilterText` is JSON text, and `dataSourceId` is a number as text; both are "" if the trigger does not
+ * use them.
  */
 export interface TriggerDraft {
   /** React key of the row while it is edited. */
@@ -23,7 +23,7 @@ export interface TriggerDraft {
   trigger: TriggerType;
   eventType: string;
   dataSourceId: string;
-  data: string;
+  dataFilterText: string;
   http: HttpDraft;
 }
 
@@ -76,7 +76,7 @@ export function createTriggerDraft(trigger: TriggerType, where?: TriggerWhere): 
     trigger,
     eventType: type ?? (trigger === "analytics" ? "analytics.pageView" : ""),
     dataSourceId: String(dataSourceId ?? ""),
-    data: data === undefined || data === null ? "" : JSON.stringify(data, null, 2),
+    dataFilterText: data === undefined || data === null ? "" : JSON.stringify(data, null, 2),
     http: createHttpDraft(where),
   };
 }
@@ -152,13 +152,16 @@ function parseJsonOrText(text: string): unknown {
   }
 }
 
-function triggerToInput({ trigger, eventType, dataSourceId, data, http }: TriggerDraft): TriggerInput {
+function triggerToInput({ trigger, eventType, dataSourceId, dataFilterText, http }: TriggerDraft): TriggerInput {
   if (trigger === "log") {
     return { trigger, where: { type: eventType, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
   }
   if (trigger === "http") return { trigger, where: httpDraftToInput(http) };
   if (trigger !== "analytics") return { trigger };
-  return { trigger, where: { type: eventType, ...(data.trim() !== "" && { data: parseJsonOrText(data) }) } };
+  return {
+    trigger,
+    where: { type: eventType, ...(dataFilterText.trim() !== "" && { data: parseJsonOrText(dataFilterText) }) },
+  };
 }
 
 const parseNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));

@@ -97,7 +97,7 @@ export function PublishPanel(props: PublishPanelProps) {
     const text = "This removes the live version, and it no longer runs. The draft and its history stay.";
     const isConfirmed = await confirm({
       title: `Unpublish ${savedAction.name}?`,
-      text,
+      explanation: text,
       confirmLabel: "Unpublish",
       isDangerous: true,
     });

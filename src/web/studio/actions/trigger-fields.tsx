@@ -83,8 +83,8 @@ function AnalyticsFilter({ triggerDraft, changeTrigger }: TriggerFilterProps) {
         rows={2}
         spellCheck={false}
         placeholder={'{"_pageId": 12}, all events when empty'}
-        value={triggerDraft.data}
-        onChange={(event) => changeTrigger({ data: event.target.value })}
+        value={triggerDraft.dataFilterText}
+        onChange={(event) => changeTrigger({ dataFilterText: event.target.value })}
       />
     </>
   );

@@ -39,7 +39,7 @@ export interface ActionOfLogEntry {
 
 export interface Actions {
   /** Actions of the app; null until they are loaded for the first time. */
-  list: ActionList | null;
+  actionList: ActionList | null;
   fault: string | null;
   reloadActions(): Promise<void>;
   /**
@@ -152,13 +152,13 @@ export function useActions(api: Api, appId: number | null): Actions {
     fault,
     reload: reloadActions,
   } = useResource({ ...query, enabled: appId !== null, refetchOnWindowFocus: false });
-  const list = useMemo((): ActionList | null => {
+  const actionList = useMemo((): ActionList | null => {
     if (!value) return null;
     const { actions, published, pagination } = value.actions;
     return { actions, published, total: pagination.total };
   }, [value]);
 
-  const { failing, onEnd } = useLiveFailures(appId, list);
+  const { failing, onEnd } = useLiveFailures(appId, actionList);
   const onEntry = useCallback(
     (entry: LogEntry) => {
       const { taskId, createdAt } = entry;
@@ -176,7 +176,7 @@ export function useActions(api: Api, appId: number | null): Actions {
   const logSubscription = useLogSubscription(api, appId, onEntry);
   const changes = useActionChanges(api, appId, reloadActions);
 
-  const isWhole = list === null || list.total <= list.actions.length;
+  const isWhole = actionList === null || actionList.total <= actionList.actions.length;
   const searchActions = useCallback(
     (search: string) => {
       if (appId === null || isWhole || search === "") return null;
@@ -186,18 +186,18 @@ export function useActions(api: Api, appId: number | null): Actions {
   );
 
   return useMemo(() => {
-    const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
+    const copies = new Map(actionList?.published.map((copy) => [copy.masterId, copy]));
     const owners = new Map<number, ActionOfLogEntry>();
-    for (const { id, name } of list?.actions ?? []) {
+    for (const { id, name } of actionList?.actions ?? []) {
       owners.set(id, { id, name, isLive: false });
       const copy = copies.get(id);
       if (copy) owners.set(copy.id, { id, name, isLive: true });
     }
     return {
-      ...{ list, fault, reloadActions, searchActions, logSubscription, changes },
+      ...{ actionList, fault, reloadActions, searchActions, logSubscription, changes },
       findLiveVersion: (masterId) => copies.get(masterId),
       hasFailed: (masterId) => failing.has(masterId),
       findLoggedAction: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, failing, reloadActions, searchActions, logSubscription, changes]);
+  }, [actionList, fault, failing, reloadActions, searchActions, logSubscription, changes]);
 }

@@ -60,7 +60,7 @@ export function VersionPanel(props: VersionPanelProps) {
     const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its current state is stored as a version first${
       isDirty ? "; what you have not saved is lost" : ""
     }. The live version stays as it is.`;
-    if (!(await confirm({ title: "Restore this version?", text, confirmLabel: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore this version?", explanation: text, confirmLabel: "Restore" }))) return;
     try {
       await api.request(RestoreVersion, {
         appId,

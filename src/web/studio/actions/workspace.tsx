@@ -107,7 +107,14 @@ export function Workspace(props: WorkspaceProps) {
   const remove = async () => {
     if (!savedAction) return;
     const text = "This also deletes its live version and its version history. The execution log stays.";
-    if (!(await confirm({ title: `Delete ${savedAction.name}?`, text, confirmLabel: "Delete", isDangerous: true })))
+    if (
+      !(await confirm({
+        title: `Delete ${savedAction.name}?`,
+        explanation: text,
+        confirmLabel: "Delete",
+        isDangerous: true,
+      }))
+    )
       return;
     try {
       await api.request(RemoveAction, { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt });
@@ -142,8 +149,8 @@ export function Workspace(props: WorkspaceProps) {
             code={draft.code}
             onChange={onCode}
             fault={codeFault}
-            problems={markedProblems}
-            {...{ types, at, addDependency }}
+            codeProblems={markedProblems}
+            {...{ codeTypes: types, at, addDependency }}
           />
         )}
       </div>

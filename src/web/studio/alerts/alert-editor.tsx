@@ -295,7 +295,7 @@ export function AlertEditor(props: AlertEditorProps) {
   const onRemove = async () => {
     const question = {
       title: "Delete this alert?",
-      text: "Its recipients get no more messages.",
+      explanation: "Its recipients get no more messages.",
       confirmLabel: "Delete",
       isDangerous: true,
     };

@@ -57,8 +57,8 @@ function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean;
   );
 }
 
-export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: { list } }: PageProps) {
-  const actions = list?.actions ?? [];
+export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: { actionList } }: PageProps) {
+  const actions = actionList?.actions ?? [];
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
   const open = place.item === "new" ? "new" : parseId(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });

@@ -39,7 +39,14 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   };
   const unpublish = async () => {
     const text = "Live pages, schedules and log events stop running its actions until you publish it again.";
-    if (await confirm({ title: `Unpublish ${app.name}?`, text, confirmLabel: "Unpublish", isDangerous: true }))
+    if (
+      await confirm({
+        title: `Unpublish ${app.name}?`,
+        explanation: text,
+        confirmLabel: "Unpublish",
+        isDangerous: true,
+      })
+    )
       await runAndReload(api.request(UnpublishApp, ids));
   };
   return (

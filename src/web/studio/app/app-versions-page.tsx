@@ -54,7 +54,8 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
     // The restore needs the app's current `updatedAt`, and this page has not loaded it.
     const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
-    if (!(await confirm({ title: "Restore this version of the app?", text, confirmLabel: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore this version of the app?", explanation: text, confirmLabel: "Restore" })))
+      return;
     await applyChange(() => api.request(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
     await reloadApps();
   };

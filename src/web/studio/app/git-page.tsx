@@ -217,7 +217,14 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
   };
   const disconnect = async () => {
     const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
-    if (!(await confirm({ title: "Disconnect the repository?", text, confirmLabel: "Disconnect", isDangerous: true })))
+    if (
+      !(await confirm({
+        title: "Disconnect the repository?",
+        explanation: text,
+        confirmLabel: "Disconnect",
+        isDangerous: true,
+      }))
+    )
       return;
     await applyChange(() => api.request(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);

@@ -39,17 +39,17 @@ function formatPart(part: unknown): string {
 
 interface ItemDiffProps {
   api: Api;
-  item: PlanItem;
+  planItem: PlanItem;
   fromAppId: number;
   toAppId: number;
 }
 
-export function ItemDiff({ api, item, fromAppId, toAppId }: ItemDiffProps) {
+export function ItemDiff({ api, planItem, fromAppId, toAppId }: ItemDiffProps) {
   const { value, fault } = useResource({
-    queryKey: ["item diff", fromAppId, toAppId, item],
+    queryKey: ["item diff", fromAppId, toAppId, planItem],
     async queryFn() {
       const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.request(ReadManifest, { appId })));
-      return [to!, from!].map(({ read: { manifest } }) => formatPart(findPart(manifest as ManifestPart, item)));
+      return [to!, from!].map(({ read: { manifest } }) => formatPart(findPart(manifest as ManifestPart, planItem)));
     },
   });
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;

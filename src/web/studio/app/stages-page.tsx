@@ -113,7 +113,7 @@ function ReviewPanel({
               </button>
               {isOpen && (
                 <Suspense fallback={<p className="hint">Loading…</p>}>
-                  <ItemDiff {...{ api, item }} fromAppId={sourceStage.appId} toAppId={appId} />
+                  <ItemDiff {...{ api, planItem: item }} fromAppId={sourceStage.appId} toAppId={appId} />
                 </Suspense>
               )}
             </>
@@ -219,7 +219,14 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   };
   const remove = async (stage: Stage) => {
     const text = "The app, its data and its runs are deleted.";
-    if (!(await confirm({ title: `Delete ${getStageLabel(stage)}?`, text, confirmLabel: "Delete", isDangerous: true })))
+    if (
+      !(await confirm({
+        title: `Delete ${getStageLabel(stage)}?`,
+        explanation: text,
+        confirmLabel: "Delete",
+        isDangerous: true,
+      }))
+    )
       return;
     if (await applyChange(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
@@ -256,7 +263,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     if (
       !(await confirm({
         title: `Roll back promotion ${id}?`,
-        text: `${text} Values of settings and data stay.`,
+        explanation: `${text} Values of settings and data stay.`,
         confirmLabel: "Roll back",
       }))
     )

@@ -129,7 +129,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
     const text = "Requests with this token are rejected from now on. You cannot restore it.";
     const isConfirmed = await confirm({
       title: `Revoke ${name ?? `token ${id}`}?`,
-      text,
+      explanation: text,
       confirmLabel: "Revoke",
       isDangerous: true,
     });

@@ -33,12 +33,12 @@ const MAX_FAULTS_SHOWN = 50;
  */
 async function sendManifest(
   appId: number,
-  text: string,
+  manifestText: string,
   { tag, isPlan }: { tag?: string; isPlan: boolean },
 ): Promise<ManifestToImport> {
   const address = resolveServiceUrl(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
   const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };
-  const response = await fetchSignedIn(address, { method: "PUT", headers, body: text });
+  const response = await fetchSignedIn(address, { method: "PUT", headers, body: manifestText });
   const body = (await response.json()) as {
     plan: ManifestPlan;
     status?: string;
@@ -46,7 +46,12 @@ async function sendManifest(
     faults?: ManifestFault[];
   };
   if (response.ok)
-    return { manifestText: text, plan: body.plan, versionTag: response.headers.get("etag") ?? "", isApplied: !isPlan };
+    return {
+      manifestText,
+      plan: body.plan,
+      versionTag: response.headers.get("etag") ?? "",
+      isApplied: !isPlan,
+    };
   const faults = (body.faults ?? [])
     .slice(0, MAX_FAULTS_SHOWN)
     .map(({ path, error }) => (path === "" ? error : `${path}: ${error}`));

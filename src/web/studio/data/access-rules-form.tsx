@@ -136,7 +136,7 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
       isDisabled={rule.enabled === false}
       isOrdered
       {...form}
-      index={index}
+      itemIndex={index}
     >
       <AllowField {...part} />
       <CheckBoxes

@@ -105,7 +105,7 @@ export function DataVersions({
   const { value, fault, applyChange } = useResource(createQueryOptions(ListEntryVersions, { appId, id }));
   const restore = async (version: EntryVersions[number]) => {
     const text = `This restores the ${version.entries} entries of ${formatExactTime(version.createdAt)}. The current entries are stored as a version first.`;
-    if (!(await confirm({ title: "Restore these entries?", text, confirmLabel: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore these entries?", explanation: text, confirmLabel: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
     if (await applyChange(() => api.request(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt })))
       onRestored();

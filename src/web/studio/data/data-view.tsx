@@ -68,7 +68,12 @@ function DataSourceTabs(props: SourceProps) {
     if (unsaved.current.size > 0) {
       const text = "What you changed in the rules would be lost.";
       if (
-        !(await confirm({ title: "Leave without saving?", text, confirmLabel: "Discard changes", isDangerous: true }))
+        !(await confirm({
+          title: "Leave without saving?",
+          explanation: text,
+          confirmLabel: "Discard changes",
+          isDangerous: true,
+        }))
       )
         return;
       unsaved.current.clear();
@@ -79,7 +84,15 @@ function DataSourceTabs(props: SourceProps) {
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
     const text = "This also deletes its entries and snapshots. Actions and pages can no longer read them.";
-    if (!(await confirm({ title: `Delete ${source.name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
+    if (
+      !(await confirm({
+        title: `Delete ${source.name}?`,
+        explanation: text,
+        confirmLabel: "Delete",
+        isDangerous: true,
+      }))
+    )
+      return;
     try {
       await api.request(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
       onRemoved();

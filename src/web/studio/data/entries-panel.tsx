@@ -56,7 +56,14 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
   const confirmAndRemove = useCallback(
     async (entry: Entry) => {
       const text = JSON.stringify(entry.data).slice(0, 300);
-      if (!(await confirm({ title: `Delete entry ${entry.id}?`, text, confirmLabel: "Delete", isDangerous: true })))
+      if (
+        !(await confirm({
+          title: `Delete entry ${entry.id}?`,
+          explanation: text,
+          confirmLabel: "Delete",
+          isDangerous: true,
+        }))
+      )
         return;
       setFault(await removeEntry(entry));
     },
@@ -86,7 +93,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
           onChange={(event) => setSearch(event.target.value)}
         />
         <span className="hint" role="status">
-          {entries.total === null ? "…" : formatCount(entries.total, "entry", "entries")}
+          {entries.totalCount === null ? "…" : formatCount(entries.totalCount, "entry", "entries")}
         </span>
         <div className="row entries-buttons">
           <span className="row">
@@ -108,7 +115,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
       <p className="fault" role="alert">
         {fault ?? entries.fault?.message}
       </p>
-      <EntryGrid {...{ columns, entries, order, setOrder, insertedCount }} removeEntry={confirmAndRemove} />
+      <EntryGrid {...{ columns, entries, sortOrder: order, setOrder, insertedCount }} removeEntry={confirmAndRemove} />
     </section>
   );
 }

@@ -20,7 +20,7 @@ const REMOVE_COLUMN_PIXELS = 40;
 interface EntryGridProps {
   columns: string[];
   entries: Entries;
-  order: EntryOrder | null;
+  sortOrder: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
   removeEntry: (entry: Entry) => Promise<void>;
   /** Number of entries that the person has added since the grid was opened. When it grows, the grid scrolls to its end. */
@@ -30,16 +30,16 @@ interface EntryGridProps {
 const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
 const ARIA_SORT_VALUES = { ASC: "ascending", DESC: "descending" } as const;
 
-type GridHeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & {
+type GridHeadProps = Pick<EntryGridProps, "columns" | "sortOrder" | "setOrder"> & {
   columnLayouts: readonly ColumnLayout[];
   widthPixels: number;
   gridColumns: string;
 };
 
-function GridHead({ columns, order, setOrder, columnLayouts, widthPixels, gridColumns }: GridHeadProps) {
+function GridHead({ columns, sortOrder, setOrder, columnLayouts, widthPixels, gridColumns }: GridHeadProps) {
   const sort = (column: string) => {
-    if (order?.column !== column) setOrder({ column, direction: "ASC" });
-    else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
+    if (sortOrder?.column !== column) setOrder({ column, direction: "ASC" });
+    else setOrder(sortOrder.direction === "ASC" ? { column, direction: "DESC" } : null);
   };
   return (
     <div
@@ -56,7 +56,7 @@ function GridHead({ columns, order, setOrder, columnLayouts, widthPixels, gridCo
           key={column}
           role="columnheader"
           className="cell-box"
-          aria-sort={order?.column === column ? ARIA_SORT_VALUES[order.direction] : "none"}
+          aria-sort={sortOrder?.column === column ? ARIA_SORT_VALUES[sortOrder.direction] : "none"}
         >
           <button
             type="button"
@@ -64,7 +64,7 @@ function GridHead({ columns, order, setOrder, columnLayouts, widthPixels, gridCo
             onClick={() => sort(column)}
           >
             <b>{column}</b>
-            <span aria-hidden="true">{order?.column === column && ORDER_ARROWS[order.direction]}</span>
+            <span aria-hidden="true">{sortOrder?.column === column && ORDER_ARROWS[sortOrder.direction]}</span>
           </button>
         </span>
       ))}
@@ -78,23 +78,23 @@ function GridHead({ columns, order, setOrder, columnLayouts, widthPixels, gridCo
 /** Hook that scrolls to the end of the grid after the person has added an entry. It waits until `total` has grown with the next read. */
 function useScrollToEnd(
   insertedCount: number,
-  total: number,
+  entryCount: number,
   virtualizer: Pick<Virtualizer<Element, Element>, "scrollToIndex">,
 ) {
-  const lastSeen = useRef({ inserted: insertedCount, total });
+  const lastSeen = useRef({ inserted: insertedCount, total: entryCount });
   useEffect(() => {
     const isNew = insertedCount > lastSeen.current.inserted;
     if (!isNew) return;
-    virtualizer.scrollToIndex(total - 1, { align: "end" });
-    if (total > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total };
-  }, [insertedCount, total, virtualizer]);
+    virtualizer.scrollToIndex(entryCount - 1, { align: "end" });
+    if (entryCount > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total: entryCount };
+  }, [insertedCount, entryCount, virtualizer]);
   useEffect(() => {
     // Without a new entry of this person, remembers `total`: entries that other people add must not scroll the grid.
-    if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = total;
-  }, [insertedCount, total]);
+    if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = entryCount;
+  }, [insertedCount, entryCount]);
 }
 
-export function EntryGrid({ columns, entries, order, setOrder, insertedCount, removeEntry }: EntryGridProps) {
+export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount, removeEntry }: EntryGridProps) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
   const editedEntry = edit ? entries.findEntry(edit.entry.id) : undefined;
@@ -110,13 +110,13 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
   );
   const virtualizer = useVirtualizer({
     // If other people delete entries, the list still contains enough rows for the edited cell.
-    count: Math.max(entries.total ?? 0, editedIndex === null ? 0 : editedIndex + 1),
+    count: Math.max(entries.totalCount ?? 0, editedIndex === null ? 0 : editedIndex + 1),
     getScrollElement: () => scrollBox.current,
     estimateSize: () => ROW_HEIGHT_PIXELS,
     overscan: 6,
     rangeExtractor,
   });
-  useScrollToEnd(insertedCount, entries.total ?? 0, virtualizer);
+  useScrollToEnd(insertedCount, entries.totalCount ?? 0, virtualizer);
   const rows = virtualizer.getVirtualItems();
   const { startIndex: from, endIndex: to } = virtualizer.range ?? { startIndex: 0, endIndex: 0 };
   const { setVisibleRange } = entries;
@@ -130,7 +130,7 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
     return (
       <EntryRow
         key={index}
-        {...{ entry, index, columns, topPixels, widthPixels, gridColumns, cellFunctions: acts, removeEntry }}
+        {...{ entry, rowIndex: index, columns, topPixels, widthPixels, gridColumns, cellFunctions: acts, removeEntry }}
         edit={edit && editedIndex === index && edit.entry.id === entry?.id ? edit : null}
         fault={fault && fault.entryId === entry?.id ? fault : null}
       />
@@ -144,13 +144,13 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
         className="grid-box"
         role="table"
         aria-label="Entries"
-        aria-rowcount={entries.total === null ? -1 : entries.total + 1}
+        aria-rowcount={entries.totalCount === null ? -1 : entries.totalCount + 1}
       >
         <div role="rowgroup" className="grid-heads">
           <GridHead
             {...{
               columns,
-              order,
+              sortOrder,
               setOrder,
               columnLayouts: layouts,
               widthPixels,

@@ -68,7 +68,7 @@ const getKindClass = (value: unknown): string => (value === null ? "null" : type
 interface EntryRowProps {
   /** Entry of this row; undefined until it is loaded. */
   entry: Entry | undefined;
-  index: number;
+  rowIndex: number;
   columns: readonly string[];
   topPixels: number;
   widthPixels: number;
@@ -83,7 +83,8 @@ interface EntryRowProps {
 
 /** Memoized, so that React renders a row only when the row's own props change. */
 export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
-  const { entry, index, columns, topPixels, widthPixels, gridColumns, edit, fault, cellFunctions, removeEntry } = props;
+  const { entry, rowIndex, columns, topPixels, widthPixels, gridColumns, edit, fault, cellFunctions, removeEntry } =
+    props;
   const isEditor = mayEdit(useRole());
   const renderCell = (column: string) => {
     const isEdited = edit?.column === column;
@@ -92,10 +93,10 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
         <EntryCell
           {...{ column, cellFunctions }}
           kindClass={getKindClass(entry!.data[column])}
-          text={isEdited ? edit.text : formatCellValue(entry!.data[column])}
+          text={isEdited ? edit.typedText : formatCellValue(entry!.data[column])}
           isEditing={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}
-          beginEdit={isEditor ? () => cellFunctions.beginEdit(entry!, index, column) : null}
+          beginEdit={isEditor ? () => cellFunctions.beginEdit(entry!, rowIndex, column) : null}
         />
       </span>
     );
@@ -103,7 +104,7 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
   return (
     <div
       role="row"
-      aria-rowindex={index + FIRST_ENTRY_ROW}
+      aria-rowindex={rowIndex + FIRST_ENTRY_ROW}
       className="grid-row"
       style={{ gridTemplateColumns: gridColumns, width: widthPixels, transform: `translateY(${topPixels}px)` }}
     >

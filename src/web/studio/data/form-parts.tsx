@@ -21,7 +21,7 @@ export interface ListFormProps<Item> {
 }
 
 interface CardProps<Item> extends ListFormProps<Item> {
-  index: number;
+  itemIndex: number;
   /** Name of the kind of item, such as "Rule". */
   itemName: string;
   summary: string;
@@ -34,7 +34,7 @@ interface CardProps<Item> extends ListFormProps<Item> {
 /** Card of one item in a list, with its summary, its fields and its error. */
 export function ItemCard<Item>({
   itemName,
-  index,
+  itemIndex,
   summary,
   isDisabled,
   isOrdered,
@@ -42,13 +42,13 @@ export function ItemCard<Item>({
   ...list
 }: CardProps<Item>) {
   const { items, changeItems, getItemFault } = list;
-  const name = `${itemName} ${index + 1}`;
-  const fault = getItemFault(index);
-  const moveItem = (to: number) => changeItems(items.with(index, items[to]!).with(to, items[index]!));
+  const name = `${itemName} ${itemIndex + 1}`;
+  const fault = getItemFault(itemIndex);
+  const moveItem = (to: number) => changeItems(items.with(itemIndex, items[to]!).with(to, items[itemIndex]!));
   return (
     <section className={isDisabled ? "item-card off" : "item-card"} aria-label={name}>
       <div className="item-head">
-        <b>{index + 1}</b>
+        <b>{itemIndex + 1}</b>
         <span className="grow item-summary">{summary}</span>
         {isOrdered && (
           <>
@@ -56,8 +56,8 @@ export function ItemCard<Item>({
               type="button"
               className="quiet icon"
               aria-label={`Move ${name} up`}
-              disabled={index === 0}
-              onClick={() => moveItem(index - 1)}
+              disabled={itemIndex === 0}
+              onClick={() => moveItem(itemIndex - 1)}
             >
               <ArrowUp size={ICON_PIXELS} aria-hidden />
             </button>
@@ -65,8 +65,8 @@ export function ItemCard<Item>({
               type="button"
               className="quiet icon"
               aria-label={`Move ${name} down`}
-              disabled={index === items.length - 1}
-              onClick={() => moveItem(index + 1)}
+              disabled={itemIndex === items.length - 1}
+              onClick={() => moveItem(itemIndex + 1)}
             >
               <ArrowDown size={ICON_PIXELS} aria-hidden />
             </button>
@@ -76,7 +76,7 @@ export function ItemCard<Item>({
           type="button"
           className="quiet icon"
           aria-label={`Remove ${name}`}
-          onClick={() => changeItems(items.filter((_, at) => at !== index))}
+          onClick={() => changeItems(items.filter((_, at) => at !== itemIndex))}
         >
           <Trash2 size={ICON_PIXELS} aria-hidden />
         </button>

@@ -143,7 +143,7 @@ function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
   const changeHook = (part: Partial<HookDraft>) => changeItems(items.with(index, { ...hook, ...part }));
   const KindFields = HOOK_FIELDS[hook.type];
   return (
-    <ItemCard itemName="Hook" summary={describeHook(hook)} {...form} index={index}>
+    <ItemCard itemName="Hook" summary={describeHook(hook)} {...form} itemIndex={index}>
       <CheckBoxes
         label="When"
         options={RUN_ON_OPTIONS}

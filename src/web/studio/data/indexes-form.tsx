@@ -44,7 +44,7 @@ function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
     changeItems(items.with(index, toShortestIndex({ ...fullIndex, ...part })));
   const summary = `${columns.join(", ")}${unique ? " · unique" : ""}`;
   return (
-    <ItemCard itemName="Index" summary={summary} {...form} index={index}>
+    <ItemCard itemName="Index" summary={summary} {...form} itemIndex={index}>
       <div className="row wrap">
         {columns.map((column, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the position of a column in an index identifies it

@@ -12,7 +12,7 @@ export interface CellEdit {
   entry: Entry;
   rowIndex: number;
   column: string;
-  text: string;
+  typedText: string;
   isSaving: boolean;
 }
 
@@ -60,16 +60,16 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<Entries, "updateEnt
     flushSync(() => setEdit(next));
   }, []);
   const save = useCallback(
-    async ({ entry, rowIndex, column, text }: CellEdit) => {
+    async ({ entry, rowIndex, column, typedText }: CellEdit) => {
       const before = entry.data[column];
-      if (text === formatCellValue(before)) return change(null);
-      const saving = { entry, rowIndex, column, text, isSaving: true };
+      if (typedText === formatCellValue(before)) return change(null);
+      const saving = { entry, rowIndex, column, typedText, isSaving: true };
       change(saving);
       // Sends the time of change that was loaded last, so that a change of another cell of this entry meanwhile does not reject the save.
       const now = findEntry(entry.id)?.entry ?? entry;
       const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
-      const message = await updateEntry(base, { [column]: parseCellText(text, before) });
-      setFault(message === null ? null : { entryId: entry.id, column, message, typedText: text });
+      const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });
+      setFault(message === null ? null : { entryId: entry.id, column, message, typedText });
       // The person may have begun to edit another cell while the save was sent.
       if (current.current === saving) change(null);
     },
@@ -79,9 +79,9 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<Entries, "updateEnt
     () => ({
       beginEdit(entry, rowIndex, column) {
         setFault(null);
-        change({ entry, rowIndex, column, text: formatCellValue(entry.data[column]), isSaving: false });
+        change({ entry, rowIndex, column, typedText: formatCellValue(entry.data[column]), isSaving: false });
       },
-      changeText: (text) => current.current && change({ ...current.current, text }),
+      changeText: (text) => current.current && change({ ...current.current, typedText: text }),
       saveCell() {
         if (current.current && !current.current.isSaving) void save(current.current);
       },

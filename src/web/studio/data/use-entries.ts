@@ -27,7 +27,7 @@ export interface LoadedEntry {
 
 export interface Entries {
   /** Number of entries that match; null until they are counted for the first time. */
-  total: number | null;
+  totalCount: number | null;
   /** Returns the entry at this position in the grid, or undefined if its page is not loaded. */
   at(index: number): Entry | undefined;
   /** Returns the entry with this ID as it was last loaded, or undefined if its page is not loaded. */
@@ -228,5 +228,13 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     },
     [api, appId, id],
   );
-  return { total, fault, isDeleted, at: pages.at, findEntry: pages.find, setVisibleRange: pages.show, ...acts };
+  return {
+    totalCount: total,
+    fault,
+    isDeleted,
+    at: pages.at,
+    findEntry: pages.find,
+    setVisibleRange: pages.show,
+    ...acts,
+  };
 }

@@ -21,7 +21,7 @@ interface DocsContentProps {
 function DocsContent({ page, hash, openPage }: DocsContentProps) {
   const contentBox = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    contentBox.current?.replaceChildren(...page.nodes);
+    contentBox.current?.replaceChildren(...page.contentNodes);
   }, [page]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new page scrolls to its section even if the section has the same name
   useEffect(() => {
@@ -82,7 +82,7 @@ function useDocsPage(path: string, appId: number) {
 
 interface DocsPanelProps {
   /** Path of a documentation page, with a section as its fragment. */
-  address: string;
+  docsPath: string;
   appId: number;
   openAddress: (address: string) => void;
   onClose: () => void;
@@ -99,9 +99,9 @@ function useFocusReturn(): void {
   }, [before]);
 }
 
-export function DocsPanel({ address, appId, openAddress, onClose }: DocsPanelProps) {
+export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelProps) {
   useFocusReturn();
-  const [path = "", section] = address.split("#");
+  const [path = "", section] = docsPath.split("#");
   const { page, fault } = useDocsPage(path, appId);
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<DocsSearchResult[] | null>(null);
@@ -136,7 +136,7 @@ export function DocsPanel({ address, appId, openAddress, onClose }: DocsPanelPro
             <Dialog.Title>{hits ? "Search" : (page?.title ?? "Docs")}</Dialog.Title>
             <a
               className="quiet icon"
-              href={resolveServiceUrl(address).href}
+              href={resolveServiceUrl(docsPath).href}
               target="_blank"
               rel="noreferrer"
               aria-label="Open this page in a tab"

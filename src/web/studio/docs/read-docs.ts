@@ -6,7 +6,7 @@ import { ApiError } from "../shared/api.js";
 /** Content of a documentation page that the panel can insert into the document. */
 export interface DocsPage {
   title: string;
-  nodes: Node[];
+  contentNodes: Node[];
 }
 
 async function readMainElement(path: string): Promise<HTMLElement> {
@@ -40,7 +40,7 @@ export async function readDocsPage(path: string, appId: number): Promise<DocsPag
   const heading = content.querySelector("h1");
   const title = heading?.textContent?.trim() ?? "Docs";
   heading?.remove();
-  return { title, nodes: [...content.childNodes] };
+  return { title, contentNodes: [...content.childNodes] };
 }
 
 export interface DocsSearchResult {

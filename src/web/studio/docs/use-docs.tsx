@@ -11,7 +11,7 @@ export function useDocs(appId: number) {
   const panel = address !== null && (
     <PageBoundary>
       <Suspense fallback={null}>
-        <DocsPanel {...{ address, appId, onClose: close }} openAddress={setAddress} />
+        <DocsPanel {...{ docsPath: address, appId, onClose: close }} openAddress={setAddress} />
       </Suspense>
     </PageBoundary>
   );

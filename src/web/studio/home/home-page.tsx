@@ -60,7 +60,7 @@ function UsageCard({ statistics: { periods } }: HomeData) {
         <div key={key} className="card figure">
           <p className="hint">{label}</p>
           <p className="figure-value">{value}</p>
-          <Sparkline values={hours.map((hour) => hour[key])} tone={tone} />
+          <Sparkline values={hours.map((hour) => hour[key])} colorName={tone} />
         </div>
       ))}
     </section>
@@ -187,7 +187,7 @@ export function HomePage({ api, app, appId, actions, role }: PageProps) {
             <div className="home-column">
               <RunCards {...{ home, appId }} />
             </div>
-            {actions.list && mayEdit(role) && <Checklist {...{ app, home }} list={actions.list} />}
+            {actions.actionList && mayEdit(role) && <Checklist {...{ app, home }} list={actions.actionList} />}
           </div>
         </>
       )}

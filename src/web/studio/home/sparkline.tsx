@@ -3,7 +3,7 @@
 interface SparklineProps {
   /** Values of the chart, oldest first. */
   values: readonly number[];
-  tone: "accent" | "bad" | "soft";
+  colorName: "accent" | "bad" | "soft";
 }
 
 const CHART_WIDTH = 240;
@@ -11,7 +11,7 @@ const CHART_HEIGHT = 40;
 /** Padding at the edges of the chart, so that the width of the line is not cut off. */
 const EDGE_PADDING = 2;
 
-export function Sparkline({ values, tone }: SparklineProps) {
+export function Sparkline({ values, colorName }: SparklineProps) {
   const top = Math.max(1, ...values);
   const step = CHART_WIDTH / Math.max(1, values.length - 1);
   const points = values.map((value, index) => {
@@ -20,7 +20,7 @@ export function Sparkline({ values, tone }: SparklineProps) {
   });
   return (
     <svg
-      className={`sparkline ${tone}`}
+      className={`sparkline ${colorName}`}
       viewBox={`0 0 ${CHART_WIDTH} ${CHART_HEIGHT}`}
       preserveAspectRatio="none"
       aria-hidden="true"

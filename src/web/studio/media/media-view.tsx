@@ -13,11 +13,11 @@ import { type MediaItem, type MediaState, type PendingUpload, useMedia } from ".
 function FolderPath({
   listing,
   go,
-  drop: moveItem,
+  dropItem: moveItem,
 }: {
   listing: MediaListing | null;
   go: Navigation["go"];
-  drop: (item: MediaItem, to: number | null) => void;
+  dropItem: (item: MediaItem, to: number | null) => void;
 }) {
   const topFolder = { id: null, name: "Media" };
   const pathFolders = listing && !listing.folder ? [] : [topFolder, ...(listing?.path ?? [])];
@@ -93,8 +93,8 @@ function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
   if (sending.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">
-      {sending.map(({ key, name, sentFraction, fault, cancelUpload }) => (
-        <li key={key}>
+      {sending.map(({ uploadKey, name, sentFraction, fault, cancelUpload }) => (
+        <li key={uploadKey}>
           <span className="grow">{name}</span>
           {fault === null ? (
             <progress value={sentFraction} aria-label={`Upload of ${name}`} />
@@ -195,7 +195,8 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       item.kind === "folder"
         ? "This also deletes all files and folders in it."
         : "Links to it end, and pages that show it show nothing.";
-    if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
+    if (!(await confirm({ title: `Delete ${name}?`, explanation: text, confirmLabel: "Delete", isDangerous: true })))
+      return;
     setFault(await media.removeItem(item));
     close();
   };
@@ -206,7 +207,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   return (
     <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
       <div className="row media-head">
-        <FolderPath listing={search ? null : listing} go={go} drop={(item, to) => void moveItem(item, to)} />
+        <FolderPath listing={search ? null : listing} go={go} dropItem={(item, to) => void moveItem(item, to)} />
         <span className="grow" />
         <input
           type="search"

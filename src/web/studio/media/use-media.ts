@@ -24,7 +24,7 @@ export interface MediaItem {
 }
 
 export interface PendingUpload {
-  key: number;
+  uploadKey: number;
   name: string;
   /** Fraction of the file that has been sent, from 0 to 1. */
   sentFraction: number;
@@ -106,16 +106,16 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
       keys += 1;
       const key = keys;
       const breaker = new AbortController();
-      const removeUpload = () => setSending((all) => all.filter((pendingUpload) => pendingUpload.key !== key));
+      const removeUpload = () => setSending((all) => all.filter((pendingUpload) => pendingUpload.uploadKey !== key));
       const change = (part: Partial<PendingUpload>) =>
         setSending((all) =>
-          all.map((pendingUpload) => (pendingUpload.key === key ? { ...pendingUpload, ...part } : pendingUpload)),
+          all.map((pendingUpload) => (pendingUpload.uploadKey === key ? { ...pendingUpload, ...part } : pendingUpload)),
         );
       const cancelUpload = () => {
         breaker.abort();
         removeUpload();
       };
-      setSending((all) => [...all, { key, name: file.name, sentFraction: 0, fault: null, cancelUpload }]);
+      setSending((all) => [...all, { uploadKey: key, name: file.name, sentFraction: 0, fault: null, cancelUpload }]);
       const form = new FormData();
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;

@@ -93,7 +93,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
     setRefusal(refused);
     if (refused === null) clearSaved(draft);
   };
-  const stored = settings.details[DELIVERY_SETTING_KEYS[channel]];
+  const stored = settings.detailsByKey[DELIVERY_SETTING_KEYS[channel]];
   return { kind, setKind, draft, put: changeField, faults, refusal, isDirty, save, stored };
 }
 

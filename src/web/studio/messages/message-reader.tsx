@@ -23,10 +23,10 @@ interface MessageReaderProps {
 const DECISION_QUESTIONS = {
   again: {
     title: "Send it again?",
-    text: "It is unknown whether it has arrived. Its recipients may get it twice.",
+    explanation: "It is unknown whether it has arrived. Its recipients may get it twice.",
     confirmLabel: "Send again",
   },
-  sent: { title: "Mark it as sent?", text: "It will not be sent again.", confirmLabel: "Mark as sent" },
+  sent: { title: "Mark it as sent?", explanation: "It will not be sent again.", confirmLabel: "Mark as sent" },
 };
 
 function DecisionButtons({ confirm, sendDecision }: Pick<MessageReaderProps, "confirm" | "sendDecision">) {

@@ -85,10 +85,10 @@ function MomentFields({ moment, change }: { moment: string; change: (moment: str
 
 function PublicationFields({
   draft,
-  change,
+  changeDraft,
 }: {
   draft: NotificationDraft;
-  change: (part: Partial<NotificationDraft>) => void;
+  changeDraft: (part: Partial<NotificationDraft>) => void;
 }) {
   return (
     <div className="field">
@@ -100,7 +100,7 @@ function PublicationFields({
           aria-label="When"
           className="when"
           value={draft.publicationTime}
-          onChange={(event) => change({ publicationTime: event.target.value as PublicationTime })}
+          onChange={(event) => changeDraft({ publicationTime: event.target.value as PublicationTime })}
         >
           {PUBLICATION_OPTIONS.map(([name, label]) => (
             <option key={name} value={name}>
@@ -109,13 +109,13 @@ function PublicationFields({
           ))}
         </select>
         {draft.publicationTime === "scheduled" && (
-          <MomentFields moment={draft.orderAt} change={(orderAt) => change({ orderAt })} />
+          <MomentFields moment={draft.orderAt} change={(orderAt) => changeDraft({ orderAt })} />
         )}
         <label className="check">
           <input
             type="checkbox"
             checked={draft.sendsPush}
-            onChange={(event) => change({ sendsPush: event.target.checked })}
+            onChange={(event) => changeDraft({ sendsPush: event.target.checked })}
           />
           Also send to devices (Web Push)
         </label>
@@ -166,7 +166,7 @@ export function NotificationEditor({
   const onRemove = async () => {
     const question = {
       title: "Delete this notification?",
-      text: "Users who have not seen it will not receive it.",
+      explanation: "Users who have not seen it will not receive it.",
       confirmLabel: "Delete",
       isDangerous: true,
     };
@@ -199,7 +199,7 @@ export function NotificationEditor({
             onChange={(scope) => change({ scope })}
             onFaultyChange={setRecipientsFaulty}
           />
-          <PublicationFields draft={draft} change={change} />
+          <PublicationFields draft={draft} changeDraft={change} />
           <p className="fault" role="alert">
             {fault}
           </p>

@@ -47,18 +47,23 @@ function useNotifications(api: Api, appId: number) {
 
 function NotificationLine({
   notification,
-  selected,
-  open,
+  isSelected,
+  openNotification,
 }: {
   notification: Notification;
-  selected: boolean;
-  open: () => void;
+  isSelected: boolean;
+  openNotification: () => void;
 }) {
   const { title, message } = notification.data as { title?: unknown; message?: unknown };
   const at = notification.publishedAt ?? notification.orderAt ?? notification.updatedAt;
   return (
     <li>
-      <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
+      <button
+        type="button"
+        className="message-line"
+        aria-current={isSelected ? "true" : undefined}
+        onClick={openNotification}
+      >
         <b>{String(title || "(no title)")}</b>
         <time dateTime={at} title={formatExactTime(at)}>
           {formatTime(at)}
@@ -104,8 +109,8 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
             <NotificationLine
               key={entry.id}
               notification={entry}
-              selected={entry.id === notification?.id}
-              open={() => show(entry.id)}
+              isSelected={entry.id === notification?.id}
+              openNotification={() => show(entry.id)}
             />
           ))}
         </ul>

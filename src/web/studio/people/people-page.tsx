@@ -91,11 +91,11 @@ function RoleChoice({
 }
 
 function InviteForm({
-  list,
+  people,
   callerRole,
   invite,
 }: {
-  list: Resource<People>;
+  people: Resource<People>;
   callerRole: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
@@ -140,7 +140,7 @@ function InviteForm({
           ))}
         </select>
       </label>
-      <button type="submit" className="primary" disabled={list.isBusy || email.trim() === ""}>
+      <button type="submit" className="primary" disabled={people.isBusy || email.trim() === ""}>
         Invite
       </button>
     </form>
@@ -282,14 +282,21 @@ function PeoplePanel(props: PeoplePanelProps) {
       appId === null
         ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
         : "The person loses the role on this app immediately. Without another role, the person is also signed out.";
-    if (await confirm({ title: `Remove ${getFullName(user)}?`, text, confirmLabel: "Remove", isDangerous: true }))
+    if (
+      await confirm({
+        title: `Remove ${getFullName(user)}?`,
+        explanation: text,
+        confirmLabel: "Remove",
+        isDangerous: true,
+      })
+    )
       await remove(member);
   };
   const revoke = async ({ id, email }: Invitation) => {
     const text = "The link stops working. You can invite the person again.";
     const yes = await confirm({
       title: `Revoke the invitation of ${email}?`,
-      text,
+      explanation: text,
       confirmLabel: "Revoke",
       isDangerous: true,
     });
@@ -303,7 +310,7 @@ function PeoplePanel(props: PeoplePanelProps) {
   return (
     <>
       {mayManage(callerRole) ? (
-        <InviteForm {...{ list, callerRole, invite }} />
+        <InviteForm {...{ people: list, callerRole, invite }} />
       ) : (
         <p className="hint">Owners and admins invite people and change roles.</p>
       )}

@@ -23,7 +23,7 @@ function AdministratorList({ api, confirm, administrators }: AdministratorProps)
   const remove = async (person: Administrator) => {
     const text = "The person keeps the roles in organizations and on apps. Without one, all sessions end at once.";
     const title = `${getFullName(person)} no longer administers the service?`;
-    if (!(await confirm({ title, text, confirmLabel: "Remove", isDangerous: true }))) return;
+    if (!(await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))) return;
     await applyChange(() => api.request(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
   };
   return (
@@ -96,7 +96,7 @@ function OrganizationMembers({ api, confirm, administrators, organizationId }: O
   const raise = async ({ user }: Member) => {
     const title = `Make ${getFullName(user)} an administrator of the service?`;
     const text = "Administrators act as owners of every organization and app, and name other administrators.";
-    if (!(await confirm({ title, text, confirmLabel: "Make administrator", isDangerous: true }))) return;
+    if (!(await confirm({ title, explanation: text, confirmLabel: "Make administrator", isDangerous: true }))) return;
     await administrators.applyChange(() => api.request(AddAdministrator, { userId: user.id }));
   };
   return (

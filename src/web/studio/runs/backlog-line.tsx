@@ -34,7 +34,8 @@ export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; 
   async function cancel(): Promise<void> {
     const sure = await confirm({
       title: "Cancel all queued runs?",
-      text: "All queued runs of this app are cancelled, also those that are queued meanwhile. Running runs continue.",
+      explanation:
+        "All queued runs of this app are cancelled, also those that are queued meanwhile. Running runs continue.",
       confirmLabel: "Cancel them",
       isDangerous: true,
     });

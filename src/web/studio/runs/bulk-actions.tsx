@@ -64,7 +64,7 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
     if (
       !(await confirm({
         title,
-        text: confirmationText,
+        explanation: confirmationText,
         confirmLabel: verb === "Cancel" ? "Cancel them" : verb,
         isDangerous,
       }))

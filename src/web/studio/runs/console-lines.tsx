@@ -14,7 +14,7 @@ const END_TOLERANCE_PIXELS = 24;
 
 interface ConsoleLineProps {
   line: ConsoleLine;
-  index: number;
+  lineIndex: number;
   topPixels: number;
   measureLine: (line: HTMLElement | null) => void;
 }
@@ -22,12 +22,12 @@ interface ConsoleLineProps {
 /** Memoized, so that React renders a line only when its own text changes. */
 const ConsoleLineRow = memo(function ConsoleLineRow({
   line: { level, at, text },
-  index,
+  lineIndex,
   topPixels,
   measureLine,
 }: ConsoleLineProps) {
   return (
-    <li ref={measureLine} data-index={index} className={level} style={{ transform: `translateY(${topPixels}px)` }}>
+    <li ref={measureLine} data-index={lineIndex} className={level} style={{ transform: `translateY(${topPixels}px)` }}>
       <time dateTime={at}>{formatTime(at)}</time>
       <span className="level">{level}</span>
       <span>{text}</span>
@@ -95,7 +95,7 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
             key={key}
             line={lines[index]!}
             measureLine={virtual.measureElement}
-            {...{ index, topPixels }}
+            {...{ lineIndex: index, topPixels }}
           />
         ))}
       </ol>

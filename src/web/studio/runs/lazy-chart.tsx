@@ -28,7 +28,7 @@ interface RunsOverTimeProps {
   appId: number;
   /** Filters of the list of runs. The chart replaces the start of their time range, because it always counts up to the present time. */
   filter: RunsFilter;
-  range: TimeRange | null;
+  timeRange: TimeRange | null;
   logSubscription: LogSubscription;
   /** Error message that the list of runs already shows, so that the chart does not repeat it; null if there is none. */
   listFault: string | null;
@@ -38,11 +38,11 @@ export function RunsOverTime({
   api,
   appId,
   filter,
-  range,
+  timeRange,
   logSubscription: { onEntry },
   listFault,
 }: RunsOverTimeProps) {
-  const { label, ms, by } = TIME_RANGES[range ?? DEFAULT_RANGE];
+  const { label, ms, by } = TIME_RANGES[timeRange ?? DEFAULT_RANGE];
   const { from: _, ...otherFilters } = filter;
   const { value, fault, reload } = useResource({
     queryKey: [CountRuns, appId, otherFilters, ms, by],

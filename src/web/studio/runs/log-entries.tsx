@@ -71,7 +71,7 @@ interface EntryProps {
   masterId: number | null;
   actionName: string | null;
   isLive: boolean;
-  index: number;
+  rowIndex: number;
   topPixels: number;
   isOpen: boolean;
   toggleEntry: (id: number) => void;
@@ -80,11 +80,16 @@ interface EntryProps {
 
 /** Memoized, so that React renders an entry only when its own data changes. */
 const EntryItem = memo(function EntryItem(props: EntryProps) {
-  const { entry, appId, masterId, actionName, isLive, index, topPixels, isOpen, toggleEntry, measureRow } = props;
+  const { entry, appId, masterId, actionName, isLive, rowIndex, topPixels, isOpen, toggleEntry, measureRow } = props;
   const { id, createdAt, taskId, mode, duration } = entry;
   const { className, label } = getEntryOutcome(entry);
   return (
-    <li ref={measureRow} data-index={index} className={className} style={{ transform: `translateY(${topPixels}px)` }}>
+    <li
+      ref={measureRow}
+      data-index={rowIndex}
+      className={className}
+      style={{ transform: `translateY(${topPixels}px)` }}
+    >
       <button type="button" aria-expanded={isOpen} onClick={() => toggleEntry(id)}>
         <span className="verdict">{label}</span>
         <time dateTime={createdAt} title={formatExactTime(createdAt)}>
@@ -149,7 +154,7 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
           return (
             <EntryItem
               key={key}
-              {...{ entry, appId, index, topPixels, toggleEntry: toggle }}
+              {...{ entry, appId, rowIndex: index, topPixels, toggleEntry: toggle }}
               masterId={owner?.id ?? null}
               actionName={owner?.name ?? null}
               isLive={owner?.isLive ?? false}

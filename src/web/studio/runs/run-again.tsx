@@ -111,6 +111,6 @@ export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps)
 
 const LIVE_RUN_QUESTION = {
   title: "Run the live version?",
-  text: "The run can write data, charge users or send messages again.",
+  explanation: "The run can write data, charge users or send messages again.",
   confirmLabel: "Run the live version",
 };

@@ -22,17 +22,17 @@ interface RunItemProps {
   cancelRun: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
   /** Index of the row in the table, 0 for the first row below the header. */
-  index: number;
+  rowIndex: number;
   topPixels: number;
   heightPixels: number;
 }
 
 /** Memoized, so that React renders a row only when its own run changes. The link on the action's name covers the whole row. */
-const RunItem = memo(function RunItem({ run, index, topPixels, heightPixels, columns, ...context }: RunItemProps) {
+const RunItem = memo(function RunItem({ run, rowIndex, topPixels, heightPixels, columns, ...context }: RunItemProps) {
   return (
     <div
       role="row"
-      aria-rowindex={index + FIRST_RUN_ROW}
+      aria-rowindex={rowIndex + FIRST_RUN_ROW}
       className={`run-row ${run.state}`}
       style={{ height: heightPixels, transform: `translateY(${topPixels}px)` }}
     >
@@ -121,7 +121,7 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
               <RunItem
                 key={key}
                 run={runs![index]!}
-                {...{ appId, filters, cancelRun, columns, index, heightPixels }}
+                {...{ appId, filters, cancelRun, columns, rowIndex: index, heightPixels }}
                 topPixels={start - scrollMargin}
               />
             ))}

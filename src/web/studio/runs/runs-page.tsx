@@ -65,14 +65,14 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
       <h2 className="unseen">Runs</h2>
       <RunsFilters
         {...{ query, changeQuery: change, setSearch }}
-        actionList={actions.list}
+        actionList={actions.actionList}
         clearFilters={() => go({ query: {} })}
       />
       <BacklogLine {...{ api, appId, confirm }} />
       <RunsList runList={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
         <RunsOverTime
           {...{ api, appId, filter }}
-          range={parseTimeRange(query)}
+          timeRange={parseTimeRange(query)}
           logSubscription={actions.logSubscription}
           listFault={fault?.message ?? null}
         />

@@ -48,7 +48,8 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
     }
   };
   const toggle = async () => {
-    if (!active && !(await confirm({ title: `Pause ${name}?`, text: PAUSE_QUESTION, confirmLabel: "Pause" }))) return;
+    if (!active && !(await confirm({ title: `Pause ${name}?`, explanation: PAUSE_QUESTION, confirmLabel: "Pause" })))
+      return;
     setBusy(true);
     await saveAndPublish().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);

@@ -46,7 +46,7 @@ function describeScheduleState(
 /** Returns the actions whose draft or live version has a schedule trigger, sorted by their next run. */
 function createScheduleRows(list: ScheduleListProps): ScheduleRow[] {
   const byActionId = new Map(list.week.scheduled.map((scheduledAction) => [scheduledAction.masterId, scheduledAction]));
-  const rows = (list.actions.list?.actions ?? [])
+  const rows = (list.actions.actionList?.actions ?? [])
     .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
     .map((action) => {
       const scheduledAction = byActionId.get(action.id);

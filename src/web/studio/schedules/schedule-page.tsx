@@ -56,7 +56,8 @@ export function SchedulePage(props: PageProps) {
   const { pausedAt } = pause;
   const onToggle = async () => {
     const text = "Scheduled runs are skipped until you resume. Queued runs still execute.";
-    if (!pausedAt && !(await confirm({ title: "Pause all schedules?", text, confirmLabel: "Pause" }))) return;
+    if (!pausedAt && !(await confirm({ title: "Pause all schedules?", explanation: text, confirmLabel: "Pause" })))
+      return;
     await pause.toggle();
   };
   const isEmpty = week?.scheduled.length === 0;

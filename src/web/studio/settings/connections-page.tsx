@@ -118,7 +118,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       ? "Requests with this key fail from this moment on. The key stays sealed: code does not receive it."
       : "Requests with this key fail from this moment on.";
     const title = `Remove ${gone.key} for ${gone.origin}?`;
-    if (await confirm({ title, text, confirmLabel: "Remove", isDangerous: true }))
+    if (await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))
       await save(bindings.filter((binding) => binding !== gone));
   };
   const usersOf = ({ key, origin }: SecretBinding) =>

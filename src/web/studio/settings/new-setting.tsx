@@ -34,7 +34,7 @@ export function NewSetting({ settings, confirm, onDirtyChange }: NewSettingProps
   const id = useId();
   const tier = getTier(key);
   const isStored = (name: string) =>
-    Object.hasOwn(settings.values ?? {}, name) || Object.hasOwn(settings.details, name);
+    Object.hasOwn(settings.valuesByKey ?? {}, name) || Object.hasOwn(settings.detailsByKey, name);
   const isTaken = isStored(key);
 
   const dirty = key !== "" || value.text !== "";

@@ -8,7 +8,7 @@ export async function confirmPublicSecret(confirm: Confirm, key: string, value: 
   if (getTier(key) !== "public" || !looksSecret(key, value)) return true;
   return confirm({
     title: `Let everyone read ${key}?`,
-    text: `The value looks like a secret, and everyone can read a public setting in the app's pages. Under the key __${key}, only server actions can read it.`,
+    explanation: `The value looks like a secret, and everyone can read a public setting in the app's pages. Under the key __${key}, only server actions can read it.`,
     confirmLabel: "Save it as public",
     isDangerous: true,
   });

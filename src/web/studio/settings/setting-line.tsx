@@ -20,13 +20,13 @@ const VALUE_SELECTOR = ".value-input :is(textarea, input)";
 export interface SettingLineProps {
   appId: number;
   findPersonName: (userId: number | null) => string | null;
-  name: string;
+  settingKey: string;
   /**
    * Stored value. Undefined for a protected setting, which cannot be read, and for a setting that another person has deleted while this
    * person edits it.
    */
   value: unknown;
-  details: SettingDetails | undefined;
+  settingDetails: SettingDetails | undefined;
   settings: Settings;
   confirm: Confirm;
   onDirtyChange: (name: string, dirty: boolean) => void;
@@ -34,11 +34,21 @@ export interface SettingLineProps {
 }
 
 export function SettingLine(props: SettingLineProps) {
-  const { appId, name, value, details, settings, confirm, onDirtyChange, onSettingRemoved, findPersonName } = props;
-  const isSecret = getTier(name) === "protected";
+  const {
+    appId,
+    settingKey,
+    value,
+    settingDetails,
+    settings,
+    confirm,
+    onDirtyChange,
+    onSettingRemoved,
+    findPersonName,
+  } = props;
+  const isSecret = getTier(settingKey) === "protected";
   const stored = value === undefined ? EMPTY_VALUE : valueToText(value);
   // Studio cannot read a protected setting's value, so it compares the setting's time of change to notice another person's change.
-  const field = useFieldDraft(stored, isSecret ? { version: String(details?.updatedAt) } : {});
+  const field = useFieldDraft(stored, isSecret ? { version: String(settingDetails?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
   const [isSaved, setSaved] = useState(false);
@@ -46,9 +56,9 @@ export function SettingLine(props: SettingLineProps) {
   const row = useRef<HTMLLIElement>(null);
   const saveButton = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
-    onDirtyChange(name, dirty);
-    return () => onDirtyChange(name, false);
-  }, [name, dirty, onDirtyChange]);
+    onDirtyChange(settingKey, dirty);
+    return () => onDirtyChange(settingKey, false);
+  }, [settingKey, dirty, onDirtyChange]);
 
   const change = (next: SettingText) => {
     setDraft(next);
@@ -57,8 +67,8 @@ export function SettingLine(props: SettingLineProps) {
   const save = async () => {
     const result = textToValue(draft);
     if ("fault" in result) return setFault(result.fault);
-    if (!(await confirmPublicSecret(confirm, name, result.value))) return;
-    const refusal = await settings.setValue(name, result.value);
+    if (!(await confirmPublicSecret(confirm, settingKey, result.value))) return;
+    const refusal = await settings.setValue(settingKey, result.value);
     setFault(refusal);
     if (refusal !== null) return;
     field.markSaved(draft);
@@ -69,39 +79,42 @@ export function SettingLine(props: SettingLineProps) {
   };
   const remove = async () => {
     const text = "Actions and pages can no longer read this setting.";
-    if (!(await confirm({ title: `Delete ${name}?`, text, confirmLabel: "Delete", isDangerous: true }))) return;
-    const refusal = await settings.removeSetting(name);
+    if (
+      !(await confirm({ title: `Delete ${settingKey}?`, explanation: text, confirmLabel: "Delete", isDangerous: true }))
+    )
+      return;
+    const refusal = await settings.removeSetting(settingKey);
     setFault(refusal);
-    if (refusal === null) onSettingRemoved(name);
+    if (refusal === null) onSettingRemoved(settingKey);
   };
   return (
-    <li ref={row} className={dirty ? "setting edited" : "setting"} data-key={name}>
+    <li ref={row} className={dirty ? "setting edited" : "setting"} data-key={settingKey}>
       <div className="setting-name">
-        <code>{name}</code>
-        {details && getTier(name) === "private" && (
+        <code>{settingKey}</code>
+        {settingDetails && getTier(settingKey) === "private" && (
           <label className="hint check" title="Whether a run fails that would let this value out">
             <input
               type="checkbox"
-              checked={details.secret}
-              onChange={async ({ target }) => setFault(await settings.markAsSecret(name, target.checked))}
+              checked={settingDetails.secret}
+              onChange={async ({ target }) => setFault(await settings.markAsSecret(settingKey, target.checked))}
             />
             secret
           </label>
         )}
-        {details?.updatedAt && (
-          <span className="hint" title={formatExactTime(details.updatedAt)}>
-            set {formatAge(details.updatedAt)}
-            {details.updatedBy !== null && ` by ${findPersonName(details.updatedBy)}`}
+        {settingDetails?.updatedAt && (
+          <span className="hint" title={formatExactTime(settingDetails.updatedAt)}>
+            set {formatAge(settingDetails.updatedAt)}
+            {settingDetails.updatedBy !== null && ` by ${findPersonName(settingDetails.updatedBy)}`}
           </span>
         )}
-        <SettingReaders appId={appId} name={name} />
+        <SettingReaders appId={appId} name={settingKey} />
       </div>
       <div>
-        <ValueInput {...{ isSecret, fault, faultId }} label={name} value={draft} onChange={change} />
+        <ValueInput {...{ isSecret, fault, faultId }} label={settingKey} value={draft} onChange={change} />
         <p id={faultId} className="fault" role="alert">
           {fault}
         </p>
-        <ChangedElsewhere label={name} field={field} />
+        <ChangedElsewhere label={settingKey} field={field} />
       </div>
       <div className="row">
         <span className="saved" role="status">
@@ -120,7 +133,7 @@ export function SettingLine(props: SettingLineProps) {
           type="button"
           className="quiet icon"
           title="Delete"
-          aria-label={`Delete ${name}`}
+          aria-label={`Delete ${settingKey}`}
           onClick={() => void remove()}
         >
           <Trash2 size={ICON_PIXELS} aria-hidden />

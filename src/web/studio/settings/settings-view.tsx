@@ -27,13 +27,13 @@ interface TierSectionProps {
   tier: Tier;
   texts: [title: string, text: string];
   /** Keys of the tier's settings. */
-  keys: readonly string[];
+  settingKeys: readonly string[];
   lineProps: Pick<SettingLineProps, "appId" | "settings" | "confirm" | "onDirtyChange" | "findPersonName">;
 }
 
 /** Settings of one tier. After a setting was deleted, the heading receives the focus, because the row that had it is gone. */
-function TierSection({ tier, texts: [title, text], keys, lineProps }: TierSectionProps) {
-  const { values, details } = lineProps.settings;
+function TierSection({ tier, texts: [title, text], settingKeys, lineProps }: TierSectionProps) {
+  const { valuesByKey, detailsByKey } = lineProps.settings;
   const heading = useRef<HTMLHeadingElement>(null);
   const [removedKey, setRemovedKey] = useState<string | null>(null);
   const onRemoved = (name: string) => {
@@ -43,25 +43,25 @@ function TierSection({ tier, texts: [title, text], keys, lineProps }: TierSectio
   return (
     <section data-tier={tier} aria-label={title}>
       <h2 ref={heading} tabIndex={-1}>
-        {title} <small>{keys.length}</small>
+        {title} <small>{settingKeys.length}</small>
       </h2>
       <p className="hint">{text}</p>
       <p className="saved" role="status">
-        {removedKey !== null && !keys.includes(removedKey) && `Deleted ${removedKey}.`}
+        {removedKey !== null && !settingKeys.includes(removedKey) && `Deleted ${removedKey}.`}
       </p>
       <ul>
-        {keys.map((key) => (
+        {settingKeys.map((key) => (
           <SettingLine
             key={key}
-            name={key}
-            value={values?.[key]}
-            details={details[key]}
+            settingKey={key}
+            value={valuesByKey?.[key]}
+            settingDetails={detailsByKey[key]}
             {...lineProps}
             onSettingRemoved={onRemoved}
           />
         ))}
       </ul>
-      {values && keys.length === 0 && <p className="empty hint">None yet.</p>}
+      {valuesByKey && settingKeys.length === 0 && <p className="empty hint">None yet.</p>}
     </section>
   );
 }
@@ -69,7 +69,7 @@ function TierSection({ tier, texts: [title, text], keys, lineProps }: TierSectio
 function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const findPersonName = usePersonNames(appId);
-  const { values, details, updatedAt, fault } = settings;
+  const { valuesByKey, detailsByKey, updatedAt, fault } = settings;
   /** Keys of the settings whose rows have unsaved changes. */
   const [edited, setEdited] = useState<readonly string[]>([]);
   const onDirty = useCallback(
@@ -83,7 +83,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const hasEdits = edited.length > 0;
   useLayoutEffect(() => setDirty(hasEdits), [hasEdits, setDirty]);
 
-  const isLoaded = values !== null;
+  const isLoaded = valuesByKey !== null;
   const shownKey = place.query["key"];
   useEffect(() => {
     // If the URL names a setting, scrolls to the setting's row and focuses it.
@@ -93,10 +93,10 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
     row?.querySelector<HTMLElement>("textarea, input, button")?.focus({ preventScroll: true });
   }, [shownKey, isLoaded]);
 
-  const secrets = Object.keys(details).filter((key) => getTier(key) === "protected");
+  const secrets = Object.keys(detailsByKey).filter((key) => getTier(key) === "protected");
   // Also shows the row of a setting that another person has deleted while it has unsaved changes here.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
-  const keys = [...new Set([...Object.keys(values ?? {}), ...secrets, ...editedKeys])].sort();
+  const keys = [...new Set([...Object.keys(valuesByKey ?? {}), ...secrets, ...editedKeys])].sort();
   return (
     <div className="settings">
       <p className="fault" role="alert">
@@ -111,7 +111,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
         <TierSection
           key={tier}
           {...{ tier, texts }}
-          keys={keys.filter((key) => getTier(key) === tier)}
+          settingKeys={keys.filter((key) => getTier(key) === tier)}
           lineProps={{ appId, settings, confirm, onDirtyChange: onDirty, findPersonName }}
         />
       ))}

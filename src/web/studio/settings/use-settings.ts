@@ -12,9 +12,9 @@ const CHECK_INTERVAL_MS = 3_000;
 
 export interface Settings {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
-  values: Record<string, unknown> | null;
+  valuesByKey: Record<string, unknown> | null;
   /** Time of the last change of each setting, and the person who made it, by key. */
-  details: Record<string, SettingDetails>;
+  detailsByKey: Record<string, SettingDetails>;
   /** Time of the last change of any setting; "" until the first read has ended. */
   updatedAt: string;
   fault: string | null;
@@ -24,11 +24,11 @@ export interface Settings {
   removeSetting(key: string): Promise<string | null>;
 }
 
-type SettingsResponse = Pick<Settings, "values" | "details" | "updatedAt">;
+type SettingsResponse = Pick<Settings, "valuesByKey" | "detailsByKey" | "updatedAt">;
 
 /** Returns the setting's value and time of change as one text, to compare two states of the setting. */
-const getSettingState = ({ values, details }: SettingsResponse, key: string): string =>
-  JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
+const getSettingState = ({ valuesByKey, detailsByKey }: SettingsResponse, key: string): string =>
+  JSON.stringify([detailsByKey[key]?.updatedAt, detailsByKey[key]?.secret, valuesByKey?.[key]]);
 
 const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 
@@ -41,7 +41,7 @@ async function readSettings(api: Api, appId: number): Promise<SettingsResponse> 
     .slice(0, MAX_KEYS_WITH_DETAILS);
   const known = keys.length > 0 ? (await api.request(ReadPublicSettingsStatus, { appId, keys })).settingsStatus : [];
   const details = [...settingsStatus, ...known].map(({ key, ...setting }) => [key, setting] as const);
-  return { values, details: Object.fromEntries(details), updatedAt };
+  return { valuesByKey: values, detailsByKey: Object.fromEntries(details), updatedAt };
 }
 
 export function useSettings(api: Api, appId: number): Settings {
@@ -82,7 +82,7 @@ export function useSettings(api: Api, appId: number): Settings {
     }
   };
   return {
-    ...(value ?? { values: null, details: {}, updatedAt: "" }),
+    ...(value ?? { valuesByKey: null, detailsByKey: {}, updatedAt: "" }),
     fault,
     setValue: (key, setting) =>
       write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),

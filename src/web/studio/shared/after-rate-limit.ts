@@ -19,12 +19,12 @@ export interface RateLimitOptions {
 
 /** Sends a request, and repeats it after the time that the rate limit names. @throws the error of the last attempt */
 export async function retryAfterRateLimit<Result>(
-  send: () => Promise<Result>,
+  sendRequest: () => Promise<Result>,
   { toRateLimitError, waitSeconds }: RateLimitOptions,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await send();
+      return await sendRequest();
     } catch (error) {
       const { status, details } = toRateLimitError(error);
       if (status !== "RATE_LIMIT_EXCEEDED" || details.retryAfter === undefined || attempt === MAX_ATTEMPTS) throw error;

@@ -133,7 +133,7 @@ export interface Api {
   close(): void;
 }
 
-function follow<Data, Variables>(
+function startSubscription<Data, Variables>(
   client: Client,
   query: Document<Data, Variables>,
   variables: Variables,
@@ -255,7 +255,7 @@ export function createApi(): Api {
     },
     uploadFiles: (path, form, onProgress, signal) => uploadForm(resolveServiceUrl(path), { form, onProgress, signal }),
     subscribe: (document, variables, follower) =>
-      follow(client, document, variables, {
+      startSubscription(client, document, variables, {
         ...follower,
         onFailure: (error) => {
           checkForbidden(error.status);

@@ -4,7 +4,7 @@ import { ModalDialog } from "./modal.js";
 
 export interface Question {
   title: string;
-  text: string;
+  explanation: string;
   /** Label of the button that confirms. */
   confirmLabel: string;
   isDangerous?: boolean;
@@ -16,7 +16,7 @@ interface OpenQuestion extends Question {
   answer(isConfirmed: boolean): void;
 }
 
-function QuestionDialog({ title, text, confirmLabel, isDangerous, answer }: OpenQuestion) {
+function QuestionDialog({ title, explanation, confirmLabel, isDangerous, answer }: OpenQuestion) {
   return (
     <ModalDialog
       role="alertdialog"
@@ -25,7 +25,7 @@ function QuestionDialog({ title, text, confirmLabel, isDangerous, answer }: Open
       onClose={() => answer(false)}
     >
       <h2 id="question">{title}</h2>
-      <p id="consequence">{text}</p>
+      <p id="consequence">{explanation}</p>
       <div className="row end">
         <button type="button" onClick={() => answer(false)}>
           Cancel

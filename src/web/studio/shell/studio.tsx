@@ -65,7 +65,7 @@ function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...making }: No
 
 const LEAVE_QUESTION = {
   title: "Leave without saving?",
-  text: "What you changed here would be lost.",
+  explanation: "What you changed here would be lost.",
   confirmLabel: "Discard changes",
   isDangerous: true,
 };

@@ -24,7 +24,7 @@ const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus
 function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "data" && item === "new") return "New data source";
-  if (view === "actions") return actions.list?.actions.find(({ id }) => id === parseId(item))?.name ?? null;
+  if (view === "actions") return actions.actionList?.actions.find(({ id }) => id === parseId(item))?.name ?? null;
   if (view === "runs") return parseId(item) === null ? null : `Run ${item}`;
   return null;
 }

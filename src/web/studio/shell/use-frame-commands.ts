@@ -32,7 +32,7 @@ interface FrameCommandsOptions {
 }
 
 export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameCommandsOptions): void {
-  const { list } = actions;
+  const { actionList } = actions;
   const createAction = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -58,7 +58,7 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
         icon: PAGE_ICONS[`app/${item as AppPart}`],
         run: () => go({ view: "app", item }),
       })),
-      ...(list?.actions ?? []).map(({ id, name }) => ({
+      ...(actionList?.actions ?? []).map(({ id, name }) => ({
         name: `Open ${name}`,
         icon: PAGE_ICONS.actions,
         run: () => go({ view: "actions", item: String(id), query: {} }),
@@ -70,6 +70,6 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
       })),
       { name: "Sign out", icon: LogOut, run: signOut },
     ];
-  }, [isAdmin, apps, go, list, signOut, createAction]);
+  }, [isAdmin, apps, go, actionList, signOut, createAction]);
   useCommands(commands);
 }
