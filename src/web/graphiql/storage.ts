@@ -1,4 +1,4 @@
-/** Stores the content of GraphiQL's editors between visits, except the headers: they contain a token, which must be lost with the tab. */
+/** Stores the content of GraphiQL's editors between visits, except the headers: a token in them must not outlive the tab. */
 
 /** Removes the headers from a stored JSON value. GraphiQL's own option removes headers from tabs but not from the history. */
 function removeHeaders(value: string): string {

@@ -15,7 +15,7 @@ import { createSubscriptionSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
 import { createVisitorSession } from "./visitor.js";
 
-/** Where the library was loaded from, and how it reaches the service and other services. */
+/** URL of the library's script, and the functions by which a server run sends requests. */
 export interface LibraryOptions {
   /** URL from which the library was loaded. */
   scriptUrl?: string;

@@ -97,7 +97,7 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
   const knownUrl = env.apiUrl ?? (loadedFrom ? deriveServiceUrl(loadedFrom) : (globalScope.location?.origin ?? "null"));
-  // A page without a URL, such as about:blank, must be configured before the first call.
+  // A page without a URL, such as about:blank, must call `Svc.configure` with an `apiUrl` before its first request.
   let apiBaseUrl = knownUrl === "null" ? null : toApiBase(knownUrl);
   let appId = env.appId;
   let token: string | null = env.token ?? null;

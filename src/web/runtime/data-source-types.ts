@@ -107,11 +107,11 @@ export interface DataSourceConnection {
     entries?: { id?: number; data: object; ifUpdatedAt?: string }[];
     /** False: deletes all entries that are not in `entries`. */
     append?: boolean;
-    /** True: changes only the columns in `data` of existing entries. */
+    /** True: changes only the columns in `data` of existing entries. Otherwise, `data` replaces all columns. */
     extend?: boolean;
     delete?: number[];
     returnEntries?: boolean;
-    /** Kinds of writes after which hooks send messages; by default both. */
+    /** Kinds of writes after which hooks send messages; both kinds by default. */
     runHooks?: ("insert" | "update")[];
   }): Promise<{ entries?: Entry[] } & Record<string, unknown>>;
   /** Returns the distinct values of a column. */

@@ -17,7 +17,7 @@ function createTextReader(reply: ServiceReply): TextReader {
       const { value, done } = await reader.read();
       return done ? null : decoder.decode(value, { stream: true });
     };
-    // `cancel` rejects if the response was interrupted. The error is ignored, because the request has ended.
+    // Ignores the rejection of `cancel` for an interrupted response, because that request has ended.
     return { next, cancel: () => reader.cancel().catch(() => undefined) };
   }
   let isRead = false;

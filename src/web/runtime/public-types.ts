@@ -157,7 +157,7 @@ export interface AnalyticsEvent {
 export interface Analytics {
   /** Records that the visitor views a screen. `_pageId` in `data` identifies the screen. Returns the recorded event. */
   pageView(data?: Record<string, unknown>): AnalyticsEvent;
-  /** Records an event of your own. A name is stored as `data.name`. Returns the recorded event. */
+  /** Records an event that you define. A name is stored as `data.name`. Returns the recorded event. */
   event(nameOrData?: string | Record<string, unknown>, data?: Record<string, unknown>): AnalyticsEvent;
 }
 

@@ -5,7 +5,7 @@ import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { SubscriptionSocket } from "./socket.js";
 import { type ClientAction, type ClientActionsChange, followClientTriggers } from "./trigger-feed.js";
 
-/** Maximum number of events that wait until the list of actions is loaded. The first page view always waits, because loading takes time. */
+/** Maximum number of events that wait until the list of client actions is loaded. Further events start no actions. */
 const MAX_EARLY_EVENTS = 100;
 
 /** Creates the object that starts client actions by events. @param startAction runs an action with the event as payload */

@@ -136,7 +136,7 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
   const finishWithPasskey = () =>
     void attempt(async () => {
       await createAccount(null);
-      // The one-time link is used up now. If the person closes the browser's passkey dialog, this page therefore shows FinishAccount.
+      // The one-time link cannot be used again now. So if the person closes the browser's passkey dialog, this page shows FinishAccount.
       await registerPasskey("First passkey").then(openStudio, () => setMade(true));
     });
   if (isMade) return <FinishAccount />;

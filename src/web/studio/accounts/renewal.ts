@@ -34,7 +34,7 @@ export const shouldWaitForRenewal = (): boolean => isPausingEnabled;
 export const getRenewalCount = (): number => renewalTotal;
 
 /**
- * Resolves after the person has signed in again. Resolves immediately if the person did so after the request was sent.
+ * Resolves after the person has signed in again; immediately if the person has signed in again since the request was sent.
  * @param earlierCount value of `getRenewalCount` before the request
  */
 export function waitForRenewal(earlierCount: number): Promise<void> {

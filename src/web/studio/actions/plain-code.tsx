@@ -1,6 +1,6 @@
 /**
- * Text area for code with colored keywords, strings and comments. Studio shows it until Monaco is loaded, and keeps it if Monaco cannot be
- * loaded.
+ * Text area for code with colored keywords, strings and comments. Studio shows this text area until Monaco is loaded, and
+ * keeps it if Monaco cannot be loaded.
  */
 import {
   type CSSProperties,

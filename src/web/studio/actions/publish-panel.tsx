@@ -23,8 +23,8 @@ interface PublishPanelProps {
 }
 
 /**
- * Reads the changes that publishing the draft would make to the live version. The value is null while they are loaded, and if there is no
- * live version.
+ * Reads the changes that publishing the draft would make to the live version. The value is null while these
+ * changes are loaded, and if there is no live version.
  */
 function usePublicationDiff({
   appId,

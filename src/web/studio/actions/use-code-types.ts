@@ -39,7 +39,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   const reading = api.request(ReadTypeDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
-      // A failed read is removed from the cache, so that the next call reads again.
+      // Removes a failed read from the cache, so that the next call reads the declarations again.
       declarationCache.delete(key);
       return null;
     },
@@ -84,7 +84,7 @@ export interface CodeTypes extends ActionTypes {
 /**
  * Hook that returns the types with which the editor checks an action's code.
  * @param versionIds IDs of the draft and of the live version, whose past payloads are read; empty for a new action
- * @param installedDependencies dependencies with the versions that the service resolved at the last save
+ * @param installedDependencies dependencies with the versions that the service chose at the last save
  */
 export function useCodeTypes(
   api: Api,

@@ -12,8 +12,8 @@ interface ShownFields {
 }
 
 /**
- * In a window with one column, the form fields are hidden at first, so that the dock is near the top. They appear when the service rejects
- * the value of a field. For a new action they are shown, because it needs a name.
+ * In a window with one column, the form fields are hidden at first, so that the dock is near the top. The fields appear when the service
+ * rejects the value of a field. A new action needs a name, so its fields are shown at first.
  */
 export function useShownFields(isNew: boolean, fault: FieldError | null): ShownFields {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);

@@ -282,7 +282,7 @@ export function AlertEditor(props: AlertEditorProps) {
     setDraft((old) => ({ ...old, ...part }));
   };
   const named = findFieldName(fault);
-  // Shows the error at its field; if that field is hidden, below the form.
+  // Shows the error at the field that it names, or below the form if that field is hidden.
   const faulty = named !== null && isFieldShown(named, draft) ? named : null;
   const getFieldFault = (name: FieldName) => (name === faulty ? fault : null);
 

@@ -64,7 +64,7 @@ function NewStage({ isBusy, createStage }: NewStageProps) {
   );
 }
 
-/** Promotion that the person reviews before it is sent, with the changes that it would make. */
+/** Promotion that the person reviews before Studio sends it, with the plan of its changes. */
 interface PromotionReview {
   sourceStage: Stage;
   plan: ManifestPlan;

@@ -3,7 +3,7 @@
  * the edited row.
  */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
-// biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
+// biome-ignore-all lint/a11y/useFocusableInteractive: only the controls inside of rows and cells receive the focus
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useRef } from "react";
 import type { Entry } from "../shared/model.js";

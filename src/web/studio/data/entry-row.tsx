@@ -1,6 +1,6 @@
 /** Row of the grid of entries. A person can edit its cells in place. The row has no React state, because scrolling unmounts rows. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
-// biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
+// biome-ignore-all lint/a11y/useFocusableInteractive: only the controls inside of rows and cells receive the focus
 import X from "lucide-react/icons/x";
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";

@@ -10,7 +10,7 @@ import { useResource } from "../shared/use-resource.js";
 const PAGE_SIZE = 200;
 /** Maximum number of concurrent page requests. So pages that a person only scrolls past are not requested. */
 const MAX_CONCURRENT_PAGES = 2;
-/** Maximum number of loaded pages. If there are more, the page that was loaded first is removed. */
+/** Maximum number of pages in the cache. If there are more, the cache removes the page that it loaded first. */
 const MAX_LOADED_PAGES = 50;
 /** Delay from a change by another person to the next read, so that several changes cause only one read. */
 const COLLECT_CHANGES_MS = 500;
@@ -26,7 +26,7 @@ export interface LoadedEntry {
 }
 
 export interface Entries {
-  /** Number of entries that match; null until they are counted for the first time. */
+  /** Number of entries that match the search; null until the service has counted them for the first time. */
   totalCount: number | null;
   /** Returns the entry at this position in the grid, or undefined if its page is not loaded. */
   at(index: number): Entry | undefined;
@@ -70,7 +70,7 @@ type PageCache = ReturnType<typeof createPageCache>;
 /**
  * Creates a cache of the pages of one list of entries.
  * @param readPage requests a page by its number
- * @param onPageRead receives each page that was read, or the error of the read
+ * @param onPageRead called with each page that was read, or with the error of a failed read
  */
 function createPageCache(
   readPage: (page: number) => Promise<EntriesResponse>,

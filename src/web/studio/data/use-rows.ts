@@ -1,5 +1,5 @@
 /**
- * Hook for the rows of a form. Rows with an error, such as two rows with the same key, are shown with a message but are not part of the
+ * Hook for the rows of a form. Shows a message at rows with an error, such as two rows with the same key, and leaves them out of the
  * form's value.
  */
 import { createContext, useContext, useEffect, useState } from "react";

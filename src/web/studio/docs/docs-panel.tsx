@@ -40,7 +40,7 @@ function DocsContent({ page, hash, openPage }: DocsContentProps) {
   };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the links in this element handle the keys
-    // biome-ignore lint/a11y/noStaticElementInteractions: the links in it take the keys
+    // biome-ignore lint/a11y/noStaticElementInteractions: the links in this element handle the keys
     <div ref={contentBox} className="docs-text" onClick={onClick} />
   );
 }

@@ -48,7 +48,7 @@ interface People {
 
 interface PeoplePanelProps extends Pick<PageProps, "api" | "confirm"> {
   organizationId: number;
-  /** ID of the app whose people are shown; null for the people of the whole organization. */
+  /** ID of the app whose people the panel shows; null to show the people of the whole organization. */
   appId: number | null;
   /** Role of the signed-in person, which limits the roles that this person can assign. */
   callerRole: Role;

@@ -9,7 +9,7 @@ interface LogPanelProps {
   api: Api;
   appId: number;
   actions: Actions;
-  /** IDs of the action's draft and live version, whose entries are shown. */
+  /** IDs of the action's draft and live version, whose log entries the panel shows. */
   versionIds: number[];
 }
 

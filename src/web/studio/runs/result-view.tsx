@@ -2,7 +2,7 @@
 import { CopyButton } from "../shared/copy-button.js";
 import { formatJson } from "../shared/format.js";
 
-/** Maximum number of characters of the result that are shown. A browser takes seconds to lay out more. */
+/** Maximum number of characters of the result that the page shows. Browsers need seconds for the layout of longer texts. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
 function downloadText(text: string, name: string): void {

@@ -1,6 +1,6 @@
 /** Table of up to 100,000 runs. Renders only the visible rows, and loads older runs when the person scrolls to them. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
-// biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
+// biome-ignore-all lint/a11y/useFocusableInteractive: only the controls inside of rows and cells receive the focus
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";

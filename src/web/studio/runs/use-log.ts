@@ -44,7 +44,7 @@ interface LogOptions {
   api: Api;
   appId: number;
   logSubscription: LogSubscription;
-  /** IDs of the draft and the live version whose entries are shown; null for all actions of the app. */
+  /** IDs of the draft and the live version whose log entries to load; null for those of all actions of the app. */
   versionIds: number[] | null;
   isFailuresOnly: boolean;
 }

@@ -14,7 +14,7 @@ import { ValueInput } from "./value-input.js";
 
 const ICON_PIXELS = 15;
 const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
-/** Selects the field of the value in a row. */
+/** CSS selector of the text area or input for the value, within the row of a setting. */
 const VALUE_SELECTOR = ".value-input :is(textarea, input)";
 
 export interface SettingLineProps {

@@ -1,4 +1,4 @@
-/** Input for the value of a setting, as text or as JSON. The characters of a secret are hidden. */
+/** Input for the value of a setting, as text or as JSON. Hides the characters of a secret, like a password field. */
 import type { SettingText } from "./setting-value.js";
 
 interface ValueInputProps {

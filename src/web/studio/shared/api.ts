@@ -243,7 +243,7 @@ export function createApi(): Api {
         const sent = getRenewalCount();
         const answer = await sendRequest<Data>(init);
         checkForbidden(getErrorStatus(answer));
-        // A GraphQL response has the HTTP status 200 even if the session has expired, so the error status in its body is checked.
+        // Checks the error status in the body: a GraphQL response has the HTTP status 200 even if the session has expired.
         if (getErrorStatus(answer) !== "UNAUTHORIZED" || !shouldWaitForRenewal()) return getData(answer);
         await waitForRenewal(sent);
       }

@@ -1,7 +1,7 @@
 /** Modal dialog of the browser. When it closes, the focus returns to the element that had it before. */
 import { type ComponentProps, useEffect, useRef } from "react";
 
-/** Moves the focus to the element that had it before. Does nothing if that element was removed, such as the button of a deleted row. */
+/** Moves the focus back to the element that had it before. Does nothing if that element was removed, such as the button of a deleted row. */
 function returnFocus(to: Element | null): void {
   const isFocusable = to instanceof HTMLElement && to.isConnected && to !== document.body;
   (isFocusable ? to : document.getElementById("content"))?.focus();

@@ -1,6 +1,6 @@
 /**
  * Hook that reads a file from the service and returns an object URL for it. `img` and other elements use this URL, because they cannot send
- * a credential. The URL is revoked when the component is removed.
+ * a credential. The hook revokes the URL when the component is removed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";

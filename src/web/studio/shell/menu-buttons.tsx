@@ -37,7 +37,7 @@ export const DrawerButton = (props: ButtonProps) => (
 );
 
 interface LoadOnFirstUseProps {
-  /** Renders the menu's button, which is shown without the menu until the menu is loaded. */
+  /** Renders the menu's button. Studio shows only this button until the menu is loaded. */
   renderButton: (props: ButtonProps) => ReactElement;
   /** Kind of popup that the button opens, for screen readers. */
   popupKind: "dialog" | "menu";

@@ -1,4 +1,4 @@
-/** Commands of the palette that are read from the service: data sources, settings, people, runs and sections of the documentation. */
+/** Commands of the palette for items that the service finds: data sources, settings, people, runs and sections of the documentation. */
 import BookOpen from "lucide-react/icons/book-open";
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";

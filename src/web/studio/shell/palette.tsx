@@ -99,7 +99,7 @@ export function usePalette(context: SearchContext) {
         return;
       event.preventDefault();
       event.stopPropagation();
-      // If another dialog is open, the person must close it first.
+      // Does nothing while another dialog is open, which the person must close first.
       if (!document.querySelector("dialog[open]")) openPalette();
     };
     addEventListener("keydown", onKey, true);

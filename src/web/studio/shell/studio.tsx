@@ -144,7 +144,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
     );
   }
   const role = getRoleOnApp({ roles, isAdmin }, app.id);
-  // If the person's role may not use the page of the URL, Home is shown instead.
+  // Shows Home if the person's role may not use the page that the URL names.
   const view = isViewForRole(place.view, role) ? place.view : "home";
   const Page = getPageComponent(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };

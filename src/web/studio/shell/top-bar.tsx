@@ -20,7 +20,7 @@ import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
-/** Returns the name of the open item. Returns null if the page shows no item, or while the name is loaded. */
+/** Returns the name of the open item, such as an action. Returns null if the page shows no item, or while the name is loaded. */
 function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "data" && item === "new") return "New data source";
