@@ -2,14 +2,14 @@
 
 import { Field } from "../shared/field.js";
 import { ACCESS_LEVEL_LABELS, describeAccess } from "./access-text.js";
-import type { Draft } from "./draft.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionDraft } from "./draft.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 
-type AccessDraft = Draft["access"];
+type AccessDraft = ActionDraft["access"];
 
 const USER_RULE_EXAMPLE = '{"Role": {"equals": "admin"}}';
 
-export function AccessField({ draft: { access }, fault, changeDraft }: FieldsProps) {
+export function AccessField({ draft: { access }, fault, changeDraft }: ActionFieldsProps) {
   const changeAccess = (part: Partial<AccessDraft>) => changeDraft({ access: { ...access, ...part } });
   return (
     <Field name="access" label="Access" fault={fault} hint={describeAccess(access.who)}>

@@ -6,7 +6,7 @@ import type { ActionSummary, LiveVersion } from "../shared/model.js";
 import { useMediaQuery } from "../shared/use-narrow.js";
 import type { Navigation } from "../shell/place.js";
 import { ForEditors } from "../shell/role.js";
-import type { Actions } from "./use-actions.js";
+import type { ActionsState } from "./use-actions.js";
 
 /** Delay after the last key press before the search starts. */
 const SEARCH_DELAY_MS = 250;
@@ -96,7 +96,7 @@ const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 interface ActionListProps {
-  actions: Actions;
+  actions: ActionsState;
   selectedId: number | "new" | null;
   go: Navigation["go"];
 }
@@ -105,7 +105,7 @@ interface ActionListProps {
  * Returns the actions that the service found for the search text. Returns null if the page has loaded all actions, so that it can search
  * them itself.
  */
-function useMatchingActions({ searchActions }: Actions, search: string): ActionSummary[] | null {
+function useMatchingActions({ searchActions }: ActionsState, search: string): ActionSummary[] | null {
   const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;

@@ -1,7 +1,7 @@
 /** Buttons that allow an action to call an origin: one changes the saved draft, the other changes the unsaved draft in the editor. */
 import { useState } from "react";
 import { GetAction, UpdateAction } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 
 /** Matches the service's message for the error POLICY: the action called an origin that is not in its list of allowed origins. */
 const REFUSED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this action/;
@@ -10,7 +10,7 @@ const REFUSED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this act
 export const findRefusedOrigin = (message: string): string | null => REFUSED_ORIGIN_PATTERN.exec(message)?.[1] ?? null;
 
 interface AllowOriginProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   /** ID of the action's draft. */
   actionId: number;

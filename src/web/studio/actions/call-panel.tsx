@@ -4,22 +4,22 @@ import { useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
 import { ReadActionCalls, RotateTriggerSecret } from "../documents.js";
 import { useLog } from "../runs/use-log.js";
-import { type Api, asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { CopyButton } from "../shared/copy-button.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, ActionCalls, LogEntry } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/place.js";
 import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
-import type { Actions } from "./use-actions.js";
+import type { ActionsState } from "./use-actions.js";
 
 interface CallPanelProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   savedAction: Action;
-  actions: Actions;
+  actions: ActionsState;
   /** IDs of the draft and of the live version. */
   versionIds: number[];
   payload: string;
@@ -27,9 +27,9 @@ interface CallPanelProps {
   fillPayload: (text: string) => void;
 }
 
-type Trigger = Action["triggers"][number];
+type ActionTrigger = Action["triggers"][number];
 
-const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
+const isHttpTrigger = ({ trigger }: ActionTrigger): boolean => trigger === "http";
 
 /**
  * Reads the action's URLs, and the requests to them that the service rejected. Reads both again after each save of the action and after

@@ -7,7 +7,7 @@ import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { Field } from "../shared/field.js";
 import { formatBytes } from "../shared/format.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 
 /** The service's own packages that are separate scripts. The field suggests only these: code can use the others without a dependency. */
 const SUGGESTED_PACKAGES = packages.filter((entry) => "path" in entry);
@@ -26,7 +26,7 @@ function getDependencyStateText({
   usesEval,
   changed,
   unreached,
-}: FieldsProps["assets"][number]): string {
+}: ActionFieldsProps["assets"][number]): string {
   if (unreached)
     return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
   const parts = [version, licence, bytes ? formatBytes(bytes) : null, global ? `in code: ${global}` : null];
@@ -37,7 +37,7 @@ function getDependencyStateText({
   return [...parts, evalNote, changeNote].filter(Boolean).join(" · ");
 }
 
-export function DependencyFields({ draft: { dependencies }, assets, fault, changeDraft }: FieldsProps) {
+export function DependencyFields({ draft: { dependencies }, assets, fault, changeDraft }: ActionFieldsProps) {
   const [text, setText] = useState("");
   const setDependencies = (all: string[]) => changeDraft({ dependencies: all });
 

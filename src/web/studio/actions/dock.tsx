@@ -6,17 +6,17 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "reac
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem, PayloadPreset } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
-import { type Command, useCommands } from "../shell/commands.js";
+import { type PaletteCommand, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { CallPanel } from "./call-panel.js";
-import type { Draft } from "./draft.js";
+import type { ActionDraft } from "./draft.js";
 import { parsePayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
 import { RunPanel } from "./run-panel.js";
 import { TestPanel } from "./test-panel.js";
 import type { ActionEditor } from "./use-editor.js";
 import { usePayloadTests } from "./use-payload-tests.js";
-import { type Run, useRun } from "./use-run.js";
+import { type StartedRun, useRun } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
@@ -59,7 +59,7 @@ export function openDockPanel(name: DockTab, shouldPressButton = false): void {
  * Returns the position in the action's code at which a run failed, with the error message. Returns null if the stack does not contain a
  * line of this code.
  */
-function findErrorPosition(error: Run["error"], name: string | undefined): CodeProblem | null {
+function findErrorPosition(error: StartedRun["error"], name: string | undefined): CodeProblem | null {
   if (!error || !("stack" in error) || name === undefined) return null;
   const stackPosition = error.stack.split(`${name}.js:`)[1];
   const [line = 0, column = 1] = stackPosition?.split(/[^0-9]/, 2).map(Number) ?? [];
@@ -68,7 +68,7 @@ function findErrorPosition(error: Run["error"], name: string | undefined): CodeP
 
 interface DockProps extends WorkspaceProps {
   editor: ActionEditor;
-  draft: Draft;
+  draft: ActionDraft;
   /**
    * Called with the position in the code at which the shown run failed; with null if the run did not fail, or if the code has changed
    * since the run.
@@ -117,7 +117,7 @@ export function Dock(props: DockProps) {
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
   useRunShortcut(runNow);
   const isStored = savedAction !== null;
-  const commands = useMemo<Command[]>(
+  const commands = useMemo<PaletteCommand[]>(
     () => [
       { name: "Run this action", shortcut: "Ctrl Enter", run: runNow },
       ...(isStored ? tabs.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),

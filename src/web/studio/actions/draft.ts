@@ -27,7 +27,7 @@ export interface TriggerDraft {
   http: HttpDraft;
 }
 
-export interface Draft {
+export interface ActionDraft {
   name: string;
   description: string;
   code: string;
@@ -81,7 +81,7 @@ export function createTriggerDraft(trigger: TriggerType, where?: TriggerWhere): 
   };
 }
 
-export function createDraft(): Draft {
+export function createDraft(): ActionDraft {
   return {
     name: "",
     description: "",
@@ -102,7 +102,7 @@ export function createDraft(): Draft {
   };
 }
 
-export function actionToDraft(action: Action): Draft {
+export function actionToDraft(action: Action): ActionDraft {
   const { name, code, active, environment, dependencies, integrationOrigins } = action;
   return {
     ...{ name, code, active, environment, dependencies, integrationOrigins },
@@ -116,7 +116,7 @@ export function actionToDraft(action: Action): Draft {
   };
 }
 
-function accessToDraft(access: ActionAccess | null): Draft["access"] {
+function accessToDraft(access: ActionAccess | null): ActionDraft["access"] {
   if (access === null || typeof access === "string") return { who: access ?? "everyone", user: "" };
   return { who: "user", user: JSON.stringify(access.user, null, 2) };
 }
@@ -124,7 +124,7 @@ function accessToDraft(access: ActionAccess | null): Draft["access"] {
 const formatNumber = (value: number | null | undefined): string =>
   value === null || value === undefined ? "" : String(value);
 
-type LimitDraft = Pick<Draft, "concurrency" | "debounce" | "timeoutMs" | "jitterSeconds">;
+type LimitDraft = Pick<ActionDraft, "concurrency" | "debounce" | "timeoutMs" | "jitterSeconds">;
 
 function limitsToDraft({ concurrency, debounce, timeoutMs, jitterSeconds }: Action): LimitDraft {
   return {
@@ -181,7 +181,7 @@ function limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }: Limi
   };
 }
 
-export function draftToInput(draft: Draft): CreateActionInput {
+export function draftToInput(draft: ActionDraft): CreateActionInput {
   const {
     triggers,
     frequency,
@@ -208,6 +208,6 @@ export function draftToInput(draft: Draft): CreateActionInput {
 }
 
 /** True if two drafts would send the same input. */
-export function isSameInput(a: Draft, b: Draft): boolean {
+export function isSameInput(a: ActionDraft, b: ActionDraft): boolean {
   return JSON.stringify(draftToInput(a)) === JSON.stringify(draftToInput(b));
 }

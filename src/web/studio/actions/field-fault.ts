@@ -1,8 +1,8 @@
 /** Finds the form field whose value caused the service to reject a save, by the status or the message of the error. */
 import type { ApiError } from "../shared/api.js";
-import type { Draft } from "./draft.js";
+import type { ActionDraft } from "./draft.js";
 
-export type DraftField = keyof Draft;
+export type DraftField = keyof ActionDraft;
 
 export interface FieldError {
   /** The form field with the error; null if the error does not concern a single field. */

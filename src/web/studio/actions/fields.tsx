@@ -5,7 +5,7 @@ import { Field } from "../shared/field.js";
 import { AccessField } from "./access-field.js";
 import { DependencyFields } from "./dependency-fields.js";
 import type { FieldError } from "./field-fault.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 import { LimitFields } from "./limit-fields.js";
 import { OriginFields } from "./origin-fields.js";
 import { ScheduleFields } from "./schedule-fields.js";
@@ -34,7 +34,7 @@ function useScrollToError(fault: FieldError | null): void {
   }, [fault]);
 }
 
-export function ActionFields(props: FieldsProps) {
+export function ActionFields(props: ActionFieldsProps) {
   const { draft, fault, changeDraft } = props;
   useScrollToError(fault);
   const { environment } = draft;

@@ -1,7 +1,7 @@
 /** Form fields for the limits of an action: concurrent runs, debounce of starts, and maximum run time. */
 import type { ConcurrencyPolicy } from "../../../data/action-types.js";
 import { Field, type FieldAttributes } from "../shared/field.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 
 const CONCURRENCY_POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
   ["", "As many as come"],
@@ -33,7 +33,7 @@ function NumberInput({ label, value, placeholder, onChange, fieldAttributes }: N
   );
 }
 
-function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: FieldsProps) {
+function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: ActionFieldsProps) {
   const { policy, limit, key } = concurrency;
   const changeConcurrency = (part: Partial<typeof concurrency>) =>
     changeDraft({ concurrency: { ...concurrency, ...part } });
@@ -82,7 +82,7 @@ function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: Fields
   );
 }
 
-function DebounceField({ draft: { debounce }, fault, changeDraft }: FieldsProps) {
+function DebounceField({ draft: { debounce }, fault, changeDraft }: ActionFieldsProps) {
   const { delayMs, maxWaitMs, manual } = debounce;
   const changeDebounce = (part: Partial<typeof debounce>) => changeDraft({ debounce: { ...debounce, ...part } });
   const isSet = delayMs !== "";
@@ -130,7 +130,7 @@ function DebounceField({ draft: { debounce }, fault, changeDraft }: FieldsProps)
  * Form fields for the limits of an action. Hidden for an action that runs only in browsers, unless it has a limit: the person must be able
  * to remove that limit, because the service rejects it for such an action.
  */
-export function LimitFields(props: FieldsProps) {
+export function LimitFields(props: ActionFieldsProps) {
   const { draft, fault, changeDraft } = props;
   const { environment, concurrency, debounce, timeoutMs } = draft;
   const isUnset = concurrency.policy === "" && debounce.delayMs === "" && timeoutMs === "";

@@ -11,7 +11,7 @@ import { createHref } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { AllowInDraftButton } from "./allow-origin.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 import { findRequestedOrigins } from "./requested-origins.js";
 
 type SecretBindings = ReadBindingKeysQuery["connections"]["bindings"];
@@ -27,7 +27,7 @@ function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
  * Form field for the allowed origins. Shown for server actions. Also shown for other actions that list origins, so that the person can
  * remove the origins: the service rejects such an action.
  */
-export function OriginFields({ appId, draft, fault, changeDraft }: FieldsProps) {
+export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsProps) {
   const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");
   const bindings = useSecretBindings(appId, integrationOrigins.length > 0);

@@ -1,13 +1,13 @@
 /** Form for the origins of other websites whose pages may use the app, with one origin per line. */
 import type { FormEvent } from "react";
 import { ReadOrigins, type ReadOriginsQuery, SetOrigins } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { createQueryOptions, type Resource, useResource } from "../shared/use-resource.js";
 
 interface OriginsProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
 }
 

@@ -6,12 +6,12 @@ import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import { CodeCompare } from "./code-compare.js";
-import { actionToDraft, type Draft, draftToInput } from "./draft.js";
+import { type ActionDraft, actionToDraft, draftToInput } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
 import type { ConflictingChange } from "./use-others.js";
 
 /** Shows the form fields, except the code, that differ between the other person's draft and the draft in this page. */
-function DraftFieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
+function DraftFieldComparison({ theirs, mine }: { theirs: ActionDraft; mine: ActionDraft }) {
   const [before, after] = [draftToInput(theirs), draftToInput(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));
   const changedFields = fields.filter((field) => field !== "code");
@@ -42,8 +42,8 @@ function DraftFieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) 
 
 interface VersionComparisonProps {
   personName: string;
-  otherDraft: Draft;
-  ownDraft: Draft;
+  otherDraft: ActionDraft;
+  ownDraft: ActionDraft;
   closeComparison: () => void;
   replaceByOtherVersion: () => void;
   keepOwnVersion: () => void;
@@ -98,7 +98,7 @@ function ChangedNotice({
   editor,
 }: {
   personName: string;
-  otherDraft: Draft;
+  otherDraft: ActionDraft;
   editor: ActionEditor;
 }) {
   const [comparing, setComparing] = useState(false);

@@ -1,7 +1,7 @@
 /** Buttons that fill the payload from a preset or from a past run, and save the current payload as a preset. */
 import { type FormEvent, useRef, useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatTime } from "../shared/format.js";
 import type { PayloadPreset, RunRow } from "../shared/model.js";
 import { ForEditors } from "../shell/role.js";
@@ -11,7 +11,7 @@ import { usePresets } from "./use-presets.js";
 const PAST_RUNS_SHOWN = 10;
 
 interface PayloadPresetsProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   /** ID of the action's draft. */
   actionId: number;

@@ -1,24 +1,24 @@
 /** Panel that publishes an action: it shows what would change, and has the buttons "Publish" and "Unpublish". */
 import { useCallback, useState } from "react";
 import { CompareDraftWithLive, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, ActionDiff, App, LiveVersion } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { APP_ACCESS_SENTENCE, describePublishedAccess } from "./access-text.js";
 import { DiffView } from "./diff-view.js";
-import type { Actions } from "./use-actions.js";
+import type { ActionsState } from "./use-actions.js";
 
 interface PublishPanelProps {
-  api: Api;
+  api: ApiClient;
   app: App;
   appId: number;
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   savedAction: Action;
   isDirty: boolean;
   liveVersion: LiveVersion | undefined;
-  actions: Actions;
+  actions: ActionsState;
   onAppPublished: () => Promise<void>;
 }
 

@@ -3,17 +3,17 @@ import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
 import { ErrorStack } from "../runs/stack.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
 import { createHref } from "../shell/place.js";
 import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
-import type { Draft } from "./draft.js";
+import type { ActionDraft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
-import type { ActionRunner, Run } from "./use-run.js";
+import type { ActionRunner, StartedRun } from "./use-run.js";
 
 /** Returns the reason why the service would reject a manual run of the draft; null if the service would accept the run. */
-export function findRunObstacle({ active, environment, triggers }: Draft): string | null {
+export function findRunObstacle({ active, environment, triggers }: ActionDraft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
   if (!triggers.some(({ trigger }) => trigger === "manual")) return "Running on demand needs the trigger “On demand”.";
@@ -28,7 +28,7 @@ interface RunContext {
   savedAction: Action | null;
 }
 
-function RunFailure({ error, appId, savedAction }: RunContext & { error: NonNullable<Run["error"]> }) {
+function RunFailure({ error, appId, savedAction }: RunContext & { error: NonNullable<StartedRun["error"]> }) {
   if ("status" in error) {
     return (
       <pre className="result failed">
@@ -49,7 +49,7 @@ function RunFailure({ error, appId, savedAction }: RunContext & { error: NonNull
 }
 
 interface RunOutcomeProps extends RunContext {
-  run: Run;
+  run: StartedRun;
   isOutdated: boolean;
   /** Content below the error message, such as a button that removes the cause of the error. */
   children?: ReactNode;
@@ -76,8 +76,8 @@ export function RunOutcome({ run, isOutdated, children, ...location }: RunOutcom
 }
 
 interface RunPanelProps extends RunContext {
-  api: Api;
-  draft: Draft;
+  api: ApiClient;
+  draft: ActionDraft;
   isDirty: boolean;
   runner: ActionRunner;
   payload: string;

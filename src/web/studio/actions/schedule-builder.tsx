@@ -6,7 +6,7 @@ import {
   MINUTE_STEPS,
   planToCron,
   REPEAT_OPTIONS,
-  type Repeat,
+  type RepeatKind,
   type SchedulePlan,
   WEEKDAYS,
 } from "./schedule-plan.js";
@@ -116,7 +116,7 @@ export function ScheduleBuilder({ frequency, changeFrequency }: ScheduleBuilderP
       <select
         aria-label="Repeats"
         value={plan ? plan.repeat : isEmpty ? "" : CUSTOM_SCHEDULE}
-        onChange={(event) => changePlan({ repeat: event.target.value as Repeat })}
+        onChange={(event) => changePlan({ repeat: event.target.value as RepeatKind })}
       >
         {isEmpty && (
           <option value="" disabled>

@@ -4,11 +4,11 @@
  */
 import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import { Field } from "../shared/field.js";
 import { formatExactTime, formatLocalTime } from "../shared/format.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
 
 const TIME_ZONES = Intl.supportedValuesOf("timeZone");
@@ -18,7 +18,7 @@ const PREVIEW_DELAY_MS = 300;
 type SchedulePreview = PreviewScheduleQuery["preview"];
 
 /** Hook that reads the next five run times of the typed schedule from the service; for an invalid schedule, the service's error message. */
-function useSchedulePreview(api: Api, appId: number, frequency: string, timezone: string) {
+function useSchedulePreview(api: ApiClient, appId: number, frequency: string, timezone: string) {
   const [preview, setPreview] = useState<SchedulePreview | null>(null);
   const [fault, setFault] = useState<FieldError | null>(null);
   useEffect(() => {
@@ -58,7 +58,7 @@ function NextRuns({ preview: { description, ticks, timezone } }: { preview: Sche
   );
 }
 
-export function ScheduleFields({ api, appId, draft, fault, changeDraft }: FieldsProps) {
+export function ScheduleFields({ api, appId, draft, fault, changeDraft }: ActionFieldsProps) {
   const { frequency, timezone, triggers, jitterSeconds } = draft;
   const hasSchedule = triggers.some(({ trigger }) => trigger === "schedule");
   const { preview, fault: previewError } = useSchedulePreview(api, appId, frequency, timezone);

@@ -9,10 +9,10 @@ export const REPEAT_OPTIONS = [
   ["monthly", "On a day of the month"],
 ] as const;
 
-export type Repeat = (typeof REPEAT_OPTIONS)[number][0];
+export type RepeatKind = (typeof REPEAT_OPTIONS)[number][0];
 
 export interface SchedulePlan {
-  repeat: Repeat;
+  repeat: RepeatKind;
   /** Minutes between two runs. Used only if `repeat` is "minutes". */
   intervalMinutes: number;
   /** Minute of the hour at which a run starts. */

@@ -1,10 +1,10 @@
 /** Templates for new actions. A person can save and run each template unchanged. */
-import { createDraft, createTriggerDraft, type Draft } from "./draft.js";
+import { type ActionDraft, createDraft, createTriggerDraft } from "./draft.js";
 
 export interface ActionTemplate {
   label: string;
   description: string;
-  draft: Partial<Draft>;
+  draft: Partial<ActionDraft>;
 }
 
 const FETCH_CODE = `/** Reads from a web service that lets pages of other origins read. Store a key for the service in a setting: context.settings.__apiKey. */
@@ -41,7 +41,7 @@ async function execute({ payload }) {
 `;
 
 /** Access of templates whose actions only editors should be able to run. */
-const EDITORS_ACCESS: Draft["access"] = { who: "editors", user: "" };
+const EDITORS_ACCESS: ActionDraft["access"] = { who: "editors", user: "" };
 
 export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
   hello: { label: "Hello", description: "A payload in, a result out.", draft: { name: "hello" } },
@@ -79,7 +79,7 @@ export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
 };
 
 /** Returns a draft with the code of the template, or the default draft if no template has this name. */
-export function createDraftFromTemplate(template: string | undefined): Draft {
+export function createDraftFromTemplate(template: string | undefined): ActionDraft {
   const knownTemplate =
     template !== undefined && Object.hasOwn(ACTION_TEMPLATES, template) ? ACTION_TEMPLATES[template]!.draft : {};
   return { ...createDraft(), ...knownTemplate };

@@ -1,10 +1,10 @@
 /** Panel that runs the draft with each of its payload presets, and shows how to run test files from the command line. */
 import { resolveServiceUrl } from "../../service-address.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { formatCount, formatDuration } from "../shared/format.js";
 import type { Action, App, PayloadPreset } from "../shared/model.js";
 import { createHref } from "../shell/place.js";
-import type { Draft } from "./draft.js";
+import type { ActionDraft } from "./draft.js";
 import { findRunObstacle } from "./run-panel.js";
 import { createTestInput, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
 import { usePresets } from "./use-presets.js";
@@ -12,10 +12,10 @@ import { usePresets } from "./use-presets.js";
 const EXCERPT_MAX_CHARACTERS = 300;
 
 interface TestPanelProps {
-  api: Api;
+  api: ApiClient;
   app: App;
   savedAction: Action;
-  draft: Draft;
+  draft: ActionDraft;
   isDirty: boolean;
   payloadTests: PayloadTests;
   /** Saves the draft if it has changed, and runs the draft with these presets. */

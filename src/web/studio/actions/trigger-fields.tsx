@@ -6,7 +6,7 @@ import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-m
 import { Field } from "../shared/field.js";
 import { describeAccess } from "./access-text.js";
 import { createTriggerDraft, type TriggerDraft } from "./draft.js";
-import type { FieldsProps } from "./fields-props.js";
+import type { ActionFieldsProps } from "./fields-props.js";
 import { HttpFields } from "./http-fields.js";
 
 type TriggerKind = [trigger: TriggerType, label: string];
@@ -111,7 +111,11 @@ function useScrollToAdded(triggers: readonly TriggerDraft[]) {
 /** Time zone of the browser, the default for a new schedule. */
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, changeDraft }: FieldsProps) {
+export function TriggerFields({
+  draft: { triggers, access, frequency, timezone },
+  fault,
+  changeDraft,
+}: ActionFieldsProps) {
   const box = useScrollToAdded(triggers);
   const setTriggers = (rows: TriggerDraft[]) => changeDraft({ triggers: rows });
   const addTrigger = (trigger: TriggerType) => {

@@ -13,7 +13,7 @@ import {
   type ListLiveFailuresQuery,
 } from "../documents.js";
 import { isFailed } from "../runs/log-entry.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LiveVersion, LogEntry } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
@@ -37,7 +37,7 @@ export interface ActionOfLogEntry {
   isLive: boolean;
 }
 
-export interface Actions {
+export interface ActionsState {
   /** Actions of the app; null until they are loaded for the first time. */
   actionList: ActionList | null;
   fault: string | null;
@@ -60,7 +60,7 @@ export interface Actions {
 /** Delay from a change of an action to the next read of the list, so that many changes within this time cause only one read. */
 const RELOAD_DELAY_MS = 300;
 
-function useActionChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {
+function useActionChanges(api: ApiClient, appId: number | null, reload: () => Promise<void>): ActionChanges {
   const listeners = useRef(new Set<(change: ActionChange) => void>());
   useEffect(() => {
     if (appId === null) return;
@@ -83,7 +83,11 @@ function useActionChanges(api: Api, appId: number | null, reload: () => Promise<
   return useMemo(() => ({ onChange }), [onChange]);
 }
 
-function useLogSubscription(api: Api, appId: number | null, firstListener: (entry: LogEntry) => void): LogSubscription {
+function useLogSubscription(
+  api: ApiClient,
+  appId: number | null,
+  firstListener: (entry: LogEntry) => void,
+): LogSubscription {
   const [isConnected, setConnected] = useState(false);
   const listeners = useRef(new Set([firstListener]));
 
@@ -143,7 +147,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
   return { failing, onEnd };
 }
 
-export function useActions(api: Api, appId: number | null): Actions {
+export function useActions(api: ApiClient, appId: number | null): ActionsState {
   const client = useQueryClient();
   const query = createQueryOptions(ListActions, { appId: appId ?? 0 });
   // Subscriptions keep the list up to date, so it is not read again when the window gets the focus.

@@ -6,9 +6,9 @@ import { useEffect, useMemo, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { resolveServiceUrl } from "../../service-address.js";
 import { ListSettingKeys, ReadLoggedPayloads, ReadTypeDeclarations } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { type ActionTypes, createActionTypes, type InstalledDependency, replaceUnknownByAny } from "./code-types.js";
-import type { Draft } from "./draft.js";
+import type { ActionDraft } from "./draft.js";
 import { whenEditorReady } from "./editor-ready.js";
 
 const MAX_PAYLOADS_READ = 10;
@@ -32,7 +32,7 @@ type Declarations = ReadonlyMap<string, readonly string[]>;
  */
 const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
-function readDeclarations(api: Api, appId: number, integrity: string): Promise<readonly string[] | null> {
+function readDeclarations(api: ApiClient, appId: number, integrity: string): Promise<readonly string[] | null> {
   const key = `${appId} ${integrity}`;
   const known = declarationCache.get(key);
   if (known) return known;
@@ -49,7 +49,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
 }
 
 /** Reads the type declarations of the installed npm packages. The map's keys are the integrity hashes of the packages' scripts. */
-function useDeclarations(api: Api, appId: number, installed: readonly InstalledDependency[]): Declarations {
+function useDeclarations(api: ApiClient, appId: number, installed: readonly InstalledDependency[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
   const wantedIntegrities = JSON.stringify(
     installed.flatMap(({ version, integrity }) => (version && integrity ? integrity : [])),
@@ -87,10 +87,10 @@ export interface CodeTypes extends ActionTypes {
  * @param installedDependencies dependencies with the versions that the service chose at the last save
  */
 export function useCodeTypes(
-  api: Api,
+  api: ApiClient,
   appId: number,
   versionIds: readonly number[],
-  draft: Draft | null,
+  draft: ActionDraft | null,
   installedDependencies: readonly InstalledDependency[],
 ): CodeTypes {
   const [learned, setLearned] = useState(EMPTY_TYPE_CHECK_DATA);

@@ -1,10 +1,10 @@
 /** Hook for one action in the editor: loads, changes and saves the action, and provides the error of the last save. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { parseId } from "../shell/place.js";
-import { actionToDraft, type Draft, draftToInput, isSameInput } from "./draft.js";
+import { type ActionDraft, actionToDraft, draftToInput, isSameInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import { createDraftFromTemplate } from "./templates.js";
 import type { ActionChanges } from "./use-actions.js";
@@ -12,20 +12,20 @@ import { type OtherPeopleChanges, useOtherPeopleChanges } from "./use-others.js"
 
 export interface ActionEditor {
   /** Draft with the person's changes; null while the action is loaded. */
-  draft: Draft | null;
+  draft: ActionDraft | null;
   /** Action as the service has stored it; null for a new action. */
   savedAction: Action | null;
   isDirty: boolean;
   isBusy: boolean;
   fault: FieldError | null;
-  changeDraft(change: Partial<Draft>): void;
+  changeDraft(change: Partial<ActionDraft>): void;
   /** Saves the draft. @returns the saved action, or null if the service has rejected it */
   saveDraft(): Promise<Action | null>;
   /**
    * Reads the action from the service again. @param shown draft before the read; if the draft is then another object, the person has typed
    * meanwhile, and the draft stays as an unsaved change
    */
-  reloadAction(shown: Draft | null): Promise<void>;
+  reloadAction(shown: ActionDraft | null): Promise<void>;
   otherPeopleChanges: OtherPeopleChanges;
   /** Replaces the draft by the version that another person has saved. */
   replaceByOtherVersion(): void;
@@ -36,7 +36,7 @@ export interface ActionEditor {
 }
 
 interface EditorOptions {
-  api: Api;
+  api: ApiClient;
   appId: number;
   id: number | "new";
   /** For a new action: name of the template, or ID of the action to copy (`copyOf`), from which the first draft is made. */
@@ -47,7 +47,7 @@ interface EditorOptions {
 
 const NAME_MAX_CHARACTERS = 255;
 
-const isEdited = (draft: Draft | null, saved: Draft | null): boolean =>
+const isEdited = (draft: ActionDraft | null, saved: ActionDraft | null): boolean =>
   draft !== null && saved !== null && !isSameInput(draft, saved);
 
 const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
@@ -56,7 +56,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const { template } = draftSource;
   const copyOf = parseId(draftSource.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
-  const [draft, setDrawn] = useState<Draft | null>(() =>
+  const [draft, setDrawn] = useState<ActionDraft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
   );
   // First draft of a new action. The new action has unsaved changes if its draft differs from this one.
@@ -66,7 +66,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);
 
-  const setDraft = useCallback((next: Draft) => {
+  const setDraft = useCallback((next: ActionDraft) => {
     latestDraft.current = next;
     setDrawn(next);
   }, []);
@@ -81,7 +81,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   );
 
   const reload = useCallback(
-    async (shown: Draft | null) => {
+    async (shown: ActionDraft | null) => {
       const requestedId = id === "new" ? copyOf : id;
       if (requestedId === null) return;
       try {
@@ -120,7 +120,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const { conflict, handleRejectedSave, clearNotices } = otherPeopleChanges;
 
   const sendSave = useCallback(
-    async (current: Draft) => {
+    async (current: ActionDraft) => {
       const data = draftToInput(current);
       const savedAction = saved
         ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
@@ -173,7 +173,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   }, [clearNotices]);
 
   const change = useCallback(
-    (changed: Partial<Draft>) => {
+    (changed: Partial<ActionDraft>) => {
       if (latestDraft.current) setDraft({ ...latestDraft.current, ...changed });
       setFault((old) => (old?.field && old.field in changed ? null : old));
     },

@@ -4,7 +4,7 @@
  */
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { GetAction } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
 import type { ActionChanges } from "./use-actions.js";
 
@@ -27,7 +27,7 @@ export interface OtherPeopleChanges {
 }
 
 interface OtherPeopleChangesOptions {
-  api: Api;
+  api: ApiClient;
   appId: number;
   changes: ActionChanges;
   /**

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
 import { retryAfterRateLimit } from "../shared/after-rate-limit.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatJson } from "../shared/format.js";
 import type { Action, PayloadPreset } from "../shared/model.js";
 import { waitForRunEnd } from "./use-run.js";
@@ -40,7 +40,7 @@ export const createTestInput = (code: string, { payload }: PayloadPreset): strin
 
 type TestOutcome = Pick<PayloadTest, "state" | "outcomeText" | "durationMs">;
 
-async function waitForOutcome(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<TestOutcome> {
+async function waitForOutcome(api: ApiClient, appId: number, runId: number, signal: AbortSignal): Promise<TestOutcome> {
   const {
     state = "cancelled",
     result,
@@ -63,7 +63,7 @@ const waitSeconds = (seconds: number, signal: AbortSignal) =>
 
 const hasEnded = ({ state }: TestOutcome): boolean => state === "completed" || state === "failed";
 
-export function usePayloadTests(api: Api, appId: number): PayloadTests {
+export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
   const [tests, setTests] = useState<ReadonlyMap<string, PayloadTest>>(new Map());
   const stored = useRef(new Map<string, PayloadTest>());
   const [isBusy, setBusy] = useState(false);

@@ -4,9 +4,9 @@
  */
 import { useEffect, useState } from "react";
 import { FindCodeProblems } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { CodeProblem } from "../shared/model.js";
-import type { Draft } from "./draft.js";
+import type { ActionDraft } from "./draft.js";
 
 const CHECK_DELAY_MS = 600;
 /**
@@ -15,7 +15,7 @@ const CHECK_DELAY_MS = 600;
  */
 const MAX_CHECKED_CHARACTERS = 200_000;
 
-export function useProblems(api: Api, appId: number, draft: Draft | null): CodeProblem[] {
+export function useProblems(api: ApiClient, appId: number, draft: ActionDraft | null): CodeProblem[] {
   const [problems, setProblems] = useState<CodeProblem[]>([]);
   const code = draft?.code ?? "";
   const packages = JSON.stringify(draft?.dependencies ?? []);

@@ -2,10 +2,10 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, GetRun, RunAction } from "../documents.js";
 import { followConsole } from "../runs/follow-console.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import type { ConsoleLine, ScriptError } from "../shared/model.js";
 
-export interface Run {
+export interface StartedRun {
   state: "running" | "completed" | "failed" | "cancelled";
   /** ID of the run; null until the service has accepted the request. */
   runId: number | null;
@@ -18,7 +18,7 @@ export interface Run {
 }
 
 export interface ActionRunner {
-  run: Run | null;
+  run: StartedRun | null;
   /** Runs an action. @param copy version to run: "master" (the default) is the draft, "production" the live version */
   startRun(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
   cancelRun(): Promise<void>;
@@ -35,11 +35,11 @@ const MAX_LOST_REQUESTS = 5;
  * ApiError
  */
 export async function waitForRunEnd(
-  api: Api,
+  api: ApiClient,
   appId: number,
   runId: number,
   signal: AbortSignal,
-): Promise<Partial<Run> | null> {
+): Promise<Partial<StartedRun> | null> {
   let lostRequests = 0;
   for (;;) {
     const answer = await api.request(GetRun, { appId, runId }).catch((error: unknown) => {
@@ -60,8 +60,8 @@ export async function waitForRunEnd(
   }
 }
 
-export function useRun(api: Api, appId: number): ActionRunner {
-  const [run, setRun] = useState<Run | null>(null);
+export function useRun(api: ApiClient, appId: number): ActionRunner {
+  const [run, setRun] = useState<StartedRun | null>(null);
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);
 
@@ -70,7 +70,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
       current.current.abort();
       current.current = new AbortController();
       const { signal } = current.current;
-      const change = (part: Partial<Run>) => signal.aborted || setRun((old) => old && { ...old, ...part });
+      const change = (part: Partial<StartedRun>) => signal.aborted || setRun((old) => old && { ...old, ...part });
       setRun({ state: "running", runId: null, consoleLines: [] });
       const addLines = (lines: ConsoleLine[]) =>
         signal.aborted || setRun((old) => old && { ...old, consoleLines: old.consoleLines.concat(lines) });

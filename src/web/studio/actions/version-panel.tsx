@@ -2,8 +2,8 @@
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, ActionVersion } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -17,9 +17,9 @@ const VERSION_REASON_LABELS: Record<string, string> = {
 };
 
 interface VersionPanelProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   savedAction: Action;
   isDirty: boolean;
   onRestored: () => Promise<void>;

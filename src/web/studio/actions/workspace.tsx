@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
-import { type Command, useCommands } from "../shell/commands.js";
+import { type PaletteCommand, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, ReadOnlyFields, useRole } from "../shell/role.js";
 import { CodePane } from "./code-pane.js";
@@ -94,7 +94,7 @@ export function Workspace(props: WorkspaceProps) {
   );
   const savedId = savedAction?.id;
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
-  const commands = useMemo<Command[]>(
+  const commands = useMemo<PaletteCommand[]>(
     () => [
       { name: "Save this action", shortcut: "Ctrl S", run: saveNow },
       ...(savedId === undefined ? [] : [{ name: "Duplicate this action", run: duplicate }]),

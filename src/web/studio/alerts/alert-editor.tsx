@@ -4,7 +4,7 @@ import { type ReactNode, useId, useLayoutEffect, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import type { Confirm } from "../shared/confirm.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
@@ -259,7 +259,7 @@ interface AlertEditorProps {
   /** True if another person has deleted this alert while it was open. */
   isDeleted: boolean;
   actions: ActionSummary[];
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   saveAlert: (input: AlertInput) => Promise<void>;
   sendTestMessage: () => Promise<void>;
   removeAlert: () => Promise<void>;

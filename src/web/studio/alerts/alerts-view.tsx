@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
-import { type Api, ApiError, asApiError, describeRejection } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError, describeRejection } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -12,7 +12,7 @@ import { AlertEditor } from "./alert-editor.js";
 
 const REFRESH_INTERVAL_MS = 10_000;
 
-function useAlerts(api: Api, appId: number) {
+function useAlerts(api: ApiClient, appId: number) {
   const client = useQueryClient();
   const query = { ...createQueryOptions(ListAlerts, { appId }), refetchInterval: REFRESH_INTERVAL_MS };
   const { value, fault, reload } = useResource(query);

@@ -2,7 +2,7 @@
 import { createTwoFilesPatch } from "diff";
 import { DiffView } from "../actions/diff-view.js";
 import { ReadManifest } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PlanItem } from "./manifest-plan.js";
 
@@ -38,7 +38,7 @@ function formatPart(part: unknown): string {
 }
 
 interface ItemDiffProps {
-  api: Api;
+  api: ApiClient;
   planItem: PlanItem;
   fromAppId: number;
   toAppId: number;

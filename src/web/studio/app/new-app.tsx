@@ -1,12 +1,12 @@
 /** Form for administrators that creates an app. */
 import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import type { PageProps } from "../shell/page-props.js";
 import type { Navigation } from "../shell/place.js";
 
 export interface NewAppProps {
-  api: Api;
+  api: ApiClient;
   place: Navigation["place"];
   go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];

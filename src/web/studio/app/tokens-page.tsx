@@ -33,7 +33,7 @@ const EXPIRY_WARNING_DAYS = 7;
 const expiresSoon = (expiresAt: string | null): boolean =>
   expiresAt !== null && Date.parse(expiresAt) - Date.now() < EXPIRY_WARNING_DAYS * DAY_MS;
 
-interface NewTokenProps {
+interface NewTokenFormProps {
   isBusy: boolean;
   createToken: (data: CreateTokenInput) => Promise<boolean>;
 }
@@ -61,7 +61,7 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
   );
 }
 
-function NewToken({ isBusy, createToken }: NewTokenProps) {
+function NewToken({ isBusy, createToken }: NewTokenFormProps) {
   const [kind, setKind] = useState<TokenKind>("api");
   const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);

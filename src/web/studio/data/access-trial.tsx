@@ -5,14 +5,14 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { getColumnPath } from "./use-entries.js";
 import { useDebouncedText } from "./use-typed.js";
 
 interface AccessTrialProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   source: DataSource;
   /** Unsaved access rules of the form, as JSON. */

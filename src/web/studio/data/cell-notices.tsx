@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { CopyButton } from "../shared/copy-button.js";
 import type { Entry } from "../shared/model.js";
 import { type CellEdit, type CellFault, formatCellValue } from "./use-cell-edit.js";
-import type { Entries } from "./use-entries.js";
+import type { EntriesState } from "./use-entries.js";
 
 /** Returns a message if another person has changed the cell that this person edits; otherwise null. */
 function getChangedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
@@ -13,7 +13,7 @@ function getChangedElsewhereText({ entry, column, isSaving }: CellEdit, { data, 
 }
 
 /** Returns the ID of the edited entry if another person has deleted it. @param missingId ID if the entry is not among the loaded ones */
-function useDeletedEntry(missingId: number | null, { isDeleted }: Pick<Entries, "isDeleted">): number | null {
+function useDeletedEntry(missingId: number | null, { isDeleted }: Pick<EntriesState, "isDeleted">): number | null {
   const [deletedId, setDeletedId] = useState<number | null>(null);
   useEffect(() => {
     if (missingId === null) return;
@@ -35,7 +35,7 @@ interface CellNoticesProps {
   fault: CellFault | null;
   /** The edited entry as it was last loaded; undefined if it is not loaded. */
   editedEntry: Entry | undefined;
-  entries: Pick<Entries, "isDeleted">;
+  entries: Pick<EntriesState, "isDeleted">;
 }
 
 export function CellNotices({ edit, fault, editedEntry, entries }: CellNoticesProps) {

@@ -1,7 +1,7 @@
 /** Computes the widths of the grid's columns from the values of the first loaded entries. */
 import { useRef } from "react";
 import { formatCellValue } from "./use-cell-edit.js";
-import type { Entries } from "./use-entries.js";
+import type { EntriesState } from "./use-entries.js";
 
 const MEASURED_ENTRY_COUNT = 40;
 const MIN_COLUMN_PIXELS = 110;
@@ -29,7 +29,7 @@ function measureColumn(column: string, values: readonly unknown[]): ColumnLayout
 }
 
 /** Hook that computes each column's layout once, when its values are loaded. Later values do not change it, so that columns do not move. */
-export function useColumnLayouts(columns: readonly string[], { at }: Pick<Entries, "at">): ColumnLayout[] {
+export function useColumnLayouts(columns: readonly string[], { at }: Pick<EntriesState, "at">): ColumnLayout[] {
   const measured = useRef(new Map<string, ColumnLayout>());
   return columns.map((column) => {
     const known = measured.current.get(column);

@@ -1,8 +1,8 @@
 /** Rules tab of a data source: access rules, hooks, indexes, the check box for a data source of app users, and snapshots of all entries. */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
-import { type Api, asApiError, isChangedByOthers } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, asApiError, isChangedByOthers } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatCount, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -12,7 +12,7 @@ import { DEFINITION_PARTS, DefinitionField, type PartName } from "./definition-f
 import { RecentQueries } from "./recent-queries.js";
 
 interface DefinitionProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   source: DataSource;
   onChanged: (source: DataSource) => void;
@@ -100,7 +100,7 @@ export function DataVersions({
   source,
   confirm,
   onRestored,
-}: Omit<DefinitionProps, "onChanged" | "onDirtyChange"> & { confirm: Confirm; onRestored: () => void }) {
+}: Omit<DefinitionProps, "onChanged" | "onDirtyChange"> & { confirm: ConfirmFunction; onRestored: () => void }) {
   const { id } = source;
   const { value, fault, applyChange } = useResource(createQueryOptions(ListEntryVersions, { appId, id }));
   const restore = async (version: EntryVersions[number]) => {

@@ -11,7 +11,7 @@ import { CellNotices } from "./cell-notices.js";
 import { type ColumnLayout, useColumnLayouts } from "./column-layout.js";
 import { EntryRow } from "./entry-row.js";
 import { useCellEdit } from "./use-cell-edit.js";
-import type { Entries, EntryOrder } from "./use-entries.js";
+import type { EntriesState, EntryOrder } from "./use-entries.js";
 
 const ROW_HEIGHT_PIXELS = 30;
 const ID_COLUMN_PIXELS = 70;
@@ -19,7 +19,7 @@ const REMOVE_COLUMN_PIXELS = 40;
 
 interface EntryGridProps {
   columns: string[];
-  entries: Entries;
+  entries: EntriesState;
   sortOrder: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
   removeEntry: (entry: Entry) => Promise<void>;

@@ -5,7 +5,7 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import type { Entry } from "../shared/model.js";
-import type { Entries } from "./use-entries.js";
+import type { EntriesState } from "./use-entries.js";
 
 export interface CellEdit {
   /** Entry as it was when the person began to edit. The service rejects the save if the entry has changed since. */
@@ -49,7 +49,7 @@ export interface CellFunctions {
   cancelEdit(): void;
 }
 
-export function useCellEdit({ updateEntry, findEntry }: Pick<Entries, "updateEntry" | "findEntry">) {
+export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "updateEntry" | "findEntry">) {
   const [edit, setEdit] = useState<CellEdit | null>(null);
   const [fault, setFault] = useState<CellFault | null>(null);
   const current = useRef(edit);

@@ -1,7 +1,7 @@
 /** Hook for the entries of a data source in a grid: their total number, and the visible entries, which it loads page by page. */
 import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { Entry } from "../shared/model.js";
 import { createReload } from "../shared/newest-read.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
@@ -25,7 +25,7 @@ export interface LoadedEntry {
   entry: Entry;
 }
 
-export interface Entries {
+export interface EntriesState {
   /** Number of entries that match the search; null until the service has counted them for the first time. */
   totalCount: number | null;
   /** Returns the entry at this position in the grid, or undefined if its page is not loaded. */
@@ -44,7 +44,7 @@ export interface Entries {
 }
 
 interface EntriesOptions {
-  api: Api;
+  api: ApiClient;
   appId: number;
   id: number;
   where: object | null;
@@ -147,7 +147,7 @@ function createPageCache(
   };
 }
 
-export function useEntries({ api, appId, id, where, order }: EntriesOptions): Entries {
+export function useEntries({ api, appId, id, where, order }: EntriesOptions): EntriesState {
   const [total, setTotal] = useState<number | null>(null);
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
@@ -210,7 +210,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     [pages],
   );
 
-  const acts = useMemo<Pick<Entries, "insertEmptyEntry" | "updateEntry" | "removeEntry">>(
+  const acts = useMemo<Pick<EntriesState, "insertEmptyEntry" | "updateEntry" | "removeEntry">>(
     () => ({
       insertEmptyEntry: () => write(api.request(InsertEntry, { appId, id, data: {} })),
       updateEntry: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>

@@ -1,5 +1,5 @@
 /** Reads the data of Studio's page Home. shell/start.ts starts the first read before the page's scripts are loaded. */
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { ReadHome, ReadHomeOfEditors, type ReadHomeOfEditorsQuery, type ReadHomeQuery } from "./documents.js";
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
@@ -9,7 +9,7 @@ export interface HomeData extends ReadHomeQuery {
   editorData: ReadHomeOfEditorsQuery | null;
 }
 
-async function requestHomeData(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+async function requestHomeData(api: ApiClient, appId: number, isEditor: boolean): Promise<HomeData> {
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   const [home, editorData] = await Promise.all([
@@ -22,14 +22,14 @@ async function requestHomeData(api: Api, appId: number, isEditor: boolean): Prom
 let startedRead: { key: string; data: Promise<HomeData> } | null = null;
 
 /** Requests the data of Home early. The next call of `readHomeData` for the same app returns the response to this request. */
-export function startReadingHomeData(api: Api, appId: number, isEditor: boolean): void {
+export function startReadingHomeData(api: ApiClient, appId: number, isEditor: boolean): void {
   const data = requestHomeData(api, appId, isEditor);
   // Only prevents an unhandled rejection: the caller of `readHomeData` handles the error.
   data.catch(() => undefined);
   startedRead = { key: `${appId} ${isEditor}`, data };
 }
 
-export function readHomeData(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+export function readHomeData(api: ApiClient, appId: number, isEditor: boolean): Promise<HomeData> {
   const startedData = startedRead?.key === `${appId} ${isEditor}` ? startedRead.data : null;
   startedRead = null;
   return startedData ?? requestHomeData(api, appId, isEditor);

@@ -1,7 +1,7 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons to rename, move, share and delete it. */
 import X from "lucide-react/icons/x";
 import { type FormEvent, useEffect, useState } from "react";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatBytes, formatExactTime } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
@@ -34,7 +34,7 @@ function TextPreview({ blob }: { blob: Blob }) {
   return <pre>{text}</pre>;
 }
 
-function FilePreview({ api, file }: { api: Api; file: MediaFile }) {
+function FilePreview({ api, file }: { api: ApiClient; file: MediaFile }) {
   const shape = getPreviewKind(file);
   const { blob, url, hasFailed } = useFileContent(api, getPreviewUrl(file, shape));
   if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
@@ -47,7 +47,7 @@ function FilePreview({ api, file }: { api: Api; file: MediaFile }) {
 }
 
 /** Downloads the file under its own name. The link sets the name, because an object URL does not contain it. */
-async function downloadFile(api: Api, file: MediaFile): Promise<void> {
+async function downloadFile(api: ApiClient, file: MediaFile): Promise<void> {
   const href = URL.createObjectURL(await api.readBytes(file.url));
   Object.assign(document.createElement("a"), { href, download: file.name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
@@ -77,7 +77,7 @@ function FileActions({
   createLink,
   showMessage,
 }: {
-  api: Api;
+  api: ApiClient;
   file: MediaFile;
   createLink: MediaState["createLink"];
   showMessage: (text: string) => void;
@@ -161,7 +161,7 @@ function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaS
 }
 
 interface MediaDetailsProps {
-  api: Api;
+  api: ApiClient;
   media: MediaState;
   listing: MediaListing;
   item: MediaItem;

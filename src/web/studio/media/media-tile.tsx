@@ -2,7 +2,7 @@
 import Ellipsis from "lucide-react/icons/ellipsis";
 import Folder from "lucide-react/icons/folder";
 import type { DragEvent, KeyboardEvent, ReactNode } from "react";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { formatBytes } from "../shared/format.js";
 import type { MediaFile, MediaFolder } from "../shared/model.js";
 import { useFileContent, useIsNearView } from "../shared/use-bytes.js";
@@ -47,7 +47,7 @@ function getFileKind({ name, contentType }: MediaFile): string {
   return (extension ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);
 }
 
-function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
+function Thumbnail({ api, file }: { api: ApiClient; file: MediaFile }): ReactNode {
   const [ref, isNearView] = useIsNearView<HTMLSpanElement>();
   const { url } = useFileContent(api, isNearView ? file.thumbnail : null);
   return (
@@ -62,7 +62,7 @@ interface TileProps {
   removeItem: () => void;
 }
 
-export function FileTile({ api, file, openItem, removeItem }: TileProps & { api: Api; file: MediaFile }) {
+export function FileTile({ api, file, openItem, removeItem }: TileProps & { api: ApiClient; file: MediaFile }) {
   return (
     <li>
       <button

@@ -13,7 +13,7 @@ import {
   RenameMediaFile,
   RenameMediaFolder,
 } from "../documents.js";
-import { type Api, asApiError, describeRejection } from "../shared/api.js";
+import { type ApiClient, asApiError, describeRejection } from "../shared/api.js";
 import type { MediaListing } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
@@ -77,7 +77,7 @@ function useListedChangeTimes(listing: MediaListing | null): ReadonlyMap<string,
 }
 
 /** @param search part of a name to find in all folders of the app; "" lists the open folder instead */
-export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
+export function useMedia(api: ApiClient, appId: number, folderId: number | null, search: string): MediaState {
   const { value, fault, reload } = useResource({
     ...createQueryOptions(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
     placeholderData: keepPreviousData,

@@ -1,6 +1,6 @@
 /** Fields for the e-mail server and the SMS provider of an app, and the conversion of their values to a setting. Pure functions. */
 
-export type Channel = "email" | "sms";
+export type DeliveryChannel = "email" | "sms";
 
 export type DeliveryDraft = Readonly<Record<string, string>>;
 
@@ -22,7 +22,7 @@ interface DeliveryKind {
 const WEBHOOK_SECRET_HINT = "Signs the provider's reports of bounces and complaints.";
 
 /** Ways to deliver messages, such as an SMTP server, by their names. An app uses one of them for e-mail and one for SMS. */
-export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, DeliveryKind>>>> = {
+export const DELIVERY_KINDS: Readonly<Record<DeliveryChannel, Readonly<Record<string, DeliveryKind>>>> = {
   email: {
     smtp: {
       label: "SMTP server",
@@ -74,7 +74,7 @@ export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, De
   },
 };
 
-export const DELIVERY_SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp", sms: "__sms" };
+export const DELIVERY_SETTING_KEYS: Readonly<Record<DeliveryChannel, string>> = { email: "__smtp", sms: "__sms" };
 
 /** Port on which e-mail servers expect TLS from the start of a connection (implicit TLS). */
 const TLS_PORT = "465";
@@ -87,7 +87,7 @@ const getFieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): stri
  * Returns the error messages by the name of the field. Checks only the fields of the chosen kind of delivery, because the others are not
  * saved.
  */
-export function validateDelivery(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
+export function validateDelivery(channel: DeliveryChannel, kind: string, draft: DeliveryDraft): Record<string, string> {
   const faults: Record<string, string> = {};
   for (const field of DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;
@@ -102,7 +102,11 @@ export function validateDelivery(channel: Channel, kind: string, draft: Delivery
 }
 
 /** Returns the value to store in the app's delivery setting (`__smtp` or `__sms`), without empty fields. */
-export function createDeliverySetting(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
+export function createDeliverySetting(
+  channel: DeliveryChannel,
+  kind: string,
+  draft: DeliveryDraft,
+): Record<string, unknown> {
   const fields = DELIVERY_KINDS[channel][kind]?.fields ?? [];
   const filledTexts = fields
     .map((field) => [field.name, getFieldText(field, draft)] as const)

@@ -8,17 +8,17 @@ import { formatAge } from "../shared/format.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
-  type Channel,
   createDeliverySetting,
   DELIVERY_KINDS,
   DELIVERY_SETTING_KEYS,
+  type DeliveryChannel,
   type DeliveryDraft,
   validateDelivery,
 } from "./delivery-draft.js";
 import { TestMessage } from "./test-message.js";
 
 interface DeliveryInputProps {
-  field: (typeof DELIVERY_KINDS)[Channel][string]["fields"][number];
+  field: (typeof DELIVERY_KINDS)[DeliveryChannel][string]["fields"][number];
   value: string;
   fault: string | undefined;
   onChange: (value: string) => void;
@@ -68,7 +68,7 @@ function DeliveryInput({
   );
 }
 
-function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Channel) {
+function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: DeliveryChannel) {
   const settings = useSettings(api, appId);
   const [kind, setKind] = useState(Object.keys(DELIVERY_KINDS[channel])[0]!);
   const { values: draft, setValues: setDraft, clearSaved } = useNewValues<DeliveryDraft>({});
@@ -99,7 +99,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
 
 type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; back: () => void };
 
-export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: Channel }) {
+export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: DeliveryChannel }) {
   const { api, appId, email, back } = props;
   const {
     kind,

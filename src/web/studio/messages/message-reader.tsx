@@ -4,7 +4,7 @@
  */
 import { useState } from "react";
 import { asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
 import type { Message, MessageDecision } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
@@ -15,7 +15,7 @@ type BodyView = "HTML" | "Text" | "Headers";
 
 interface MessageReaderProps {
   message: Message;
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   sendDecision: (decision: MessageDecision) => Promise<void>;
   goBack: () => void;
 }

@@ -2,7 +2,7 @@
 import { useId, useLayoutEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import type { Confirm } from "../shared/confirm.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
@@ -22,7 +22,7 @@ interface NotificationEditorProps {
   notification: Notification | null;
   /** True if another person has deleted the notification while it was open. */
   isDeleted: boolean;
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   saveNotification: (input: NotificationInput) => Promise<void>;
   removeNotification: () => Promise<void>;
   goBack: () => void;

@@ -2,7 +2,7 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
-import { type Api, ApiError, asApiError, describeRejection } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError, describeRejection } from "../shared/api.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -13,7 +13,7 @@ import { NotificationEditor } from "./notification-editor.js";
 const PAGE_SIZE = 50;
 const REFRESH_INTERVAL_MS = 3_000;
 
-function useNotifications(api: Api, appId: number) {
+function useNotifications(api: ApiClient, appId: number) {
   const [limit, setLimit] = useState(PAGE_SIZE);
   const { value, fault, reload } = useResource({
     ...createQueryOptions(ListNotifications, { appId, limit }),

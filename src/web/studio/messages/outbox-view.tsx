@@ -11,7 +11,7 @@ import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/m
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref, parseId } from "../shell/place.js";
-import type { Channel } from "./delivery-draft.js";
+import type { DeliveryChannel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
 import { getStatusLabel } from "./status-label.js";
@@ -62,7 +62,7 @@ function MessageLine({ message, isSelected, openMessage }: MessageLineProps) {
   );
 }
 
-const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
+const isChannel = (item: string | null): item is DeliveryChannel => item === "email" || item === "sms";
 
 export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
   const status = MESSAGE_STATUSES.find((status) => status === place.query["status"]) ?? null;

@@ -6,19 +6,19 @@ import { useFormRows } from "../data/use-rows.js";
 import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";
 import {
-  type Comparison,
-  type Condition,
   isUserId,
   normalizeConditions,
   parseRecipients,
   RECIPIENT_COMPARISONS,
+  type RecipientComparison,
+  type RecipientCondition,
   type Recipients,
   recipientsToScope,
   splitWords,
 } from "./recipients.js";
 
 const ICON_PIXELS = 14;
-const NEW_CONDITION: Condition = { column: "", comparison: "$eq", typedText: "", kind: "string" };
+const NEW_CONDITION: RecipientCondition = { column: "", comparison: "$eq", typedText: "", kind: "string" };
 
 type RecipientsKind = Recipients["kind"] | "json";
 const RECIPIENTS_KINDS: readonly (readonly [RecipientsKind, string])[] = [
@@ -83,15 +83,15 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
 }
 
 interface ConditionsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
-  conditions: Condition[];
-  changeConditions: (conditions: Condition[]) => void;
+  conditions: RecipientCondition[];
+  changeConditions: (conditions: RecipientCondition[]) => void;
 }
 
 interface ConditionRowProps {
-  condition: Condition;
+  condition: RecipientCondition;
   /** Number of the row that labels contain; the first row has 1. */
   rowNumber: number;
-  changeCondition: (part: Partial<Condition>) => void;
+  changeCondition: (part: Partial<RecipientCondition>) => void;
   removeCondition: () => void;
 }
 
@@ -108,7 +108,7 @@ function ConditionRow({ condition, rowNumber, changeCondition, removeCondition }
       <select
         aria-label={`Comparison ${rowNumber}`}
         value={condition.comparison}
-        onChange={({ target }) => changeCondition({ comparison: target.value as Comparison })}
+        onChange={({ target }) => changeCondition({ comparison: target.value as RecipientComparison })}
       >
         {RECIPIENT_COMPARISONS.map(([value, words]) => (
           <option key={value} value={value}>
@@ -134,7 +134,7 @@ function ConditionRow({ condition, rowNumber, changeCondition, removeCondition }
 }
 
 function ConditionRows({ conditions, changeConditions, onFaultyChange }: ConditionsProps) {
-  const { rows, set, fault } = useFormRows<Condition>({
+  const { rows, set, fault } = useFormRows<RecipientCondition>({
     rows: conditions,
     getRowKey: ({ column, comparison }) => `${column} ${comparison}`,
     findRowsFault: findValueFault,

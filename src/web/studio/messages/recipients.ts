@@ -15,17 +15,17 @@ export const RECIPIENT_COMPARISONS = [
   ["$lt", "is less than"],
 ] as const;
 
-export type Comparison = (typeof RECIPIENT_COMPARISONS)[number][0];
+export type RecipientComparison = (typeof RECIPIENT_COMPARISONS)[number][0];
 
-export interface Condition extends TypedValue {
+export interface RecipientCondition extends TypedValue {
   column: string;
-  comparison: Comparison;
+  comparison: RecipientComparison;
 }
 
 export type Recipients =
   | { kind: "everyone" }
   | { kind: "users"; ids: number[] }
-  | { kind: "conditions"; conditions: Condition[] };
+  | { kind: "conditions"; conditions: RecipientCondition[] };
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -36,7 +36,7 @@ function parseUserId(value: unknown): number | null {
 }
 
 /** Converts the stored conditions on one column to rows of the form. Returns null if the form cannot show these conditions. */
-function parseConditions([column, tests]: [string, unknown]): Condition[] | null {
+function parseConditions([column, tests]: [string, unknown]): RecipientCondition[] | null {
   if (column.startsWith("$")) return null;
   const parsedTests = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
     const comparison = RECIPIENT_COMPARISONS.find(([operator]) => operator === name)?.[0];
@@ -75,7 +75,7 @@ export const splitWords = (text: string): string[] => text.split(/[\s,]/).filter
 
 export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
 
-function conditionsToScope(conditions: readonly Condition[]): Record<string, Record<string, ScalarValue>> {
+function conditionsToScope(conditions: readonly RecipientCondition[]): Record<string, Record<string, ScalarValue>> {
   const where = new Map<string, Record<string, ScalarValue>>();
   for (const condition of conditions) {
     where.set(condition.column, { ...where.get(condition.column), [condition.comparison]: parseTypedValue(condition) });
@@ -93,7 +93,7 @@ export function recipientsToScope(recipients: Recipients): string {
   );
 }
 
-export const normalizeConditions = (conditions: readonly Condition[]): Condition[] =>
+export const normalizeConditions = (conditions: readonly RecipientCondition[]): RecipientCondition[] =>
   Object.entries(conditionsToScope(conditions)).flatMap((condition) => parseConditions(condition) ?? []);
 
 /** Describes the recipients in one sentence. */
@@ -114,5 +114,5 @@ function describeUsers(recipients: Exclude<Recipients, { kind: "everyone" }>): s
     : `Users of the app whose ${conditions.map(describeCondition).join(" and ")}`;
 }
 
-const describeCondition = ({ column, comparison, typedText }: Condition): string =>
+const describeCondition = ({ column, comparison, typedText }: RecipientCondition): string =>
   `${column} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${typedText}”`;

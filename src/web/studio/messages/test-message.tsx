@@ -1,11 +1,11 @@
 /** Form that sends a test message, and shows its current status until the e-mail server or the SMS provider has responded. */
 import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import type { MessageStatus } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/place.js";
-import type { Channel } from "./delivery-draft.js";
+import type { DeliveryChannel } from "./delivery-draft.js";
 import { getStatusLabel } from "./status-label.js";
 
 /** Interval at which the form reads the message's status while the message is queued. */
@@ -21,9 +21,9 @@ const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
 };
 
 interface TestMessageProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
-  channel: Channel;
+  channel: DeliveryChannel;
   /** E-mail address or phone number of the person, which the form shows at first. */
   to: string;
 }

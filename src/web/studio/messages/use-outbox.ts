@@ -2,14 +2,14 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { DecideMessage, ListMessages } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 50;
 const REFRESH_INTERVAL_MS = 5_000;
 
-export interface Outbox {
+export interface OutboxState {
   /** Messages of the outbox; null until they are loaded for the first time. */
   messages: MessageSummary[] | null;
   hasMore: boolean;
@@ -18,7 +18,7 @@ export interface Outbox {
   sendDecision(id: number, decision: MessageDecision): Promise<Message>;
 }
 
-export function useOutbox(api: Api, appId: number, status: MessageStatus | null): Outbox {
+export function useOutbox(api: ApiClient, appId: number, status: MessageStatus | null): OutboxState {
   const [limit, setLimit] = useState(PAGE_SIZE);
   const { value, fault, reload } = useResource({
     ...createQueryOptions(ListMessages, { appId, status, limit }),

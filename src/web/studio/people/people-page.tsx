@@ -40,7 +40,7 @@ const INVITATION_LIFETIMES: readonly [hours: number, label: string][] = [
 
 const REFRESH_INTERVAL_MS = 10_000;
 
-interface People {
+interface MembersAndInvitations {
   members: Member[];
   /** Invitations that nobody has accepted yet; null if the signed-in person may not see invitations. */
   invitations: Invitation[] | null;
@@ -95,7 +95,7 @@ function InviteForm({
   callerRole,
   invite,
 }: {
-  people: Resource<People>;
+  people: Resource<MembersAndInvitations>;
   callerRole: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
@@ -239,7 +239,7 @@ function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps)
   const isManager = mayManage(callerRole);
   const list = useResource({
     queryKey: ["people", organizationId, appId, isManager],
-    async queryFn(): Promise<People> {
+    async queryFn(): Promise<MembersAndInvitations> {
       const people =
         appId === null
           ? api.request(ListOrganizationPeople, { organizationId })

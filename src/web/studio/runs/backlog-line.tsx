@@ -1,8 +1,8 @@
 /** Line above the list of runs with the number of queued runs, and a button that cancels all of them. Hidden if no runs are queued. */
 import { useState } from "react";
 import { CancelQueuedRuns, CountQueuedRuns } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatBytes, formatCount, formatDuration } from "../shared/format.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ForOperators } from "../shell/role.js";
@@ -15,7 +15,7 @@ const formatRunCount = (runs: number) => formatCount(runs, "run", "runs");
  * Cancels all queued runs. The service stops cancelling after a few seconds, so the page repeats the request until no queued run is left.
  * Returns the number of cancelled runs.
  */
-async function cancelAllQueued(api: Api, appId: number): Promise<number> {
+async function cancelAllQueued(api: ApiClient, appId: number): Promise<number> {
   for (let total = 0; ; ) {
     const { cancelled } = await api.request(CancelQueuedRuns, { appId });
     total += cancelled.cancelled;
@@ -23,7 +23,7 @@ async function cancelAllQueued(api: Api, appId: number): Promise<number> {
   }
 }
 
-export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
+export function BacklogLine({ api, appId, confirm }: { api: ApiClient; appId: number; confirm: ConfirmFunction }) {
   // If a read fails, the line still shows the previous number.
   const { value, reload } = useResource({
     ...createQueryOptions(CountQueuedRuns, { appId }),

@@ -1,8 +1,8 @@
 /** Buttons that replay or cancel all listed runs, one after the other, after a confirmation. */
 import { useState } from "react";
 import { CancelRun, ReplayRun } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatCount } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { ForOperators } from "../shell/role.js";
@@ -16,7 +16,7 @@ interface BulkAction {
   pastParticiple: string;
   confirmationText: string;
   isDangerous?: true;
-  sendRequest(api: Api, appId: number, runId: number): Promise<unknown>;
+  sendRequest(api: ApiClient, appId: number, runId: number): Promise<unknown>;
 }
 
 const REPLAY_ACTION: BulkAction = {
@@ -44,9 +44,9 @@ const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
 };
 
 interface BulkActionsProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
-  confirm: Confirm;
+  confirm: ConfirmFunction;
   /** State of all listed runs, from the list's filter; undefined if the list contains runs of any state. */
   state: string | undefined;
   runs: readonly RunRow[];

@@ -1,7 +1,7 @@
 /** Subscribes to the console of a run. Passes new lines to the caller in groups, and each line only once. */
 
 import { FollowConsole } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
 /** Period in which lines are collected before the caller receives them in one group. */
@@ -15,7 +15,7 @@ interface ConsoleReader {
 
 /** Returns a function that ends the subscription. After that, neither `addLines` nor `endConsole` is called. */
 export function followConsole(
-  api: Api,
+  api: ApiClient,
   run: { appId: number; runId: number },
   { addLines, endConsole }: ConsoleReader,
 ): () => void {

@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { type ComponentProps, lazy, Suspense } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { CountRuns } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 import { TIME_RANGES, type TimeRange } from "./runs-query.js";
@@ -24,7 +24,7 @@ const REDRAW_DELAY_MS = 10_000;
 const DEFAULT_RANGE: TimeRange = "24h";
 
 interface RunsOverTimeProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   /** Filters of the list of runs. The chart replaces the start of their time range, because it always counts up to the present time. */
   filter: RunsFilter;

@@ -4,7 +4,7 @@
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useRef, useState } from "react";
-import type { Actions } from "../actions/use-actions.js";
+import type { ActionsState } from "../actions/use-actions.js";
 import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-narrow.js";
@@ -114,7 +114,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
 interface LogEntriesProps extends Pick<LogState, "hasMore" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
   appId: number;
-  findLoggedAction: Actions["findLoggedAction"];
+  findLoggedAction: ActionsState["findLoggedAction"];
 }
 
 export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findLoggedAction }: LogEntriesProps) {

@@ -1,14 +1,14 @@
 /** Panel with the execution log of one action. It marks failures, and the person can expand the details of an entry. */
 import { useState } from "react";
-import type { Actions } from "../actions/use-actions.js";
-import type { Api } from "../shared/api.js";
+import type { ActionsState } from "../actions/use-actions.js";
+import type { ApiClient } from "../shared/api.js";
 import { LogEntries } from "./log-entries.js";
 import { useLog } from "./use-log.js";
 
 interface LogPanelProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
-  actions: Actions;
+  actions: ActionsState;
   /** IDs of the action's draft and live version, whose log entries the panel shows. */
   versionIds: number[];
 }

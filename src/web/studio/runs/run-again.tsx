@@ -5,20 +5,20 @@
 import { useState } from "react";
 import { parsePayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { Navigation, Place } from "../shell/place.js";
 
 interface RunAgainProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   run: RunDetails;
   place: Place;
   go: Navigation["go"];
-  confirm: Confirm;
+  confirm: ConfirmFunction;
 }
 
 /** Version that the replay runs: "master" is the draft, "production" is the live version, a number is the ID of an older version. */

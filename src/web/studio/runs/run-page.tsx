@@ -1,7 +1,7 @@
 /** Page of one run: its times, its payload and result, the runs and messages that it caused, and a form that replays it. */
 import type { ReactNode } from "react";
 import { AllowOriginButton } from "../actions/allow-origin.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { formatBytes, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -179,7 +179,7 @@ function RunRequests({ requests }: Pick<RunDetails, "requests">) {
   );
 }
 
-function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: Api }) {
+function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: ApiClient }) {
   const { log, masterId, actionName } = run;
   if (!log) return null;
   if (log.error) {

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
 import { isFailed } from "./log-entry.js";
 
@@ -41,7 +41,7 @@ const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
 interface LogOptions {
-  api: Api;
+  api: ApiClient;
   appId: number;
   logSubscription: LogSubscription;
   /** IDs of the draft and the live version whose log entries to load; null for those of all actions of the app. */

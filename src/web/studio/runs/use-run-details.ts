@@ -1,7 +1,7 @@
 /** Hook for one run by its ID: reads the run at an interval until it has ended, and receives its console lines while it runs. */
 import { useCallback, useEffect, useState } from "react";
 import { CancelRun, ReadRun } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { followConsole } from "./follow-console.js";
@@ -10,7 +10,7 @@ import { isUnfinished } from "./run-words.js";
 /** Interval at which the hook reads the run until it has ended. */
 const REFRESH_INTERVAL_MS = 1_000;
 
-function useConsole(api: Api, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
+function useConsole(api: ApiClient, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
   const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
     const addLines = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
@@ -23,7 +23,7 @@ function useConsole(api: Api, appId: number, runId: number, endConsole: () => vo
   return lines;
 }
 
-export function useRunDetails(api: Api, appId: number, runId: number) {
+export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   const { value, fault, reload } = useResource({
     ...createQueryOptions(ReadRun, { appId, runId }),
     // Removes the run from the cache when its page is closed, because its result may have megabytes.

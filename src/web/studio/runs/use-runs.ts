@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { RunRow } from "../shared/model.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
@@ -52,7 +52,7 @@ export function useRuns({
   filter,
   logSubscription,
 }: {
-  api: Api;
+  api: ApiClient;
   appId: number;
   filter: RunsFilter;
   logSubscription: LogSubscription;

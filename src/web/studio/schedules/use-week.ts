@@ -3,7 +3,7 @@
  * changes of actions.
  */
 import { useCallback } from "react";
-import type { Actions } from "../actions/use-actions.js";
+import type { ActionsState } from "../actions/use-actions.js";
 import { ReadScheduleWeek } from "../documents.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -11,7 +11,7 @@ import { createQueryOptions, useResource } from "../shared/use-resource.js";
 const REFRESH_INTERVAL_MS = 60_000;
 const RELOAD_DELAY_MS = 1_000;
 
-export function useScheduleWeek(appId: number, { logSubscription, changes }: Actions) {
+export function useScheduleWeek(appId: number, { logSubscription, changes }: ActionsState) {
   const { onEntry } = logSubscription;
   const { onChange } = changes;
   const { value, fault, reload } = useResource({

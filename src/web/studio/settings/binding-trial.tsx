@@ -1,7 +1,7 @@
 /** Form that tests a secret binding. The service sends one request with the credential, and the form shows the response. */
 import { type FormEvent, useState } from "react";
 import { TestSecretBinding, type TestSecretBindingMutation } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatBytes, formatDuration } from "../shared/format.js";
 import type { SecretBinding } from "../shared/model.js";
 
@@ -32,7 +32,7 @@ function TrialResult({ trial }: { trial: BindingTrialResult }) {
 }
 
 interface BindingTrialProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   binding: SecretBinding;
 }

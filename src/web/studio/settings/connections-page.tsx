@@ -4,7 +4,7 @@
  */
 import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -22,7 +22,7 @@ interface ActionWithOrigins {
 }
 
 /** Reads all actions that have allowed origins, page by page. */
-async function readListedActions(api: Api, appId: number): Promise<ActionWithOrigins[]> {
+async function readListedActions(api: ApiClient, appId: number): Promise<ActionWithOrigins[]> {
   const listedActions: ActionWithOrigins[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE_SIZE });
@@ -44,7 +44,7 @@ function ActionLinks({ appId, actions }: { appId: number; actions: readonly Acti
 }
 
 interface BindingLineProps {
-  api: Api;
+  api: ApiClient;
   appId: number;
   binding: SecretBinding;
   usingActions: readonly ActionLink[];

@@ -1,10 +1,10 @@
 /** Form for a new setting. It shows the tier (public, private or protected) that follows from the typed key. */
 import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react";
-import type { Confirm } from "../shared/confirm.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
 import { getTier, type SettingText, textToValue } from "./setting-value.js";
-import type { Settings } from "./use-settings.js";
+import type { SettingsState } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
 const TIER_TEXTS = {
@@ -19,8 +19,8 @@ const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
 export const NEW_ROW_NAME = "";
 
 interface NewSettingProps {
-  confirm: Confirm;
-  settings: Settings;
+  confirm: ConfirmFunction;
+  settings: SettingsState;
   onDirtyChange: (name: string, dirty: boolean) => void;
 }
 

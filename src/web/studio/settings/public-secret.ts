@@ -1,10 +1,10 @@
 /** Asks the person for a confirmation before Studio stores a value that looks like a secret in a public setting. */
-import type { Confirm } from "../shared/confirm.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { looksSecret } from "./looks-secret.js";
 import { getTier } from "./setting-value.js";
 
 /** Returns true if the value does not look like a secret, the setting is not public, or the person has confirmed. */
-export async function confirmPublicSecret(confirm: Confirm, key: string, value: unknown): Promise<boolean> {
+export async function confirmPublicSecret(confirm: ConfirmFunction, key: string, value: unknown): Promise<boolean> {
   if (getTier(key) !== "public" || !looksSecret(key, value)) return true;
   return confirm({
     title: `Let everyone read ${key}?`,

@@ -2,14 +2,14 @@
 import Trash2 from "lucide-react/icons/trash-2";
 import { useId, useLayoutEffect, useRef, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import type { Confirm } from "../shared/confirm.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { confirmPublicSecret } from "./public-secret.js";
 import { getTier, type SettingText, textToValue, valueToText } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
-import type { Settings } from "./use-settings.js";
+import type { SettingsState } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
 const ICON_PIXELS = 15;
@@ -27,8 +27,8 @@ export interface SettingLineProps {
    */
   value: unknown;
   settingDetails: SettingDetails | undefined;
-  settings: Settings;
-  confirm: Confirm;
+  settings: SettingsState;
+  confirm: ConfirmFunction;
   onDirtyChange: (name: string, dirty: boolean) => void;
   onSettingRemoved: (name: string) => void;
 }

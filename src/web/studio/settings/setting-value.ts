@@ -6,10 +6,10 @@ export interface SettingText {
   text: string;
 }
 
-export type Tier = "public" | "private" | "protected";
+export type SettingTier = "public" | "private" | "protected";
 
 /** Returns the tier of a setting by the prefix of its key: `__` is protected, `_` is private, and no prefix is public. */
-export function getTier(key: string): Tier {
+export function getTier(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }

@@ -8,12 +8,12 @@ import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { NEW_ROW_NAME, NewSetting } from "./new-setting.js";
 import { SettingLine, type SettingLineProps } from "./setting-line.js";
-import { getTier, type Tier } from "./setting-value.js";
+import { getTier, type SettingTier } from "./setting-value.js";
 import { PublicSettings } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
 
-const TIER_SECTIONS: [tier: Tier, title: string, text: string][] = [
+const TIER_SECTIONS: [tier: SettingTier, title: string, text: string][] = [
   ["public", "Public", "Everyone can read these. The pages of the app have them as window.ENV.appSettings."],
   ["private", "Private _", "Only editors and server actions can read these."],
   ["protected", "Protected __", "Only server actions can read these. You can replace a value but never read it back."],
@@ -24,7 +24,7 @@ export function SettingsView(props: PageProps) {
 }
 
 interface TierSectionProps {
-  tier: Tier;
+  tier: SettingTier;
   texts: [title: string, text: string];
   /** Keys of the tier's settings. */
   settingKeys: readonly string[];

@@ -1,7 +1,7 @@
 /** Hook for the app's settings. It reads public and private settings with their values, and only the keys of protected ones. */
 import { useQueryClient } from "@tanstack/react-query";
 import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, SetSettings } from "../documents.js";
-import { type Api, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import { getTier } from "./setting-value.js";
@@ -10,7 +10,7 @@ const MAX_KEYS_WITH_DETAILS = 100;
 /** Interval at which the page checks if another person has changed a setting. */
 const CHECK_INTERVAL_MS = 3_000;
 
-export interface Settings {
+export interface SettingsState {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
   valuesByKey: Record<string, unknown> | null;
   /** Time of the last change of each setting, and the person who made it, by key. */
@@ -24,7 +24,7 @@ export interface Settings {
   removeSetting(key: string): Promise<string | null>;
 }
 
-type SettingsResponse = Pick<Settings, "valuesByKey" | "detailsByKey" | "updatedAt">;
+type SettingsResponse = Pick<SettingsState, "valuesByKey" | "detailsByKey" | "updatedAt">;
 
 /** Returns the setting's value and time of change as one text, to compare two states of the setting. */
 const getSettingState = ({ valuesByKey, detailsByKey }: SettingsResponse, key: string): string =>
@@ -32,7 +32,7 @@ const getSettingState = ({ valuesByKey, detailsByKey }: SettingsResponse, key: s
 
 const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 
-async function readSettings(api: Api, appId: number): Promise<SettingsResponse> {
+async function readSettings(api: ApiClient, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
   // Reads the time of change and the person only for the first settings; the page shows the others without them.
@@ -44,7 +44,7 @@ async function readSettings(api: Api, appId: number): Promise<SettingsResponse> 
   return { valuesByKey: values, detailsByKey: Object.fromEntries(details), updatedAt };
 }
 
-export function useSettings(api: Api, appId: number): Settings {
+export function useSettings(api: ApiClient, appId: number): SettingsState {
   const client = useQueryClient();
   const queryKey = ["settings", appId];
   const { value, fault } = useResource({

@@ -98,7 +98,7 @@ const reconnectDelayMs = (retries: number): number =>
 /** Called with true when the WebSocket is connected, and with false when it is lost. Events in between are not delivered later. */
 export type ConnectionListener = (connected: boolean) => void;
 
-export interface Api {
+export interface ApiClient {
   request<Data, Variables>(
     document: Document<Data, Variables>,
     variables: Variables,
@@ -198,7 +198,7 @@ function parseErrorResponse(text: string): { status: string; error: string } {
 }
 
 /** Creates the API client. The browser adds the session cookie to each request. */
-export function createApi(): Api {
+export function createApi(): ApiClient {
   const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the WebSocket because the session has ended. The client then does not reconnect. */

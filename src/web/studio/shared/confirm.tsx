@@ -2,7 +2,7 @@
 import { useCallback, useState } from "react";
 import { ModalDialog } from "./modal.js";
 
-export interface Question {
+export interface ConfirmQuestion {
   title: string;
   explanation: string;
   /** Label of the button that confirms. */
@@ -10,9 +10,9 @@ export interface Question {
   isDangerous?: boolean;
 }
 
-export type Confirm = (question: Question) => Promise<boolean>;
+export type ConfirmFunction = (question: ConfirmQuestion) => Promise<boolean>;
 
-interface OpenQuestion extends Question {
+interface OpenQuestion extends ConfirmQuestion {
   answer(isConfirmed: boolean): void;
 }
 
@@ -41,7 +41,7 @@ function QuestionDialog({ title, explanation, confirmLabel, isDangerous, answer 
 /** Hook that returns a function which asks the person a question and resolves to the answer, and the dialog's element to render. */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
-  const confirm = useCallback<Confirm>((question) => {
+  const confirm = useCallback<ConfirmFunction>((question) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const answer = (isConfirmed: boolean) => {
       setPending(null);

@@ -1,7 +1,7 @@
 /** Studio's cache of query results, one for each session. The key of a result consists of the GraphQL document and its variables. */
 import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@tanstack/react-query";
 import type { Document } from "../../document.js";
-import type { Api } from "./api.js";
+import type { ApiClient } from "./api.js";
 
 /**
  * Reads the queries again when the window gets the focus. The browser's visibility event alone is not enough: a window that another one
@@ -20,7 +20,7 @@ focusManager.setEventListener((onFocus) => {
 /**
  * Creates the cache of one session. It does not retry failed requests, and sends requests even if the browser reports that it is offline.
  */
-export function createQueryClient(api: Api): QueryClient {
+export function createQueryClient(api: ApiClient): QueryClient {
   const client = new QueryClient({
     defaultOptions: {
       queries: {

@@ -3,7 +3,7 @@
  * a credential. The hook revokes the URL when the component is removed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
-import type { Api } from "./api.js";
+import type { ApiClient } from "./api.js";
 
 export interface LoadedFile {
   /** Content of the file; null until it is loaded. */
@@ -13,7 +13,7 @@ export interface LoadedFile {
 }
 
 /** Hook that loads a file. @param address URL of the file; null to load nothing */
-export function useFileContent(api: Api, address: string | null): LoadedFile {
+export function useFileContent(api: ApiClient, address: string | null): LoadedFile {
   const [bytes, setBytes] = useState<LoadedFile>({ blob: null, url: null, hasFailed: false });
   useEffect(() => {
     let url: string | null = null;

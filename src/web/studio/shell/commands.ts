@@ -2,7 +2,7 @@
 import { useLayoutEffect } from "react";
 import type { IconComponent } from "./page-icons.js";
 
-export interface Command {
+export interface PaletteCommand {
   name: string;
   /** Keyboard shortcut of the command, as the palette shows it. */
   shortcut?: string;
@@ -11,10 +11,10 @@ export interface Command {
   run: () => void;
 }
 
-const registeredCommands = new Map<symbol, readonly Command[]>();
+const registeredCommands = new Map<symbol, readonly PaletteCommand[]>();
 
 /** Hook that registers commands while the component is mounted. @param commands same array in each render, unless the commands change */
-export function useCommands(commands: readonly Command[]): void {
+export function useCommands(commands: readonly PaletteCommand[]): void {
   // A layout effect runs before the browser draws the page, so the palette always contains the commands of the visible page.
   useLayoutEffect(() => {
     const key = Symbol("commands");
@@ -32,7 +32,7 @@ function getCommandName(element: HTMLElement): string {
   return element.role === "tab" ? `Show the panel ${words}` : words;
 }
 
-function findScreenCommands(): Command[] {
+function findScreenCommands(): PaletteCommand[] {
   return [...document.querySelectorAll<HTMLElement>(OFFERED_BUTTONS_SELECTOR)]
     .filter((element) => element.checkVisibility() && getCommandName(element) !== "")
     .map((element) => ({ name: getCommandName(element), run: () => element.click() }));
@@ -42,7 +42,7 @@ function findScreenCommands(): Command[] {
  * Returns the commands of the palette. Of several commands with the same name, returns only the first, so that a registered command
  * replaces the command of a button.
  */
-export function listCommands(): Command[] {
+export function listCommands(): PaletteCommand[] {
   const all = [...registeredCommands.values()].flat();
   const byName = new Map(findScreenCommands().map((command) => [command.name, command]));
   for (const { name } of all) byName.delete(name);

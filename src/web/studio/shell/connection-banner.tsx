@@ -4,9 +4,9 @@
  */
 import { useEffect, useState } from "react";
 import { onSessionExpiry } from "../accounts/renewal.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 
-export function ConnectionBanner({ api }: { api: Api }) {
+export function ConnectionBanner({ api }: { api: ApiClient }) {
   const [lost, setLost] = useState(false);
   const [isExpired, setExpired] = useState(false);
   useEffect(() => onSessionExpiry(setExpired), []);

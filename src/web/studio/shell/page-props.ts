@@ -1,15 +1,15 @@
 /** Props that Studio's frame (sidebar and top bar) passes to each page. */
 
 import type { Role } from "../../../rules/roles.js";
-import type { Actions } from "../actions/use-actions.js";
-import type { Api } from "../shared/api.js";
-import type { Confirm } from "../shared/confirm.js";
+import type { ActionsState } from "../actions/use-actions.js";
+import type { ApiClient } from "../shared/api.js";
+import type { ConfirmFunction } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
 import type { Navigation, Place } from "./place.js";
 import type { Membership } from "./session.js";
 
 export interface PageProps {
-  api: Api;
+  api: ApiClient;
   apps: App[];
   app: App;
   appId: number;
@@ -17,8 +17,8 @@ export interface PageProps {
   place: Place;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];
-  confirm: Confirm;
-  actions: Actions;
+  confirm: ConfirmFunction;
+  actions: ActionsState;
   /** Reads the list of apps again. Call this after a change of the app itself, such as its name. */
   reloadApps: () => Promise<void>;
   /** True if the person is an administrator of the service, who can create apps and people. */

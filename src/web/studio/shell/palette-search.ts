@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicSettings } from "../documents.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import type { Command } from "./commands.js";
+import type { PaletteCommand } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./place.js";
 
@@ -23,7 +23,7 @@ export interface SearchContext {
  * Hook that returns commands which open a data source, a setting or a person of the app. Leaves out items that are not loaded yet, or that
  * the person may not read.
  */
-export function usePaletteItems({ appId, isEditor, go }: SearchContext): Command[] {
+export function usePaletteItems({ appId, isEditor, go }: SearchContext): PaletteCommand[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const tables = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
   const readable = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
@@ -52,8 +52,8 @@ export function usePaletteItems({ appId, isEditor, go }: SearchContext): Command
 }
 
 /** Hook that returns commands which open the documentation sections that contain the typed words. */
-export function useDocsCommands(typed: string, { openDocs }: SearchContext): Command[] {
-  const [hits, setHits] = useState<Command[]>([]);
+export function useDocsCommands(typed: string, { openDocs }: SearchContext): PaletteCommand[] {
+  const [hits, setHits] = useState<PaletteCommand[]>([]);
   const query = typed.trim();
   useEffect(() => {
     setHits([]);
@@ -77,7 +77,7 @@ export function useDocsCommands(typed: string, { openDocs }: SearchContext): Com
 }
 
 /** Returns a command that opens the run with the typed ID; no command if the text is not a number. */
-export function createRunCommands(typed: string, { go }: SearchContext): Command[] {
+export function createRunCommands(typed: string, { go }: SearchContext): PaletteCommand[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
   const run = () => go({ view: "runs", item: number, query: {} });

@@ -6,13 +6,13 @@ import { Command as CommandMenu, useCommandState } from "cmdk";
 import ChevronRight from "lucide-react/icons/chevron-right";
 import { useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
-import { type Command, listCommands } from "./commands.js";
+import { listCommands, type PaletteCommand } from "./commands.js";
 import { createRunCommands, type SearchContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
 
 const MAX_COMMANDS_SHOWN = 40;
 const ICON_PIXELS = 16;
 
-function filterCommands(commands: Command[], typed: string): Command[] {
+function filterCommands(commands: PaletteCommand[], typed: string): PaletteCommand[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return commands
     .filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)))
@@ -20,12 +20,12 @@ function filterCommands(commands: Command[], typed: string): Command[] {
 }
 
 /** Returns the commands without those that have the same name as another one, such as two data sources with equal names. */
-const removeDuplicates = (commands: Command[]): Command[] => [
+const removeDuplicates = (commands: PaletteCommand[]): PaletteCommand[] => [
   // The library removes the white space at the ends of names, by which it identifies options.
   ...new Map(commands.map((command) => [command.name.trim(), command])).values(),
 ];
 
-const CommandIcon = ({ icon: Icon = ChevronRight }: Command) => <Icon size={ICON_PIXELS} aria-hidden />;
+const CommandIcon = ({ icon: Icon = ChevronRight }: PaletteCommand) => <Icon size={ICON_PIXELS} aria-hidden />;
 
 function SearchField({ onValueChange }: { onValueChange: (typed: string) => void }) {
   const selected = useCommandState(({ value }) => value);
@@ -55,7 +55,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
     ...filterCommands([...commands, ...items], typed),
     ...docs,
   ]);
-  const choose = ({ run }: Command) => {
+  const choose = ({ run }: PaletteCommand) => {
     close();
     // Runs the command after the palette has closed and returned the focus, so that the command itself can move the focus.
     setTimeout(run);

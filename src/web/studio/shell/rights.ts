@@ -1,6 +1,6 @@
 /** Rights of each role in Studio. Pages hide what a role may not do; the service itself checks each request. */
 import type { Role } from "../../../rules/roles.js";
-import type { Session } from "./session.js";
+import type { StudioSession } from "./session.js";
 
 const EDITOR_ROLES: readonly Role[] = ["owner", "admin", "editor"];
 
@@ -9,5 +9,5 @@ export const mayOperate = (role: Role): boolean => role !== "reader";
 export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
 
 /** Returns the role of the person on an app. An administrator of the service has all rights on each app. */
-export const getRoleOnApp = ({ roles, isAdmin }: Pick<Session, "roles" | "isAdmin">, appId: number): Role =>
+export const getRoleOnApp = ({ roles, isAdmin }: Pick<StudioSession, "roles" | "isAdmin">, appId: number): Role =>
   roles.apps.find(({ id }) => id === appId)?.role ?? (isAdmin ? "owner" : "reader");

@@ -6,13 +6,13 @@ import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.j
 import { setRequestPausing } from "../accounts/renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFoundPage } from "./not-found.js";
-import type { Session } from "./session.js";
+import type { StudioSession } from "./session.js";
 import { SignInPage } from "./sign-in.js";
 import { isStudioPath } from "./start.js";
 import { Studio } from "./studio.js";
 
 function StudioRoot() {
-  const [session, setSession] = useState<Session | null>(null);
+  const [session, setSession] = useState<StudioSession | null>(null);
   useEffect(() => setRequestPausing(session !== null), [session]);
   const signOut = useCallback(() => {
     setRequestPausing(false);

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../documents.js";
 import { RunLine } from "../runs/run-line.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "./place.js";
@@ -31,7 +31,7 @@ function RunCounts({ running, queued }: UnfinishedRuns) {
   );
 }
 
-export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: LogSubscription }) {
+export function RunningChip({ api, appId, tail }: { api: ApiClient; appId: number; tail: LogSubscription }) {
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
     ...createQueryOptions(ListUnfinishedRuns, { appId }),

@@ -4,7 +4,7 @@
  */
 import type { Role } from "../../../rules/roles.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { type Api, ApiError, createApi } from "../shared/api.js";
+import { type ApiClient, ApiError, createApi } from "../shared/api.js";
 import type { App } from "../shared/model.js";
 
 /** Organization or app in which the person has a role. */
@@ -14,15 +14,15 @@ export interface Membership {
   role: Role;
 }
 
-export interface Roles {
+export interface PersonRoles {
   organizations: readonly Membership[];
   apps: readonly Membership[];
 }
 
-export interface Session {
-  api: Api;
+export interface StudioSession {
+  api: ApiClient;
   apps: App[];
-  roles: Roles;
+  roles: PersonRoles;
   isAdmin: boolean;
   /** E-mail address of the person; "" if the browser is signed in with a token. */
   email: string;
@@ -60,13 +60,13 @@ function requestSession(
 }
 
 /** Reads the roles of the person who is signed in. @throws ApiError */
-export async function readRoles(): Promise<Roles> {
-  const { organizations, apps } = await requestJson<Roles>("/v1/auth/session");
+export async function readRoles(): Promise<PersonRoles> {
+  const { organizations, apps } = await requestJson<PersonRoles>("/v1/auth/session");
   return { organizations, apps };
 }
 
 /** Creates the session that Studio uses, with the person's apps and roles. @throws ApiError */
-async function createSession({ kind, email = "", isProvisional = false }: SessionResponse): Promise<Session> {
+async function createSession({ kind, email = "", isProvisional = false }: SessionResponse): Promise<StudioSession> {
   // Requests the apps by a GET request, so that the page can preload the response together with its first files (web-assets.ts).
   const [{ apps }, roles] = await Promise.all([requestJson<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
@@ -96,7 +96,7 @@ export async function readSignedInEmail(): Promise<string | null> {
 }
 
 /** Returns the session of the browser if it is signed in already, otherwise null. */
-export async function readSession(): Promise<Session | null> {
+export async function readSession(): Promise<StudioSession | null> {
   try {
     const present = await requestSession("GET");
     return present.kind && STUDIO_CREDENTIAL_KINDS.includes(present.kind) ? await createSession(present) : null;

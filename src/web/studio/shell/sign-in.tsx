@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "react";
 import { PROVIDER_ERROR_TEXTS } from "../accounts/auth-api.js";
 import { SignInForms } from "../accounts/sign-in-forms.js";
 import { ApiError } from "../shared/api.js";
-import type { Session } from "./session.js";
+import type { StudioSession } from "./session.js";
 import { readCurrentSession } from "./start.js";
 
 /** Returns the error message of a sign-in at an OpenID provider, or null. Removes the result of the sign-in from the URL. */
@@ -17,7 +17,7 @@ function readProviderFault(): string | null {
 /** Error message of a sign-in at an OpenID provider, or null. Read only once, because reading removes it from the URL. */
 const PROVIDER_FAULT = readProviderFault();
 
-export function SignInPage({ onSession }: { onSession: (session: Session) => void }) {
+export function SignInPage({ onSession }: { onSession: (session: StudioSession) => void }) {
   const [isKnown, setKnown] = useState(false);
 
   useEffect(() => {

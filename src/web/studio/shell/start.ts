@@ -7,14 +7,14 @@ import { startReadingHomeData } from "../home/read-home.js";
 import { parsePlace } from "./place.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { loadPage } from "./routes.js";
-import { readSession, type Session } from "./session.js";
+import { readSession, type StudioSession } from "./session.js";
 
 /** True for the URL of Studio itself. One-time links and unknown URLs have a longer path. */
 export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname);
 
-let startedSession: Promise<Session | null> | null = null;
+let startedSession: Promise<StudioSession | null> | null = null;
 
-async function sendFirstRequests(): Promise<Session | null> {
+async function sendFirstRequests(): Promise<StudioSession | null> {
   const place = parsePlace(location.hash);
   // Ignores a failure: Studio later loads the page's code again and then reports the error.
   const page = loadPage(place.view).catch(() => undefined);
@@ -37,7 +37,7 @@ export function startFirstReads(): void {
  * Returns the session of the browser if it is signed in already, otherwise null. The first call returns the response to the request that
  * `startFirstReads` has sent.
  */
-export function readCurrentSession(): Promise<Session | null> {
+export function readCurrentSession(): Promise<StudioSession | null> {
   const first = startedSession;
   startedSession = null;
   return first ?? readSession();

@@ -4,7 +4,7 @@
  */
 import { type ComponentType, lazy, Suspense, useCallback, useEffect } from "react";
 import { SessionDialog } from "../accounts/session-dialog.js";
-import { type Actions, useActions } from "../actions/use-actions.js";
+import { type ActionsState, useActions } from "../actions/use-actions.js";
 import { NewApp, type NewAppProps } from "../app/new-app.js";
 import { useDocs } from "../docs/use-docs.js";
 import { Apps } from "../documents.js";
@@ -21,7 +21,7 @@ import type { Place } from "./place.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { RoleProvider } from "./role.js";
 import { getLoadedPage, loadPage } from "./routes.js";
-import type { Session } from "./session.js";
+import type { StudioSession } from "./session.js";
 import { isViewForRole, SidebarContent } from "./sidebar.js";
 import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsedSidebar } from "./use-collapsed.js";
@@ -94,7 +94,7 @@ function useApps(initialApps: App[]) {
 }
 
 /** Sets the title of the browser window: the name of the open item or page, and of the app. */
-function useWindowTitle(app: App | undefined, place: Place, actions: Actions): void {
+function useWindowTitle(app: App | undefined, place: Place, actions: ActionsState): void {
   const { view, item } = place;
   const name = useItemName(app?.id, place, actions);
   const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : name;
@@ -105,7 +105,7 @@ function useWindowTitle(app: App | undefined, place: Place, actions: Actions): v
 }
 
 interface StudioProps {
-  session: Session;
+  session: StudioSession;
   signOut: () => void;
 }
 

@@ -5,10 +5,10 @@
 import ChevronRight from "lucide-react/icons/chevron-right";
 import CircleHelp from "lucide-react/icons/circle-question-mark";
 import { Fragment, lazy } from "react";
-import type { Actions } from "../actions/use-actions.js";
+import type { ActionsState } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";
 import { ListDataSources } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { useMediaQuery } from "../shared/use-narrow.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { withLoadError } from "./load-error.js";
@@ -21,7 +21,7 @@ import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
 /** Returns the name of the open item, such as an action. Returns null if the page shows no item, or while the name is loaded. */
-function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
+function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: ActionsState): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "data" && item === "new") return "New data source";
   if (view === "actions") return actions.actionList?.actions.find(({ id }) => id === parseId(item))?.name ?? null;
@@ -33,7 +33,7 @@ function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: Acti
 export function useItemName(
   appId: number | undefined,
   place: Pick<Place, "view" | "item">,
-  actions: Actions,
+  actions: ActionsState,
 ): string | null {
   const sourceId = place.view === "data" ? parseId(place.item) : null;
   const isOpen = appId !== undefined && sourceId !== null;
@@ -48,8 +48,8 @@ export function useItemName(
 }
 
 interface TopBarProps extends SidebarProps {
-  api: Api;
-  actions: Actions;
+  api: ApiClient;
+  actions: ActionsState;
   place: Place;
   openDocs: (address: string) => void;
 }

@@ -5,9 +5,9 @@ import LogOut from "lucide-react/icons/log-out";
 import Plus from "lucide-react/icons/plus";
 import Server from "lucide-react/icons/server";
 import { useCallback, useEffect, useMemo } from "react";
-import type { Actions } from "../actions/use-actions.js";
+import type { ActionsState } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
-import { type Command, useCommands } from "./commands.js";
+import { type PaletteCommand, useCommands } from "./commands.js";
 import { type IconComponent, PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./place.js";
 import { APP_PARTS, type AppPart, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
@@ -27,7 +27,7 @@ interface FrameCommandsOptions {
   isAdmin: boolean;
   apps: App[];
   go: Navigation["go"];
-  actions: Actions;
+  actions: ActionsState;
   signOut: () => void;
 }
 
@@ -43,7 +43,7 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, [createAction]);
-  const commands = useMemo<Command[]>(() => {
+  const commands = useMemo<PaletteCommand[]>(() => {
     return [
       { name: "New action", shortcut: "Alt N", icon: Plus, run: createAction },
       ...VIEW_NAMES.filter((view) => !VIEWS_OF_ONE_ITEM.includes(view) && (view !== "service" || isAdmin)).map(

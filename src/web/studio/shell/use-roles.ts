@@ -3,13 +3,13 @@
  * denied a permission.
  */
 import { useEffect } from "react";
-import type { Api } from "../shared/api.js";
+import type { ApiClient } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
-import { type Roles, readRoles } from "./session.js";
+import { type PersonRoles, readRoles } from "./session.js";
 
 const REFRESH_INTERVAL_MS = 30_000;
 
-export function useRoles(api: Api, initialRoles: Roles) {
+export function useRoles(api: ApiClient, initialRoles: PersonRoles) {
   // Uses the roles from the start of the session until the service responds.
   const { value, reload } = useResource({
     queryKey: ["roles"],
