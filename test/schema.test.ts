@@ -19,8 +19,8 @@ import { createOpenapiDocument } from "../src/api/openapi/document.js";
 import { ROUTES } from "../src/api/rest/routes.js";
 import { referencePages } from "../src/cli/reference/pages.js";
 import { SAMPLE_BODIES } from "../src/cli/reference/rest-bodies.js";
-import { contractFiles } from "../src/cli/schema/contracts.js";
-import { partsRaising, RESERVED_STATUSES } from "../src/cli/schema/error-table.js";
+import { createContractFiles } from "../src/cli/schema/contracts.js";
+import { findFoldersByStatus, RESERVED_STATUSES } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
 import { STATUS } from "../src/errors.js";
 import { freshDatabase } from "./harness/postgres.js";
@@ -120,7 +120,7 @@ describe("the committed contracts, which npm run schema writes", () => {
   before(async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.url, 1);
-    made = await contractFiles(db, ROOT).finally(() => db.destroy());
+    made = await createContractFiles(db, ROOT).finally(() => db.destroy());
     await database.drop();
   });
 
@@ -325,7 +325,7 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   it("every status of the catalogue is used somewhere, or reserved with a reason", () => {
-    const raised = partsRaising(ROOT);
+    const raised = findFoldersByStatus(ROOT);
     const silent = Object.keys(STATUS).filter((status) => raised.get(status as keyof typeof STATUS)?.length === 0);
     expect(silent).to.have.members(Object.keys(RESERVED_STATUSES));
   });

@@ -23,7 +23,7 @@ export interface AppPagesOptions {
 }
 
 /** Sends an error as an HTML page. If the route needs a signed-in person, the page contains the sign-in form. */
-export function sendRefusal(reply: FastifyReply, pages: WebPages, error: unknown): FastifyReply {
+export function sendErrorPage(reply: FastifyReply, pages: WebPages, error: unknown): FastifyReply {
   if (!(error instanceof ActionError)) throw error;
   const { http } = STATUS[error.status];
   reply.code(http);
@@ -51,7 +51,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
     try {
       return await sendApp(request, reply, await sessions.visit(appId, request.context.address ?? ""));
     } catch (error) {
-      return sendRefusal(reply, pages, error);
+      return sendErrorPage(reply, pages, error);
     }
   });
 
@@ -61,7 +61,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
       const session = await origin.openPreviewSession(request, reply, { appId, actionId: null });
       return session ? await sendApp(request, reply, session) : reply;
     } catch (error) {
-      return sendRefusal(reply, pages, error);
+      return sendErrorPage(reply, pages, error);
     }
   });
 }

@@ -2,7 +2,7 @@
  * GET /v1/apps/:id/svc.d.ts: TypeScript declarations of `Svc` for one app, for editors, compilers and coding agents.
  */
 import type { FastifyInstance } from "fastify";
-import { quotaHeaders } from "./context.js";
+import { createQuotaHeaders } from "./context.js";
 import { requireCredential } from "./gated.js";
 import type { ManifestResolver } from "./graphql/manifest-resolver.js";
 import { createRestRequest } from "./rest/request.js";
@@ -13,7 +13,7 @@ export function registerAppTypes(app: FastifyInstance, manifests: ManifestResolv
     const { pathId: id } = createRestRequest(request, context);
     const text = await manifests.appTypes(context, id("appId"));
     return reply
-      .headers(quotaHeaders(context))
+      .headers(createQuotaHeaders(context))
       .header("Cache-Control", "no-store")
       .header("X-Content-Type-Options", "nosniff")
       .type("text/plain; charset=utf-8")

@@ -59,7 +59,7 @@ const MISSING_APP_QUOTA_KEY = "none";
  * Returns the ID of the app whose quota the request uses: the app of the credential, otherwise the app in the path if it exists. The
  * credential comes first because a sender can put any app into the path, but cannot choose the app of its credential.
  */
-async function quotaAppOf({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
+async function quotaAppIdOf({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
   if (callerAppId) return String(callerAppId);
   const { appId } = (params ?? {}) as { appId?: string };
@@ -204,7 +204,7 @@ export function registerBodies(
   /** Waits for memory for the body, then disconnects the sender if it sends the body too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
-    const app = await quotaAppOf(request, appExists);
+    const app = await quotaAppIdOf(request, appExists);
     const freeCapacity = await bodyCapacities
       .capacityFor(bytes)
       .reserveBytes(senderOfAddress(context.address), bytes, app);

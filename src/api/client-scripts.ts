@@ -5,7 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
-import { sendRefusal } from "./app-pages.js";
+import { sendErrorPage } from "./app-pages.js";
 import { buildDebugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
@@ -68,7 +68,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
         // A person without a session gets the sign-in form; a program gets an error in JSON.
         const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && wantsPage(request);
-        if (isPerson) return sendRefusal(reply, pages, error);
+        if (isPerson) return sendErrorPage(reply, pages, error);
         throw error;
       });
     }

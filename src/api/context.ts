@@ -47,11 +47,11 @@ export interface RequestContext extends AccessRequest {
   /** True if the service rejected the request, even if the HTTP status is 200 as in GraphQL. */
   isRejected?: true;
   /** True if the service may send a rejection without delay, because the rejection contains no hint about a password or token. */
-  mayRejectAtOnce?: true;
+  mayRejectWithoutDelay?: true;
 }
 
 /** Returns the parts of a request that a sign-in needs. */
-export const signInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
+export const toSignInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,
   userAgent: browser?.userAgent,
@@ -81,7 +81,7 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 }
 
 /** Returns the caller's remaining quota for a rate-limited operation as `RateLimit` headers of the IETF draft, with times in seconds. */
-export function quotaHeaders({ quota }: AccessRequest): Record<string, string> {
+export function createQuotaHeaders({ quota }: AccessRequest): Record<string, string> {
   if (!quota) return {};
   const { accepted, limit, remaining, nextAcceptedAt } = quota;
   const seconds = Math.max(accepted ? 0 : 1, Math.ceil((nextAcceptedAt.getTime() - Date.now()) / 1000));

@@ -14,7 +14,7 @@ import {
   type RowFormat,
   readRows,
 } from "../operations/data-sources/row-streams.js";
-import { quotaHeaders } from "./context.js";
+import { createQuotaHeaders } from "./context.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
@@ -118,12 +118,12 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
     yield* readRows(limitUpload(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
-    const importResult = await entries.importFile(context, q.pathId("appId"), q.pathReference("ds"), {
+    const importResult = await entries.importEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {
       keepsExisting: append,
       rows,
       layout,
     });
-    return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
+    return reply.headers(createQuotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
   } catch (error) {
     throw toFormError(error);
   }
@@ -134,12 +134,12 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
   const q = createRestRequest(request, context);
   const wantedFormat = q.queryText("format");
   const format = q.check(() => parseExportFormat(wantedFormat)) ?? "json";
-  const { name, texts } = await entries.exportFile(context, q.pathId("appId"), q.pathReference("ds"), {
+  const { name, texts } = await entries.exportEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {
     format,
     spreadsheet: q.queryFlag("spreadsheet"),
   });
   reply
-    .headers(quotaHeaders(context))
+    .headers(createQuotaHeaders(context))
     .header("Cache-Control", "no-store")
     .header("X-Content-Type-Options", "nosniff")
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)

@@ -161,7 +161,7 @@ function describeInvalidVariable(variable: string, message: string): string {
 }
 
 /** Removes the values that graphql-js quotes in a message, because they may be secrets. */
-function removeValues(message: string): string {
+function removeQuotedValues(message: string): string {
   const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
   if (variable) return describeInvalidVariable(variable, message);
   const expected = message.match(WRONG_TYPE_PATTERN)?.at(-1);
@@ -183,7 +183,7 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
   const cause = unwrapResolverError(error);
   const failure =
     locatedError && !(cause instanceof ActionError) && isDocumentFault(locatedError)
-      ? new ActionError("REQUEST_INVALID", removeValues(locatedError.message))
+      ? new ActionError("REQUEST_INVALID", removeQuotedValues(locatedError.message))
       : toVisibleError(cause, log);
   const { status, error: message, ...details } = createErrorBody(failure);
   return {

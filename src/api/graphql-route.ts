@@ -15,11 +15,11 @@ import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
-import { quotaHeaders, type RequestContext } from "./context.js";
+import { createQuotaHeaders, type RequestContext } from "./context.js";
 import { createErrorFormatter, type FormatError } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
 import { findSharedKeyError } from "./graphql/idempotency.js";
-import { createKnownAnswers, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { createIntrospectionResponses, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import { senderOf } from "./sender.js";
@@ -135,7 +135,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
             if (body.kind === "single") body.singleResult = errorIfTooLarge(contextValue, body.singleResult, format);
-            for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
+            for (const [name, value] of Object.entries(createQuotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
         }),
@@ -149,7 +149,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const { schema, documents, pages, tracing, graphqlDocuments } = options;
   const format = createErrorFormatter(options);
   const apollo = createApollo(options, format);
-  const knownAnswers = createKnownAnswers(schema);
+  const knownAnswers = createIntrospectionResponses(schema);
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as GraphqlContext });
 

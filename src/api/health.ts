@@ -63,14 +63,14 @@ function sendReadinessResponse(parts: ReadinessChecks, response: ServerResponse)
 }
 
 /** HTTP status and message by Node's error code, for requests that Node could not read. */
-const UNREADABLE_REQUESTS: Record<string, readonly [line: string, error: string]> = {
+const UNREADABLE_REQUEST_RESPONSES: Record<string, readonly [line: string, error: string]> = {
   HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the service did not receive the whole request in time"],
 };
 
 /** Returns the HTTP response to a request that Node could not parse. */
 function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string {
-  const [line, error] = UNREADABLE_REQUESTS[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
+  const [line, error] = UNREADABLE_REQUEST_RESPONSES[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
   const length = `Content-Length: ${body.length}`;
   const headers = ["Connection: close", "Content-Type: application/json", "X-Content-Type-Options: nosniff", length];

@@ -23,7 +23,7 @@ import { HTTP_METHODS } from "../rules/http/where.js";
 import { responseEndSignal } from "./answer-end.js";
 import { readBodyBytes } from "./bodies.js";
 import { tokenFromCookie, tokenFromHeaders } from "./caller.js";
-import { quotaHeaders } from "./context.js";
+import { createQuotaHeaders } from "./context.js";
 import { parsePathId } from "./rest/request.js";
 import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
 
@@ -122,7 +122,7 @@ function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { rou
 function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
   // The author's code chose this status, so the service does not delay the response as it does its own refusals.
-  request.context.mayRejectAtOnce = true;
+  request.context.mayRejectWithoutDelay = true;
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
@@ -172,7 +172,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(SECURITY_HEADERS);
     const { context } = request;
-    context.mayRejectAtOnce = true;
+    context.mayRejectWithoutDelay = true;
     const address = readTriggerAddress(request);
     triggers.countAddress(context.address, address.appId);
     if (address.isDraft && !isPreflight(request)) {
@@ -240,11 +240,12 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // The service delays refusals of these requests, so that clients cannot guess passwords and tokens quickly.
-        delete context.mayRejectAtOnce;
+        delete context.mayRejectWithoutDelay;
         if (routeFor(found.routes, method)?.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
-      if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED") reply.headers(quotaHeaders(context));
+      if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED")
+        reply.headers(createQuotaHeaders(context));
       throw error;
     }
   }

@@ -14,7 +14,7 @@ export class LineStream {
    * Starts the operation. If the operation fails, the failure is logged, and the connection closes before the last line, so that the client
    * notices.
    */
-  stream(): Readable {
+  createStream(): Readable {
     const stream = new PassThrough();
     const closed = new AbortController();
     stream.once("close", () => closed.abort());

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { formatFlowCookie, type OpenId, type OpenIdFlow, parseFlowCookie } from "../operations/accounts/open-id.js";
 import { toSafeNextPath } from "../rules/next-path.js";
-import { signInRequest } from "./context.js";
+import { toSignInRequest } from "./context.js";
 import { pathPrefixOf } from "./page-origin.js";
 
 const FLOW_SECONDS = 600;
@@ -48,7 +48,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const { personId } = caller;
     if (caller.session !== "full" || personId === null) throw new ActionError("FORBIDDEN");
-    const linkRequest = { ...signInRequest(request.context), caller: { ...caller, personId } };
+    const linkRequest = { ...toSignInRequest(request.context), caller: { ...caller, personId } };
     const { url, flow } = await openId.startLink(
       linkRequest,
       providerIn(request),
@@ -63,7 +63,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     const flow = parseFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
     const callback = new URL(callbackOf(request));
     callback.search = new URL(request.url, callback).search;
-    const outcome = await openId.finish(signInRequest(request.context), providerIn(request), flow, callback);
+    const outcome = await openId.finish(toSignInRequest(request.context), providerIn(request), flow, callback);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Keeps the session cookie that an earlier step set on this response.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);

@@ -27,7 +27,7 @@ import { registerBodies } from "./bodies.js";
 import type { BodyCapacities } from "./body-capacity.js";
 import type { CallerReader } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
-import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
+import { createQuotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
 import { registerCors } from "./cors.js";
 import { registerDeliveryReports } from "./delivery-reports.js";
 import { registerDocs } from "./docs/routes.js";
@@ -52,7 +52,7 @@ import { registerRequestLog } from "./request-log.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
 import { senderOfAddress } from "./sender.js";
-import { createSessionCookie } from "./session-cookie.js";
+import { createSessionCookieHeaders } from "./session-cookie.js";
 import { registerSignIn } from "./sign-in.js";
 import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
 import { registerTraces } from "./traces.js";
@@ -129,7 +129,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     },
   });
   app.setErrorHandler((error, request, reply) =>
-    fail(error, reply.headers(quotaHeaders(request.context ?? { caller: null }))),
+    fail(error, reply.headers(createQuotaHeaders(request.context ?? { caller: null }))),
   );
   app.setNotFoundHandler((_request, reply) => fail(new ActionError("NOT_FOUND"), reply));
   return { app, handle: (request, response) => handle(request, response) };
@@ -156,7 +156,7 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDela
     const isLarge = typeof payload === "string" && payload.length > LARGE_RESPONSE_CHARACTERS;
     const sendPayload = () => done(null, isLarge ? streamSlices([payload], destroyResponse) : payload);
     const refused = reply.statusCode >= 400 || context?.isRejected === true;
-    if (!refused || context?.caller !== null || context.mayRejectAtOnce) return sendPayload();
+    if (!refused || context?.caller !== null || context.mayRejectWithoutDelay) return sendPayload();
     refusalDelay.wait(senderOfAddress(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
@@ -188,7 +188,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onRoute", ({ method, url }) => {
     for (const methodName of [method].flat()) addresses.push({ method: methodName, path: url });
   });
-  const cookie = createSessionCookie(baseUrl);
+  const cookie = createSessionCookieHeaders(baseUrl);
   registerRequestLog(app, log);
   registerCors(app);
   app.decorateRequest("context");
@@ -243,7 +243,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerStoredScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
-  registerSignIn(app, { credentials, sessions, auth: resolvers.auth, cookie });
+  registerSignIn(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders: cookie });
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerRootPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });

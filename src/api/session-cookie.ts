@@ -5,13 +5,13 @@ import { stringifySetCookie } from "cookie";
 import { COOKIE_NAME } from "./caller.js";
 import { pathPrefixOf } from "./page-origin.js";
 
-export interface SessionCookie {
+export interface SessionCookieHeaders {
   /** @param maxAge lifetime in seconds; if null, the browser deletes the cookie when it closes */
   createCookieHeader(value: string, maxAge: number | null): string;
   createClearingHeader(): string;
 }
 
-export function createSessionCookie(baseUrl: string): SessionCookie {
+export function createSessionCookieHeaders(baseUrl: string): SessionCookieHeaders {
   const secure = baseUrl.startsWith("https:");
   const path = pathPrefixOf(baseUrl) || "/";
   const set = (value: string, maxAge: number | null): string => {

@@ -7,7 +7,7 @@ import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { AuthResolver } from "./graphql/auth-resolver.js";
-import type { SessionCookie } from "./session-cookie.js";
+import type { SessionCookieHeaders } from "./session-cookie.js";
 
 const TOKEN_COOKIE_SECONDS = 7 * 24 * 60 * 60;
 
@@ -17,10 +17,13 @@ export interface SignInOptions {
   sessions: PageSessions;
   /** Resolver that ends the person's session, if the browser has one. */
   auth: Pick<AuthResolver, "authSession" | "signOut">;
-  cookie: SessionCookie;
+  cookieHeaders: SessionCookieHeaders;
 }
 
-export function registerSignIn(app: FastifyInstance, { credentials, sessions, auth, cookie }: SignInOptions): void {
+export function registerSignIn(
+  app: FastifyInstance,
+  { credentials, sessions, auth, cookieHeaders: cookie }: SignInOptions,
+): void {
   app.get("/v1/session", async ({ context }, reply) => {
     const { caller } = context;
     reply.header("cache-control", "no-store");

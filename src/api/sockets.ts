@@ -104,7 +104,7 @@ const createRejectionText = (http: number, body: string): string =>
     body,
   ].join("\r\n");
 
-export interface Sockets {
+export interface SocketServer {
   /** Handles a request of the HTTP server to upgrade to a websocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Returns the number of open websockets and of their subscriptions. */
@@ -145,7 +145,7 @@ async function performOperation(args: ExecutionArgs, format: FormatError): Promi
   return emptyStream();
 }
 
-export function createSockets({
+export function createSocketServer({
   schema,
   documents,
   addressOf,
@@ -160,7 +160,7 @@ export function createSockets({
   graphqlDocuments,
   log,
   ...sources
-}: SocketOptions): Sockets {
+}: SocketOptions): SocketServer {
   const format = createErrorFormatter({ measures, log });
   const results = createSharedResults(responseMemory, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;

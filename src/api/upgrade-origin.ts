@@ -10,9 +10,9 @@ import { type CallerReader, tokenFromCookie, tokenFromHeaders } from "./caller.j
 /**
  * Matches the origin of a document in which a server run executes. No such host exists, so no page of the internet can have this origin.
  */
-const RUN_ORIGIN = /^https:\/\/app-\d+\.actions\.internal$/;
+const RUN_ORIGIN_PATTERN = /^https:\/\/app-\d+\.actions\.internal$/;
 /** `Origin` header of a sandboxed document. */
-const NO_ORIGIN = "null";
+const OPAQUE_ORIGIN = "null";
 
 /**
  * Returns the token of an upgrade request; null if there is none.
@@ -20,7 +20,7 @@ const NO_ORIGIN = "null";
  */
 export type ReadUpgradeToken = (headers: IncomingHttpHeaders) => Promise<string | null>;
 
-export function createUpgradeReader(options: {
+export function createUpgradeTokenReader(options: {
   callers: CallerReader;
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
@@ -31,7 +31,7 @@ export function createUpgradeReader(options: {
   const runtimeOrigin = runtimeUrl === null ? null : new URL(runtimeUrl).origin;
 
   async function isAllowed(origin: string): Promise<boolean> {
-    return origin === NO_ORIGIN || origin === runtimeOrigin || RUN_ORIGIN.test(origin) || isListed(origin);
+    return origin === OPAQUE_ORIGIN || origin === runtimeOrigin || RUN_ORIGIN_PATTERN.test(origin) || isListed(origin);
   }
 
   return async (headers) => {

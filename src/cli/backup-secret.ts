@@ -12,7 +12,7 @@ export const SECRET_OPTIONS = {
   "key-file": { type: "string" },
 } as const;
 
-export interface SecretValues {
+export interface SecretOptionValues {
   "passphrase-file"?: string;
   "key-file"?: string;
 }
@@ -29,7 +29,7 @@ function readFileText(path: string): string {
  * Reads the secret that encrypts a backup. Returns null if the command line has no option for it.
  * @throws StartError if the command line names two files, or if the file's content is invalid
  */
-export function readSecret(values: SecretValues): Secret | null {
+export function readSecret(values: SecretOptionValues): Secret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
   if (passphraseFile !== undefined && keyFile !== undefined) {
     throw new StartError("Set --passphrase-file or --key-file, not both.");

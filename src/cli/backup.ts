@@ -24,12 +24,12 @@ const OPTIONS = {
 } as const;
 
 /** Returns the keys that encrypt the settings; none if the installation has no key yet and thus no encrypted setting. */
-function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
+function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 
-function readTask() {
+function readBackupTask() {
   const { positionals, values } = readArguments(OPTIONS, BACKUP_USAGE);
   const [file, more] = positionals;
   if (file === undefined || more !== undefined)
@@ -44,7 +44,7 @@ function readTask() {
 }
 
 await runCommand(async () => {
-  const { path, secret, withKeys } = readTask();
+  const { path, secret, withKeys } = readBackupTask();
   const config = readConfig();
   if (secret === null) {
     process.stderr.write(
@@ -53,7 +53,7 @@ await runCommand(async () => {
   }
   const folder = join(config.dataDir, "media");
   const openStore = (space: string) => openBlobStore({ folder, bucket: config.mediaBucket, space });
-  const keys = withKeys ? availableKeys(config) : null;
+  const keys = withKeys ? readAvailableKeys(config) : null;
   const report = await withDatabaseUrl(config, (url) => createBackup({ url, path, secret, keys, openStore }));
   if (report.lostFiles > 0) {
     process.stderr.write(

@@ -31,14 +31,14 @@ const MEDIA_FOLDER_NAME_PATTERN = /^[0-9a-f]{16}$/;
 
 const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);
 
-function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
+function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 
 /** Stores the backup's keys before the keys that this installation has. All of the service's processes then use the backup's keys first. */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
-  const availableKeyList = availableKeys(config);
+  const availableKeyList = readAvailableKeys(config);
   const missingKeys = keys.filter((key) => !availableKeyList.some((other) => other.equals(key)));
   if (missingKeys.length === 0) return;
   if (config.settingsKeys !== null) {
@@ -52,7 +52,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
 
 function warnAboutMissingKey(config: Config, { manifest, hadKeys }: RestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
-  if (availableKeys(config).some((key) => computeKeyFingerprint(key) === manifest.settingsKey)) return;
+  if (readAvailableKeys(config).some((key) => computeKeyFingerprint(key) === manifest.settingsKey)) return;
   writeWarning(
     `the backup contains no keys, and this installation lacks the key of the backup's settings (${manifest.settingsKey}): ` +
       "set SETTINGS_KEY before the service starts",

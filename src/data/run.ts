@@ -95,7 +95,7 @@ export const startStateSql = (name: TransitionName): string => `state = '${RUN_T
 export const endStateSql = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
 /** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */
-export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;
+export const NEW_RUN_STATE_SQL = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;
 
 /** @throws Error if RUN_TRANSITIONS has no transition between these two states */
 export function checkTransition(from: RunState, to: EndState): void {

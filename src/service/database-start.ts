@@ -71,7 +71,7 @@ export interface OpenedDatabase {
  * Opens the database and migrates its schema.
  * @throws StartError with one line if the database cannot be used
  */
-export async function openService(
+export async function openServiceDatabase(
   config: Config,
   url: string,
   { log, stopRequested }: { log: Logger; stopRequested: AbortSignal },

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { SPILL_SETTINGS } from "../data/spill.js";
+import { WRITE_TEMPORARY_FILES_SQL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
@@ -18,7 +18,7 @@ export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): T
     const next = Date.now() + PROBE_INTERVAL_MS;
     if ((diskFullFor() ?? 0) < DISK_FULL_MIN_MS) return next;
     await db.transaction(async (manager) => {
-      for (const statement of SPILL_SETTINGS) await manager.query(statement);
+      for (const statement of WRITE_TEMPORARY_FILES_SQL) await manager.query(statement);
     });
     reportDiskFree();
     log.info("PostgreSQL's disk has free space again");

@@ -11,9 +11,9 @@ import { createCallerReader } from "../api/caller.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
-import { createSockets, type Sockets } from "../api/sockets.js";
+import { createSocketServer, type SocketServer } from "../api/sockets.js";
 import { createFairTaskQueue } from "../api/turns.js";
-import { createUpgradeReader } from "../api/upgrade-origin.js";
+import { createUpgradeTokenReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { countConnections } from "../data/database.js";
 import { Browsers } from "../engine/browser/browsers.js";
@@ -32,7 +32,7 @@ import { createTracing, type RequestTracing } from "../operations/watch/tracing.
 import { isDiskFull, lostConnections } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
 import { createCorrectedClock, createDatabaseClock } from "./database-clock.js";
-import { openService } from "./database-start.js";
+import { openServiceDatabase } from "./database-start.js";
 import { createDiskProbe } from "./disk-probe.js";
 import { createDatabaseSpace, createDataDirSpace, freeBytesUnder } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.js";
@@ -53,7 +53,7 @@ const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 export class ServiceStarter {
   private readonly taskQueue = createFairTaskQueue();
   private readonly responseMemory = createResponseMemory(undefined, this.taskQueue);
-  private sockets: Sockets | null = null;
+  private sockets: SocketServer | null = null;
 
   constructor(private readonly plan: StartPlan) {}
 
@@ -76,7 +76,7 @@ export class ServiceStarter {
       );
       url = embedded.socketUrl;
     }
-    const { db, notifications } = await openService(config, url, { log, stopRequested });
+    const { db, notifications } = await openServiceDatabase(config, url, { log, stopRequested });
     releases.add("database", () => db.destroy());
     releases.add("notices", () => notifications.stop());
     const probe = createDiskProbe({ db, log });
@@ -200,8 +200,8 @@ export class ServiceStarter {
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const { isListed } = clients.visitors;
-    const readUpgrade = createUpgradeReader({ callers: shared.callers, runtimeUrl, isListedOrigin: isListed });
-    const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
+    const readUpgrade = createUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin: isListed });
+    const sockets = createSocketServer({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // The API stops after all runs have ended, because runs send requests to the API.

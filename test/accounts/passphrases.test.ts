@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { expect } from "chai";
-import { createSessionCookie } from "../../src/api/session-cookie.js";
+import { createSessionCookieHeaders } from "../../src/api/session-cookie.js";
 import type { ActionError } from "../../src/errors.js";
 import { hashText, matchesHash } from "../../src/operations/records/hashes.js";
 import { checkPassphrase } from "../../src/rules/passphrase.js";
@@ -75,9 +75,11 @@ describe("a passphrase", () => {
 
 describe("the session's cookie", () => {
   it("is Secure behind https, HttpOnly and SameSite, and has the path of the service", () => {
-    const cookie = createSessionCookie("https://example.com/actions").createCookieHeader("token", 60);
+    const cookie = createSessionCookieHeaders("https://example.com/actions").createCookieHeader("token", 60);
     expect(cookie).to.equal("auth_token=token; Max-Age=60; Path=/actions; HttpOnly; Secure; SameSite=Lax");
-    expect(createSessionCookie("http://127.0.0.1:4000").createCookieHeader("token", null)).to.not.include("Secure");
+    expect(createSessionCookieHeaders("http://127.0.0.1:4000").createCookieHeader("token", null)).to.not.include(
+      "Secure",
+    );
   });
 });
 

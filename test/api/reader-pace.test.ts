@@ -75,7 +75,7 @@ describe("a response in lines", () => {
     const stream = new LineStream(async (send) => {
       await send({ text: "a" });
       throw broken;
-    }).stream();
+    }).createStream();
     const [ended] = await once(stream.resume(), "error");
     await turn();
     expect(ended).to.equal(broken);
@@ -88,7 +88,7 @@ describe("a response in lines", () => {
       } finally {
         hasEnded.resolve();
       }
-    }).stream();
+    }).createStream();
     await once(left, "readable");
     left.destroy();
     await hasEnded.promise;
@@ -103,7 +103,7 @@ describe("a response in lines", () => {
         await send({ text: "x".repeat(100_000) });
         counts.push(stream.listenerCount("close"), stream.listenerCount("error"));
       }
-    }).stream();
+    }).createStream();
     let bytes = 0;
     for await (const part of stream) bytes += part.length;
     expect(bytes).to.be.above(30 * 100_000);

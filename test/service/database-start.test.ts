@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
-import { openService, waitUntilReachable } from "../../src/service/database-start.js";
+import { openServiceDatabase, waitUntilReachable } from "../../src/service/database-start.js";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -127,7 +127,7 @@ it("the start warns if PostgreSQL has fewer connections left than the process ma
   const open = async () => {
     lines.length = 0;
     const config = readConfig({ DATABASE_URL: database.url, ROLES: "api" });
-    const { db, notifications } = await openService(config, database.url, {
+    const { db, notifications } = await openServiceDatabase(config, database.url, {
       log,
       stopRequested: new AbortController().signal,
     });

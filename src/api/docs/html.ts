@@ -2,7 +2,7 @@
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
 import { type DocsHeading, docsPathOf } from "./markdown.js";
-import type { DocsHit } from "./search.js";
+import type { DocsSearchHit } from "./search.js";
 
 export interface NavigationGroup {
   title: string;
@@ -110,8 +110,8 @@ ${tableOfContentsHtml(headings)}
 }
 
 /** Builds the page of search results. */
-export function searchResultsHtml(prefix: string, query: string, hits: readonly DocsHit[]): string {
-  const item = ({ page, heading, address, excerpt }: DocsHit) => {
+export function searchResultsHtml(prefix: string, query: string, hits: readonly DocsSearchHit[]): string {
+  const item = ({ page, heading, address, excerpt }: DocsSearchHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;
     return `<li><a href="${escapeHtml(prefix + address)}">${escapeHtml(name)}</a><p>${escapeHtml(excerpt)}</p></li>`;
   };

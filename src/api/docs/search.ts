@@ -11,7 +11,7 @@ export const RESULTS_MAX = 20;
 const EXCERPT_CHARACTERS = 240;
 const SECTIONS_INDEXED_PER_STEP = 50;
 
-export interface DocsHit {
+export interface DocsSearchHit {
   page: string;
   heading: string;
   /** Address of the section, without a proxy's path prefix. */
@@ -73,7 +73,7 @@ export class DocsSearch {
    * Returns at most `limit` sections, the best matches first: sections with all words of the query; if there are none, sections with any of
    * them.
    */
-  async find(query: string, limit: number = RESULTS_MAX): Promise<DocsHit[]> {
+  async find(query: string, limit: number = RESULTS_MAX): Promise<DocsSearchHit[]> {
     const words = query
       .slice(0, QUERY_MAX_CHARACTERS)
       .toLowerCase()

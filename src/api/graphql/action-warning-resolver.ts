@@ -5,14 +5,14 @@ import { type ActionWarning, listActionWarnings } from "../../rules/action-warni
 import { ActionType } from "./action-types.js";
 
 @ObjectType("Warning", { description: "Problem of a valid action that will not work as its configuration suggests." })
-class WarningType implements ActionWarning {
+class ActionWarningType implements ActionWarning {
   @Field(() => String, { description: "Path of the field that causes the problem." }) path: string;
   @Field(() => String, { description: "Problem and its solution." }) message: string;
 }
 
 @Resolver(() => ActionType)
 export class ActionWarningResolver {
-  @FieldResolver(() => [WarningType], { description: "Problems in the configuration; empty if there are none." })
+  @FieldResolver(() => [ActionWarningType], { description: "Problems in the configuration; empty if there are none." })
   warnings(@Root() action: Action): ActionWarning[] {
     return listActionWarnings(action);
   }

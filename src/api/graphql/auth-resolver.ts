@@ -14,13 +14,13 @@ import type { PeopleAccounts } from "../../operations/accounts/people-accounts.j
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
 import type { CallerAccess } from "../../operations/accounts/who-am-i.js";
 import type { Caller } from "../../rules/access.js";
-import { type RequestContext, signInRequest } from "../context.js";
+import { type RequestContext, toSignInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
 import { Limit } from "./arguments.js";
 import {
   AccessListType,
+  AuthIdentityType,
   AuthSessionType,
-  IdentityType,
   PasskeyType,
   PersonSessionType,
   UpdateAccountInput,
@@ -48,7 +48,7 @@ export class AuthResolver {
 
   /** Checks that the caller is a person with a session, and returns the data of the request for operations on the person's account. */
   private createSignedInRequest(context: RequestContext): SignedInRequest {
-    return { ...signInRequest(context), caller: this.requireSessionCaller(context) };
+    return { ...toSignInRequest(context), caller: this.requireSessionCaller(context) };
   }
 
   /**
@@ -73,18 +73,18 @@ export class AuthResolver {
   }
 
   async setup(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    return startBrowserSession(context, await this.service.accounts.setup(signInRequest(context), body));
+    return startBrowserSession(context, await this.service.accounts.setup(toSignInRequest(context), body));
   }
 
   async signIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    return startBrowserSession(context, await this.service.accounts.signIn(signInRequest(context), body));
+    return startBrowserSession(context, await this.service.accounts.signIn(toSignInRequest(context), body));
   }
 
   /** Ends the session. Returns the sign-out URL of the OpenID provider with which the person signed in; null if there was none. */
   async signOut(context: RequestContext): Promise<string | null> {
     const { caller, browser } = context;
     const provider = caller?.session ? await this.service.sessions.providerOf(caller.credentialId) : null;
-    await this.service.accounts.signOut(signInRequest(context));
+    await this.service.accounts.signOut(toSignInRequest(context));
     browser?.setSession(null);
     return provider && browser ? this.service.openId.endSessionUrl(provider, `${browser.origin}/studio`) : null;
   }
@@ -94,12 +94,12 @@ export class AuthResolver {
   }
 
   async passkeyAuthenticationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.authenticationOptions(signInRequest(context), this.requirePasskeyPage(context));
+    return this.service.passkeys.authenticationOptions(toSignInRequest(context), this.requirePasskeyPage(context));
   }
 
   async passkeySignIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
     const page = this.requirePasskeyPage(context);
-    return startBrowserSession(context, await this.service.passkeys.signIn(signInRequest(context), page, body));
+    return startBrowserSession(context, await this.service.passkeys.signIn(toSignInRequest(context), page, body));
   }
 
   async passkeyRegistrationOptions(context: RequestContext): Promise<object> {
@@ -132,7 +132,7 @@ export class AuthResolver {
     return true;
   }
 
-  @Query(() => [IdentityType], {
+  @Query(() => [AuthIdentityType], {
     description: "Lists the identities at OpenID providers that sign in to the caller's account.",
   })
   async authIdentities(@Ctx() context: RequestContext): Promise<ProviderIdentity[]> {
@@ -152,11 +152,11 @@ export class AuthResolver {
   }
 
   requestReset(context: RequestContext, body: Record<string, unknown>): void {
-    this.service.accounts.requestReset(signInRequest(context), body);
+    this.service.accounts.requestReset(toSignInRequest(context), body);
   }
 
   async confirmReset(context: RequestContext, body: Record<string, unknown>): Promise<void> {
-    await this.service.accounts.confirmReset(signInRequest(context), body);
+    await this.service.accounts.confirmReset(toSignInRequest(context), body);
   }
 
   @Query(() => AuthSessionType, { description: "Returns the person behind the credential and their roles." })

@@ -61,7 +61,7 @@ export class PasskeyType {
 }
 
 @ObjectType("AuthIdentity", { description: "Identity at an OpenID provider that signs in to an account." })
-export class IdentityType {
+export class AuthIdentityType {
   @Field(() => Int, { description: "ID of the identity." }) id: number;
   @Field(() => String, { description: "ID of the provider in the configuration." }) provider: string;
   @Field(() => String, { description: "Issuer of the identity." }) issuer: string;

@@ -16,7 +16,7 @@ import {
   CreateDataSourceInput,
   DataSourceType,
   EntryVersionType,
-  ImportedType,
+  ImportResultType,
   RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
@@ -111,7 +111,7 @@ export class DataSourceResolver {
     return this.entries.listVersions({ appId, ref });
   }
 
-  @Mutation(() => ImportedType, {
+  @Mutation(() => ImportResultType, {
     description: "Takes a snapshot of the current entries, then restores the entries of an earlier snapshot.",
   })
   async restoreDataSourceVersion(
@@ -121,7 +121,7 @@ export class DataSourceResolver {
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
-  ): Promise<ImportedType> {
+  ): Promise<ImportResultType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, toExpectedTags(ifUpdatedAt));
   }

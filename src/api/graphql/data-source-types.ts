@@ -100,7 +100,7 @@ export class EntryListType {
 }
 
 @ObjectType("DataSourceChange", { description: "Changes of the entries that match a filter." })
-export class EntryNewsType {
+export class EntryChangesType {
   @Field(() => Boolean, { description: "True if changes were lost and the client must read the entries again." })
   reset: boolean;
   @Field(() => String, { description: "Value for `since` that resumes after this message." }) position: string;
@@ -149,7 +149,7 @@ export class EntryQueryInput {
 }
 
 @ObjectType("DeletedEntries", { description: "Result of deleting entries by a filter." })
-export class DeletedType {
+export class DeletedEntriesType {
   @Field(() => Int, { description: "Number of deleted entries." }) deletedCount: number;
 }
 
@@ -195,7 +195,7 @@ export class RecentQueryType {
 @ObjectType("CommittedEntries", {
   description: "Result of a commit: the entries if `returnEntries` is true, otherwise their numbers.",
 })
-export class CommittedType {
+export class CommitResultType {
   @Field(() => [EntryType], { nullable: true, description: "Written entries; null unless `returnEntries` is true." })
   entries?: EntryType[];
   @Field(() => Int, { nullable: true, description: "Number of inserted entries; null if `entries` is returned." })
@@ -207,7 +207,7 @@ export class CommittedType {
 }
 
 @ObjectType("ImportedEntries", { description: "Result of an import." })
-export class ImportedType {
+export class ImportResultType {
   @Field(() => Int, { description: "Number of inserted entries." }) inserted: number;
   @Field(() => [String], {
     nullable: true,
@@ -314,7 +314,7 @@ export class AccessTrialInput {
 }
 
 @ObjectType("AccessTrialVerb", { description: "Result of an evaluation of access rules for one operation." })
-class AccessTrialVerbType {
+class AccessTrialOperationType {
   @Field(() => String, { description: "Operation: select, insert, update or delete." }) verb: string;
   @Field(() => Boolean, { description: "True if the user can perform the operation." }) allowed: boolean;
   @Field(() => Int, {
@@ -340,7 +340,8 @@ export class AccessTrialType {
     description: "Data of the user by column, without hashed columns; null for an anonymous caller.",
   })
   user: unknown;
-  @Field(() => [AccessTrialVerbType], { description: "Result for each operation." }) verbs: AccessTrialVerbType[];
+  @Field(() => [AccessTrialOperationType], { description: "Result for each operation." })
+  verbs: AccessTrialOperationType[];
   @Field(() => [EntryType], {
     nullable: true,
     description: "First 20 entries that the user can read; null if reading is denied.",

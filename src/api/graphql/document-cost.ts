@@ -113,7 +113,7 @@ class SelectionSizeEstimator {
     return null;
   }
 
-  private findDefinition(parent: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
+  private findFieldDefinition(parent: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
     if (name === "__schema") return SchemaMetaFieldDef;
     if (name === "__type") return TypeMetaFieldDef;
     return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
@@ -121,7 +121,7 @@ class SelectionSizeEstimator {
 
   private measureField(node: FieldNode, parent: GraphQLNamedType, page: number): SelectionSize {
     const name = node.name.value;
-    const field = this.findDefinition(parent, name);
+    const field = this.findFieldDefinition(parent, name);
     if (!field || !node.selectionSet) return { cost: 1, depth: 1 };
     const type = getNamedType(field.type);
     const isListField = returnsList(field.type);

@@ -18,13 +18,13 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
   CommitInput,
-  CommittedType,
-  DeletedType,
+  CommitResultType,
+  DeletedEntriesType,
+  EntryChangesType,
   EntryListType,
-  EntryNewsType,
   EntryQueryInput,
   EntryType,
-  ImportedType,
+  ImportResultType,
 } from "./data-source-types.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ByReference, Ref } from "./reference-arguments.js";
@@ -92,7 +92,9 @@ export class EntryResolver {
     return { entries: isAggregate ? [] : (entries as EntryType[]), documents: isAggregate ? entries : null, ...pages };
   }
 
-  @Query(() => GraphQLJSON, { description: "Returns an object with the distinct values of each column." })
+  @Query(() => GraphQLJSON, {
+    description: "Returns the distinct values of the given columns, as an object by column.",
+  })
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -104,7 +106,7 @@ export class EntryResolver {
     return this.service.distinct(visit, { appId, ref }, columns);
   }
 
-  @Subscription(() => EntryNewsType, {
+  @Subscription(() => EntryChangesType, {
     description: "Emits changes of the entries that match a filter. The first message contains the current position.",
     subscribe: async ({ args, context }) => {
       const { appId, dataSourceId, by, where, since } = args as EntryFollowArguments;
@@ -137,19 +139,19 @@ export class EntryResolver {
     return news;
   }
 
-  @Mutation(() => DeletedType, { description: "Deletes the entries that match a filter." })
+  @Mutation(() => DeletedEntriesType, { description: "Deletes the entries that match a filter." })
   async deleteEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
     @ByReference() _by?: ReferenceKind | null,
-  ): Promise<DeletedType> {
+  ): Promise<DeletedEntriesType> {
     return this.removeMatching(context, appId, ref, { where });
   }
 
   /** Deletes the entries that match `query.where`, and returns the REST response. */
-  async removeMatching(context: RequestContext, appId: number, ref: IdOrName, query: object): Promise<DeletedType> {
+  async removeMatching(context: RequestContext, appId: number, ref: IdOrName, query: object): Promise<DeletedEntriesType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
@@ -199,7 +201,7 @@ export class EntryResolver {
     return this.service.remove(visit, { appId, ref }, id, toExpectedTags(ifUpdatedAt ?? null));
   }
 
-  @Mutation(() => CommittedType, { description: "Inserts, updates and deletes entries in one transaction." })
+  @Mutation(() => CommitResultType, { description: "Inserts, updates and deletes entries in one transaction." })
   async commitEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -212,7 +214,7 @@ export class EntryResolver {
     return this.service.commit(visit, { appId, ref }, commit);
   }
 
-  @Mutation(() => ImportedType, {
+  @Mutation(() => ImportResultType, {
     description: "Replaces or appends entries in one transaction. Use REST to import files.",
   })
   async importEntries(
@@ -235,13 +237,13 @@ export class EntryResolver {
   }
 
   /** Exports all entries that the caller may read. Only REST has this operation. */
-  async exportFile(context: RequestContext, appId: number, ref: IdOrName, options: EntryExportOptions) {
+  async exportEntryFile(context: RequestContext, appId: number, ref: IdOrName, options: EntryExportOptions) {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, options);
   }
 
   /** Imports entries from a file. Only REST has this operation. */
-  async importFile(context: RequestContext, appId: number, ref: IdOrName, file: ImportFile): Promise<ImportResult> {
+  async importEntryFile(context: RequestContext, appId: number, ref: IdOrName, file: ImportFile): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

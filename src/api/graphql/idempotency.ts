@@ -31,7 +31,7 @@ export const idempotencyKeyOf = (
 ): string | null => (input == null ? idempotencyKey : readIdempotencyKey(input));
 
 /** Returns the names of the operation's root fields to which the header `Idempotency-Key` would apply. */
-function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
+function findFieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
   const operation = getOperationAST(document, operationName);
   const fields = operation && schema.getRootType(operation.operation)?.getFields();
   const keyFields = new Set<string>();
@@ -65,7 +65,7 @@ export function findSharedKeyError(
   document: DocumentNode,
   operationName: string | null,
 ): GraphQLError | null {
-  const keyFields = [...fieldsUsingKey(schema, document, operationName)];
+  const keyFields = [...findFieldsUsingKey(schema, document, operationName)];
   if (keyFields.length < 2) return null;
   return new GraphQLError(
     `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each of these fields its own argument ${KEY_ARGUMENT_NAME}`,

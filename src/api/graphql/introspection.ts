@@ -16,9 +16,9 @@ interface IntrospectionRequest {
 }
 
 /** Returns the JSON text of the response to a known introspection query; null for any other query. */
-export type FindKnownAnswer = (body: unknown) => string | null;
+export type FindIntrospectionResponse = (body: unknown) => string | null;
 
-export function createKnownAnswers(schema: GraphQLSchema): FindKnownAnswer {
+export function createIntrospectionResponses(schema: GraphQLSchema): FindIntrospectionResponse {
   const answerTexts = new Map<string, () => string>();
   for (const question of INTROSPECTION_OPTIONS) {
     const query = getIntrospectionQuery(question);

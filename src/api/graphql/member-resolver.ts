@@ -137,7 +137,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Sets the role of a person of the organization on the app, and replaces the current one. Returns all members.",
+      "Sets the role on the app of a person who belongs to the organization. Replaces the person's previous role on the app. Returns all members.",
   })
   async setAppMember(
     @Ctx() context: RequestContext,
@@ -156,7 +156,7 @@ export class MemberResolver {
   }
 
   @Mutation(() => [MemberType], {
-    description: "Removes a person's role on the app, and ends tokens of the app that name the person.",
+    description: "Removes a person's role on the app, and ends the tokens of the app that act as this person.",
   })
   async removeAppMember(
     @Ctx() context: RequestContext,

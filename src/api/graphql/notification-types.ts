@@ -6,7 +6,7 @@ import { DateTime, NotificationStatusEnum } from "./leaf-types.js";
 import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("PushWish", { description: "Web Push message of a notification." })
-class PushWishType {
+class PushContentType {
   @Field(() => GraphQLJSON, {
     description: "Object with title, body, badge and properties that the app's service worker reads.",
   })
@@ -35,8 +35,8 @@ export class NotificationType {
     description: "Time when a scheduled notification is published; null for other statuses.",
   })
   orderAt: string | null;
-  @Field(() => PushWishType, { nullable: true, description: "Web Push message; null if there is none." })
-  pushNotification: PushWishType | null;
+  @Field(() => PushContentType, { nullable: true, description: "Web Push message; null if there is none." })
+  pushNotification: PushContentType | null;
   @Field(() => DateTime, { nullable: true, description: "Time of publication; null if it is not published." })
   publishedAt: string | null;
   @Field(() => Int, {
@@ -80,7 +80,7 @@ export class PushReceiptType {
 }
 
 @InputType("PushWishInput", { description: "Web Push message of a notification." })
-class PushWishInput {
+class PushContentInput {
   @Field(() => GraphQLJSON, {
     nullable: true,
     description: "Object with title, body, badge and properties that the app's service worker reads.",
@@ -122,7 +122,7 @@ export class NotificationInput {
     deprecationReason: "Use `publishAt`, which is a DateTime.",
   })
   orderAt?: unknown;
-  @Field(() => PushWishInput, { nullable: true, description: "Web Push message; null for none." })
+  @Field(() => PushContentInput, { nullable: true, description: "Web Push message; null for none." })
   pushNotification?: unknown;
 }
 

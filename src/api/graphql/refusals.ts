@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLFormattedError } from "graphql";
 import Negotiator from "negotiator";
 import { STATUS, type Status } from "../../errors.js";
-import { quotaHeaders } from "../context.js";
+import { createQuotaHeaders } from "../context.js";
 import type { FormatError } from "../error-reply.js";
 
 const JSON_TYPE = "application/json";
@@ -48,7 +48,7 @@ export function createGraphqlErrorSender(format: FormatError): GraphqlErrorSende
     sendFailure(request, reply, error) {
       const formattedError = format(error);
       const retryAfter = formattedError.extensions?.["retryAfter"];
-      reply.code(httpStatusOf(formattedError)).headers(quotaHeaders(request.context ?? { caller: null }));
+      reply.code(httpStatusOf(formattedError)).headers(createQuotaHeaders(request.context ?? { caller: null }));
       if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));
       return sendJsonText(request, reply, JSON.stringify({ errors: [formattedError] }));
     },

@@ -34,14 +34,17 @@ export class SchedulePauseResolver {
   }
 
   @Mutation(() => SchedulePauseType, {
-    description: "Pauses all schedules of the app: the service skips their ticks. Queued runs still execute.",
+    description:
+      "Pauses all schedules of the app: the service skips their ticks (due times). Queued runs still execute.",
   })
   async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
     return toSchedulePause(await this.service.setPaused(caller, appId, true));
   }
 
-  @Mutation(() => SchedulePauseType, { description: "Resumes the app's schedules; skipped ticks do not run." })
+  @Mutation(() => SchedulePauseType, {
+    description: "Resumes the app's schedules. The service does not make up for the ticks that it skipped.",
+  })
   async resumeSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
     return toSchedulePause(await this.service.setPaused(caller, appId, false));

@@ -111,7 +111,7 @@ class SettingsUseType {
 }
 
 /** Returns the settings, and stores their last change in the context for REST's ETag. */
-function toSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
+function unwrapTaggedSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
   context.updatedAt = updatedAt;
   return settings;
 }
@@ -131,7 +131,10 @@ export class SettingResolver {
     const caller = await this.gate.enter(context, "readSettings", appId);
     // Only editors see private settings. A member with the role reader gets the same settings as a page of the app.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
-    return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
+    return unwrapTaggedSettings(
+      context,
+      await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)),
+    );
   }
 
   @Query(() => DateTime, {
@@ -199,7 +202,7 @@ export class SettingResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return toSettings(
+    return unwrapTaggedSettings(
       context,
       await this.service.set(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settings),
     );
@@ -215,7 +218,7 @@ export class SettingResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return toSettings(
+    return unwrapTaggedSettings(
       context,
       await this.service.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys }),
     );

@@ -61,7 +61,9 @@ export class StageResolver {
     private readonly ofStages: StagePromotions,
   ) {}
 
-  @Query(() => [StageType], { description: "Lists the stages of the app's group, the original app first." })
+  @Query(() => [StageType], {
+    description: "Lists all stages of the group to which the app belongs, the original app first.",
+  })
   async stages(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Stage[]> {
     await this.gate.enter(context, "readStages", appId);
     return this.service.list(appId);

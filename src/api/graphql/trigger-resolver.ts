@@ -11,13 +11,13 @@ import { TriggerWhereInput } from "./action-inputs.js";
 import { AppId } from "./arguments.js";
 import { BacktestType, LogEventInput, LogEventType } from "./event-types.js";
 import { DateTime } from "./leaf-types.js";
-import { WeekType } from "./week-types.js";
+import { ScheduleWeekType } from "./week-types.js";
 
 const PREVIEW_TICKS_DEFAULT = 5;
 const PREVIEW_TICKS_MAX = 100;
 
 @ObjectType("Tick", { description: "Scheduled time of an action." })
-class TickType {
+class ScheduleTickType {
   @Field(() => DateTime, { description: "Time in UTC." }) utc: string;
   @Field(() => String, { description: "Time in the schedule's time zone, with its UTC offset." }) local: string;
 }
@@ -26,7 +26,7 @@ class TickType {
 class SchedulePreviewType {
   @Field(() => String, { description: "Frequency as an English sentence." }) description: string;
   @Field(() => String, { description: "IANA name of the time zone of the schedule." }) timezone: string;
-  @Field(() => [TickType], { description: "Next ticks, soonest first." }) ticks: TickType[];
+  @Field(() => [ScheduleTickType], { description: "Next ticks, soonest first." }) ticks: ScheduleTickType[];
 }
 
 @Resolver()
@@ -81,7 +81,7 @@ export class TriggerResolver {
     return this.services.schedule.preview(frequency, timezone, count);
   }
 
-  @Query(() => WeekType, {
+  @Query(() => ScheduleWeekType, {
     description:
       "Returns the scheduled runs of the next seven days, and the skipped and failed ticks of the last seven days.",
   })

@@ -11,7 +11,7 @@ import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
-import { ActionDiffType, RestoredType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
+import { ActionDiffType, RestoreResultType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
 
 @Resolver(() => ActionDiffType)
 export class ActionVersionResolver {
@@ -56,7 +56,7 @@ export class ActionVersionResolver {
     return this.services.versions.get(appId, actionId, versionId);
   }
 
-  @Mutation(() => RestoredType, {
+  @Mutation(() => RestoreResultType, {
     description: "Stores the current draft as a version, then restores the draft from an earlier version.",
   })
   async restoreActionVersion(

@@ -55,7 +55,7 @@ class VersionSummaryType extends VersionHeadType {
 }
 
 @ObjectType("ActionSnapshot", { description: "Configuration of an action in a version." })
-class SnapshotType extends ActionConfigurationType {
+class ActionSnapshotType extends ActionConfigurationType {
   @Field(() => String, { description: "Operation that stored the version: create, update or pre-restore." })
   action: string;
   @Field(() => [String], { description: "Always empty." }) functions: string[];
@@ -71,7 +71,7 @@ class SnapshotType extends ActionConfigurationType {
 
 @ObjectType("ActionVersion", { description: "Version of an action with its configuration." })
 export class VersionType extends VersionHeadType {
-  @Field(() => SnapshotType, { description: "Configuration of the action." }) data: Snapshot;
+  @Field(() => ActionSnapshotType, { description: "Configuration of the action." }) data: Snapshot;
 }
 
 @ObjectType("VersionPagination", { description: "Position of a page in a list of versions." })
@@ -95,7 +95,7 @@ class RestoredActionType extends ActionType {
 }
 
 @ObjectType("RestoredAction", { description: "Result of a restore." })
-export class RestoredType {
+export class RestoreResultType {
   @Field(() => RestoredActionType, { description: "Draft after the restore." }) action: RestoredActionType;
   @Field(() => Int, { description: "ID of the version that was restored." }) restoredFromVersionId: number;
   @Field(() => Int, {

@@ -10,7 +10,7 @@ import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 /** Returns the origins, and stores their last change in the context for REST's ETag. */
-function toOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
+function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
   context.updatedAt = updatedAt;
   return origins;
 }
@@ -25,7 +25,7 @@ export class VisitorResolver {
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
   async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
     await this.gate.enter(context, "readOrigins", appId);
-    return toOrigins(context, await this.service.listOrigins(appId));
+    return unwrapTaggedOrigins(context, await this.service.listOrigins(appId));
   }
 
   @Mutation(() => [String], {
@@ -43,7 +43,7 @@ export class VisitorResolver {
   ): Promise<string[]> {
     const caller = await this.gate.enter(context, "writeOrigins", appId);
     const target = { appId, precondition: toExpectedTags(ifUpdatedAt) };
-    return toOrigins(context, await this.service.setOrigins(caller, target, origins));
+    return unwrapTaggedOrigins(context, await this.service.setOrigins(caller, target, origins));
   }
 
   async createVisitor({ caller, address = "", browser }: RequestContext, appId: number): Promise<VisitorSession> {

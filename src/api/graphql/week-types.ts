@@ -18,7 +18,7 @@ class ScheduledActionType implements ScheduledAction {
 @ObjectType("MissedTicks", {
   description: "Ticks of one action on one day that were skipped for the same reason or failed.",
 })
-class MissedType implements MissedTicks {
+class MissedTicksType implements MissedTicks {
   @Field(() => Int, { description: "ID of the action's live version." }) actionId: number;
   @Field(() => String, { nullable: true, description: "Name of the action; null if the action is deleted." }) name:
     | string
@@ -44,7 +44,7 @@ class CrowdedTickType implements CrowdedTick {
 @ObjectType("ScheduleWeek", {
   description: "Schedules of an app: the next seven days, and the problems of the last seven days.",
 })
-export class WeekType implements WeekOfSchedules {
+export class ScheduleWeekType implements WeekOfSchedules {
   @Field(() => DateTime, { description: "Start of the next seven days." }) from: string;
   @Field(() => DateTime, { description: "End of the next seven days." }) to: string;
   @Field(() => [ScheduledActionType], { description: "Scheduled actions by their next tick, at most 200." })
@@ -55,6 +55,6 @@ export class WeekType implements WeekOfSchedules {
     description: "Next ticks of the app's actions at which some may be skipped, because too many start together.",
   })
   crowded: CrowdedTick[];
-  @Field(() => [MissedType], { description: "Skipped and failed ticks of the last seven days, newest first." })
+  @Field(() => [MissedTicksType], { description: "Skipped and failed ticks of the last seven days, newest first." })
   missed: MissedTicks[];
 }

@@ -27,9 +27,9 @@ export interface ResultReceiver {
   queryKey: string;
   /**
    * Receives the JSON text of one result. A long text is a buffer that all receivers share; its memory is freed when each receiver has
-   * called `giveBack`.
+   * called `onSent`.
    */
-  receiveResult(result: string | Buffer, giveBack: (() => void) | null): void;
+  receiveResult(result: string | Buffer, onSent: (() => void) | null): void;
   /** Called if there was no memory to write a result, so that the subscriber has lost an event. */
   onMissedEvent(): void;
 }

@@ -41,7 +41,7 @@ async function compareWithLive({ callRest: call, appId }: ToolContext, actionId:
   }
 }
 
-const readTools: AppTool[] = [
+const readActionTools: AppTool[] = [
   defineTool({
     name: "list_actions",
     title: "List actions",
@@ -103,7 +103,7 @@ const readTools: AppTool[] = [
 const DRAFT_FIELDS =
   "Fields of the action: code or source, description, environment (server, client, any), triggers, dependencies, frequency, timezone, active, and others that read_action shows";
 
-const writeTools: AppTool[] = [
+const writeActionTools: AppTool[] = [
   defineTool({
     name: "save_draft",
     title: "Save a draft",
@@ -170,4 +170,4 @@ const writeTools: AppTool[] = [
   }),
 ];
 
-export const actionTools: readonly AppTool[] = [...readTools, ...writeTools];
+export const actionTools: readonly AppTool[] = [...readActionTools, ...writeActionTools];

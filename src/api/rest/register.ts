@@ -8,7 +8,7 @@ import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { writeJsonParts } from "../../rules/json-text.js";
 import { createEntityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { quotaHeaders } from "../context.js";
+import { createQuotaHeaders } from "../context.js";
 import { requireCredential } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { LineStream } from "../lines.js";
@@ -83,12 +83,12 @@ export function registerRest(
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
           endSlowReader(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
-          return reply.send(body.stream());
+          return reply.send(body.createStream());
         }
         const parts = writeJsonParts(body);
         if (context.updatedAt !== undefined) tag ??= createEntityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTagOf(parts);
-        reply.headers(quotaHeaders(context));
+        reply.headers(createQuotaHeaders(context));
         // Reads `If-None-Match` before it sets the ETag: an invalid header is an error, and an error response must have no ETag.
         const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);

@@ -7,7 +7,7 @@ import type { Config, Role } from "../../config.js";
 import { isConnectionLimitReached } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { findSchemaFault, readSchema } from "../../data/schema-guard.js";
-import { SPILL_SETTINGS } from "../../data/spill.js";
+import { WRITE_TEMPORARY_FILES_SQL } from "../../data/spill.js";
 import { createBucketIdentity } from "../../engine/blob-store/blob.js";
 import { getStoreIdPath } from "../../engine/blob-store/folder.js";
 import { computeKeyFingerprint } from "../../engine/cipher.js";
@@ -21,7 +21,7 @@ import {
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
-import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
+import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 
 const POSTGRES_VERSION_MIN = 140_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
@@ -52,21 +52,24 @@ interface DatabaseFacts {
 function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: DatabaseFacts): Diagnostic[] {
   const server =
     version >= POSTGRES_VERSION_MIN
-      ? noProblem("database", `PostgreSQL ${named} answers`)
-      : createDiagnostic("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
+      ? createPassedDiagnostic("database", `PostgreSQL ${named} answers`)
+      : createProblemDiagnostic("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
-    return [server, createDiagnostic("rights", "the database is read-only", "set DATABASE_URL to the primary server")];
-  if (mayCreate) return [server, noProblem("rights", "the user may create and change tables and schemas")];
+    return [
+      server,
+      createProblemDiagnostic("rights", "the database is read-only", "set DATABASE_URL to the primary server"),
+    ];
+  if (mayCreate) return [server, createPassedDiagnostic("rights", "the user may create and change tables and schemas")];
   const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
-  return [server, createDiagnostic("rights", "the user may not create tables and schemas", advice)];
+  return [server, createProblemDiagnostic("rights", "the user may not create tables and schemas", advice)];
 }
 
 function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: number): Diagnostic {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
   const text = `the clocks of this machine and of the database differ by at least ${Math.round(skew)} ms`;
-  if (skew <= CLOCK_SKEW_MAX_MS) return noProblem("clock", text);
-  return createDiagnostic(
+  if (skew <= CLOCK_SKEW_MAX_MS) return createPassedDiagnostic("clock", text);
+  return createProblemDiagnostic(
     "clock",
     text,
     "run a time service on both machines: schedules use the database's clock, certificates and tokens use this machine's clock",
@@ -80,11 +83,11 @@ function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: num
 async function checkDisk(client: Client): Promise<Diagnostic> {
   try {
     await client.query("BEGIN");
-    for (const statement of SPILL_SETTINGS) await client.query(statement);
-    return noProblem("database disk", "can be written");
+    for (const statement of WRITE_TEMPORARY_FILES_SQL) await client.query(statement);
+    return createPassedDiagnostic("database disk", "can be written");
   } catch (error) {
     if (!isDiskFull()) throw error;
-    return createDiagnostic(
+    return createProblemDiagnostic(
       "database disk",
       `is full (${(error as Error).message})`,
       "make room on the disk of PostgreSQL",
@@ -101,11 +104,16 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
   const migrationNames = MIGRATIONS.map(({ name }) => name);
   const fault = findSchemaFault(migrationNames, applied, declared);
   if (fault !== null)
-    return createDiagnostic("schema", fault, "start the newer release, or restore a backup that this release can read");
+    return createProblemDiagnostic(
+      "schema",
+      fault,
+      "start the newer release, or restore a backup that this release can read",
+    );
   const missing = migrationNames.filter((name) => !applied.includes(name)).length;
   const newer = applied.filter((name) => !migrationNames.includes(name)).length;
-  if (newer > 0) return noProblem("schema", `belongs to the next release, and this release can run with it`);
-  return noProblem(
+  if (newer > 0)
+    return createPassedDiagnostic("schema", `belongs to the next release, and this release can run with it`);
+  return createPassedDiagnostic(
     "schema",
     missing === 0 ? "is the schema of this release" : `${missing} migrations run at the next start`,
   );
@@ -117,9 +125,9 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
   const known = new Set(keys.map((key) => computeKeyFingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
   const [used] = rows;
-  if (!used) return noProblem("keys", "no setting is encrypted yet");
-  if (known.has(used.fingerprint)) return noProblem("keys", "can decrypt the settings in the database");
-  return createDiagnostic(
+  if (!used) return createPassedDiagnostic("keys", "no setting is encrypted yet");
+  if (known.has(used.fingerprint)) return createPassedDiagnostic("keys", "can decrypt the settings in the database");
+  return createProblemDiagnostic(
     "keys",
     "cannot decrypt the settings in the database, because another key encrypted them",
     `set SETTINGS_KEY to the key that encrypted them, or copy the file ${path} from the machine where the service ran before`,
@@ -129,14 +137,14 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
 async function checkProcesses(client: Client): Promise<Diagnostic[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_PROCESS_FACTS);
   const { living, schedulers, lagSeconds } = rows[0]!;
-  const lives = noProblem(
+  const lives = createPassedDiagnostic(
     "processes",
     `${living} processes of the service are running, ${schedulers} of them as schedulers`,
   );
   if (living === 0 || lagSeconds < SCHEDULE_LAG_MAX_SECONDS) return [lives];
   return [
     lives,
-    createDiagnostic(
+    createProblemDiagnostic(
       "schedules",
       `a scheduled start has been due for ${Math.round(lagSeconds)} s, but no scheduler has processed it`,
       "start a process whose ROLES contain scheduler",
@@ -153,15 +161,15 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   );
   const { space, identity } = rows[0]!;
   const folder = join(dataDir, "media");
-  if (identity === null) return [noProblem("media store", "the service records it at its first start")];
+  if (identity === null) return [createPassedDiagnostic("media store", "the service records it at its first start")];
   const path = getStoreIdPath(folder, space);
   const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
   const isSame = mediaBucket === null ? storedIdentity === identity : identity === createBucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
-  if (isSame) return [noProblem("media store", `${where} has the files of this database`)];
+  if (isSame) return [createPassedDiagnostic("media store", `${where} has the files of this database`)];
   const problem = `${where} does not contain the files of this database`;
   const remedy = "give every process the same DATA_DIR/media on a shared volume, or the same bucket in MEDIA_URL";
-  return [createDiagnostic("media store", problem, remedy)];
+  return [createProblemDiagnostic("media store", problem, remedy)];
 }
 
 /** Finds running processes of the service that ignore the header X-Forwarded-For of a proxy. */
@@ -171,9 +179,9 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
-  if (rows.length === 0) return noProblem("proxy", "no X-Forwarded-For from a private network is ignored");
+  if (rows.length === 0) return createPassedDiagnostic("proxy", "no X-Forwarded-For from a private network is ignored");
   const proxies = rows.map(({ proxy }) => proxy).join(", ");
-  return createDiagnostic(
+  return createProblemDiagnostic(
     "proxy",
     `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: the rate limits by address count all visitors together`,
     "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/proxy.md)",
@@ -190,8 +198,8 @@ async function checkConnections(client: Client, config: Config): Promise<Diagnos
   const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : maxConnectionsOf(config);
   const subject = needs.length > 0 ? `the ${needs.length} running processes need` : "a process with these ROLES needs";
   const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${maxConnections}`;
-  if (maxConnections >= needed) return noProblem("connections", text);
-  return createDiagnostic(
+  if (maxConnections >= needed) return createPassedDiagnostic("connections", text);
+  return createProblemDiagnostic(
     "connections",
     text,
     "raise max_connections, or run fewer processes (docs/operate/several-machines.md)",
@@ -220,10 +228,10 @@ async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const unmarked = await client.query<{ appId: number; name: string }>(SELECT_NOT_USERS);
   const users = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
   const text = users.length === 0 ? "no data source contains app users (isUsers)" : `in ${users.join(", ")}`;
-  if (unmarked.rows.length === 0) return noProblem("app users", text);
+  if (unmarked.rows.length === 0) return createPassedDiagnostic("app users", text);
   const others = unmarked.rows.map(describeItem).join(", ");
   const has = unmarked.rows.length === 1 ? "has a hashed column but is" : "have a hashed column but are";
-  return noProblem(
+  return createPassedDiagnostic(
     "app users",
     `${text}; ${others} ${has} not isUsers: these entries cannot sign in on pages until an editor sets isUsers`,
   );
@@ -239,7 +247,8 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
   const { rows } = await client.query<DatabaseFacts>(SELECT_DATABASE_FACTS);
   const facts = rows[0]!;
   const diagnostics = [...checkServer(facts), checkClock(facts, askedAt, Date.now()), await checkDisk(client)];
-  if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "the service creates it at its first start")];
+  if (!facts.isMigrated)
+    return [...diagnostics, createPassedDiagnostic("schema", "the service creates it at its first start")];
   const users = (await hasColumn(client, "data_source", "is_users")) ? [await checkAppUsers(client)] : [];
   return [
     ...diagnostics,
@@ -258,7 +267,9 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
   const url = databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
   if (url === null)
-    return [noProblem("database", "embedded: it starts with the service, and can only be checked while it runs")];
+    return [
+      createPassedDiagnostic("database", "embedded: it starts with the service, and can only be checked while it runs"),
+    ];
   const client = createClient(url, "svc-app-actions doctor");
   try {
     await client.connect();
@@ -267,11 +278,11 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isConnectionLimitReached(error))
-      return [createDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
+      return [createProblemDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
     // The advice does not contain the database URL, because the URL contains a password.
     const advice =
       "check host, port, user, password and database name in DATABASE_URL, and that the server accepts connections from this machine";
-    return [createDiagnostic("database", `does not answer (${code ?? message})`, advice)];
+    return [createProblemDiagnostic("database", `does not answer (${code ?? message})`, advice)];
   } finally {
     // Ignores errors of `end`: the checks are finished, and a failed connection cannot be closed.
     await client.end().catch(() => undefined);

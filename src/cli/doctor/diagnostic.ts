@@ -7,12 +7,12 @@ export interface Diagnostic {
   advice: string | null;
 }
 
-export const noProblem = (subject: string, description: string): Diagnostic => ({
+export const createPassedDiagnostic = (subject: string, description: string): Diagnostic => ({
   subject: subject,
   description: description,
   advice: null,
 });
-export const createDiagnostic = (subject: string, description: string, advice: string): Diagnostic => ({
+export const createProblemDiagnostic = (subject: string, description: string, advice: string): Diagnostic => ({
   subject: subject,
   description: description,
   advice,

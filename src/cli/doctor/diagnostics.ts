@@ -1,7 +1,7 @@
 /** Runs all checks of the doctor, in the order of its output. */
 import { type Config, ConfigError, readConfig } from "../../config.js";
 import { checkDatabase } from "./database.js";
-import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
+import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 import {
   checkBrowser,
   checkBundling,
@@ -20,13 +20,16 @@ function readSettings(environment: Environment | undefined): {
   settingsDiagnostics: Diagnostic[];
 } {
   try {
-    return { config: readConfig(environment), settingsDiagnostics: [noProblem("settings", "can be read")] };
+    return {
+      config: readConfig(environment),
+      settingsDiagnostics: [createPassedDiagnostic("settings", "can be read")],
+    };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return {
       config: null,
       settingsDiagnostics: [
-        createDiagnostic(
+        createProblemDiagnostic(
           "settings",
           error.message,
           "docs/reference/variables.md lists the allowed values of each variable",

@@ -14,7 +14,7 @@ import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.j
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
-import { createDiagnostic, type Diagnostic, noProblem } from "./diagnostic.js";
+import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 
 const MB = 2 ** 20;
 const NODE_VERSION_MIN = { major: 24, minor: 11 };
@@ -25,8 +25,8 @@ export function checkNode(version = process.versions.node): Diagnostic {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const isSupported =
     major > NODE_VERSION_MIN.major || (major === NODE_VERSION_MIN.major && minor >= NODE_VERSION_MIN.minor);
-  if (isSupported) return noProblem("Node", version);
-  return createDiagnostic(
+  if (isSupported) return createPassedDiagnostic("Node", version);
+  return createProblemDiagnostic(
     "Node",
     version,
     `use Node ${NODE_VERSION_MIN.major}.${NODE_VERSION_MIN.minor} or later; npm install brings one for Linux`,
@@ -36,9 +36,9 @@ export function checkNode(version = process.versions.node): Diagnostic {
 export async function checkIsolate(): Promise<Diagnostic> {
   try {
     await createIsolateCheck().check("async function execute() {}");
-    return noProblem("isolate", "compiles code");
+    return createPassedDiagnostic("isolate", "compiles code");
   } catch (error) {
-    return createDiagnostic(
+    return createProblemDiagnostic(
       "isolate",
       (error as Error).message,
       "start with --no-node-snapshot, and run npm ci for this Node and processor",
@@ -61,7 +61,7 @@ export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return [
-      createDiagnostic(
+      createProblemDiagnostic(
         "DATA_DIR",
         `${dataDir} cannot be written (${code})`,
         "make the user that runs the service its owner, or set DATA_DIR to another folder",
@@ -72,10 +72,11 @@ export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<
   const free = Math.floor((bavail * bsize) / MB);
   const says = `${free} MB free under ${dataDir}`;
   const least = Math.max(diskFreeMinMb, 1);
-  if (free >= least) return [noProblem("DATA_DIR", "can be written"), noProblem("disk", says)];
+  if (free >= least)
+    return [createPassedDiagnostic("DATA_DIR", "can be written"), createPassedDiagnostic("disk", says)];
   return [
-    noProblem("DATA_DIR", "can be written"),
-    createDiagnostic(
+    createPassedDiagnostic("DATA_DIR", "can be written"),
+    createProblemDiagnostic(
       "disk",
       says,
       `make room: below ${least} MB (DISK_FREE_MIN_MB) the service rejects new data, and below half of this also new runs`,
@@ -87,9 +88,9 @@ export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<
 export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress))
-    return [noProblem("egress", `${egressAddress} is an address of this machine`)];
+    return [createPassedDiagnostic("egress", `${egressAddress} is an address of this machine`)];
   return [
-    createDiagnostic(
+    createProblemDiagnostic(
       "egress",
       `EGRESS_ADDRESS ${egressAddress} is not an address of this machine`,
       "set EGRESS_ADDRESS to an address of this machine, or remove the variable",
@@ -101,28 +102,31 @@ export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic
 export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const path = settingsKeyFile(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
-  if (!stats) return noProblem("settings key", `the service creates it at its first start, in ${path}`);
+  if (settingsKeys !== null) return createPassedDiagnostic("settings key", "in SETTINGS_KEY");
+  if (!stats) return createPassedDiagnostic("settings key", `the service creates it at its first start, in ${path}`);
   if ((stats.mode & GROUP_AND_OTHERS_MODE_BITS) === 0)
-    return noProblem("settings key", `in ${path}, readable only by its owner`);
-  return createDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
+    return createPassedDiagnostic("settings key", `in ${path}, readable only by its owner`);
+  return createProblemDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
 /** Checks whether npm packages can be bundled in the configured sandbox. */
 export async function checkBundling({ roles, npm }: Config): Promise<Diagnostic> {
-  if (!npm) return noProblem("packages of npm", "are switched off");
+  if (!npm) return createPassedDiagnostic("packages of npm", "are switched off");
   if (!roles.has("api"))
-    return noProblem("packages of npm", "are not bundled by this process, because ROLES does not contain api");
+    return createPassedDiagnostic(
+      "packages of npm",
+      "are not bundled by this process, because ROLES does not contain api",
+    );
   try {
     await createBundler({ log: pino({ level: "silent" }), sandbox: true }).room();
-    return noProblem("packages of npm", "are bundled in a process without network access");
+    return createPassedDiagnostic("packages of npm", "are bundled in a process without network access");
   } catch (error) {
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
     const says = npm.sandbox
       ? (error as Error).message
       : "are bundled in a process with network access (NPM_SANDBOX=off)";
-    return createDiagnostic("packages of npm", says, advice);
+    return createProblemDiagnostic("packages of npm", says, advice);
   }
 }
 
@@ -133,15 +137,19 @@ export async function checkBrowser({
   puppeteerCacheDir,
   chromeSandbox,
 }: Config): Promise<Diagnostic[]> {
-  if (!roles.has("runner")) return [noProblem("browser", "not needed, because ROLES does not contain runner")];
+  if (!roles.has("runner"))
+    return [createPassedDiagnostic("browser", "not needed, because ROLES does not contain runner")];
   if (browserWsEndpoints.length > 0)
     return [
-      noProblem("browser", `${browserWsEndpoints.length} remote browsers; the service checks them when it starts`),
+      createPassedDiagnostic(
+        "browser",
+        `${browserWsEndpoints.length} remote browsers; the service checks them when it starts`,
+      ),
     ];
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
   if (!path)
     return [
-      createDiagnostic(
+      createProblemDiagnostic(
         "browser",
         "no Chromium was found",
         "apt-get install chromium-headless-shell, or set CHROME_PATH",
@@ -157,17 +165,18 @@ export async function checkBrowser({
   try {
     await browsers.start();
     const proof = await browsers.readSandboxState();
-    const started = noProblem("browser", `${path} starts`);
-    if (proof?.sandboxed) return [started, noProblem("sandbox", `is active for ${proof.processes.length} processes`)];
+    const started = createPassedDiagnostic("browser", `${path} starts`);
+    if (proof?.sandboxed)
+      return [started, createPassedDiagnostic("sandbox", `is active for ${proof.processes.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
     return [
       started,
-      createDiagnostic("sandbox", "is not active, so untrusted code would run without a sandbox", advice),
+      createProblemDiagnostic("sandbox", "is not active, so untrusted code would run without a sandbox", advice),
     ];
   } catch (error) {
     return [
-      createDiagnostic(
+      createProblemDiagnostic(
         "browser",
         (error as Error).message.split("\n")[0]!,
         "start this browser by hand to read its error; its sandbox needs user namespaces",

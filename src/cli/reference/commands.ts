@@ -12,18 +12,18 @@ function usageOf(command: Command, before: string): string {
   return [`${before} ${command.name()}`, ...words].join(" ").trim();
 }
 
-const isGlobal = (flags: string): boolean => flags === "--json" || flags === "--yes";
+const isGlobalOption = (flags: string): boolean => flags === "--json" || flags === "--yes";
 
-function rowsOf(command: Command, before: string): string[][] {
+function rowsOfCommand(command: Command, before: string): string[][] {
   const path = `${before} ${command.name()}`.trim();
   const options = command.options
-    .filter(({ flags }) => !isGlobal(flags))
+    .filter(({ flags }) => !isGlobalOption(flags))
     .map(({ flags, description }) => `${inlineCode(flags)}: ${description}`);
   const commandRows =
     command.commands.length > 0
       ? []
       : [[inlineCode(usageOf(command, before)), command.description(), options.join("; ")]];
-  return [...commandRows, ...command.commands.flatMap((sub) => rowsOf(sub, path))];
+  return [...commandRows, ...command.commands.flatMap((sub) => rowsOfCommand(sub, path))];
 }
 
 export function commandsPage(): string {
@@ -32,6 +32,6 @@ export function commandsPage(): string {
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask no questions). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
   return referencePage("Commands of svc", lead, "the program", [
-    markdownTable(["command", "does", "options"], rowsOf(program, "")),
+    markdownTable(["command", "does", "options"], rowsOfCommand(program, "")),
   ]);
 }

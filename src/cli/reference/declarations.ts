@@ -1,6 +1,6 @@
 /** Reads the members of TypeScript interfaces, each with its comment, from the declarations that authors get as svc.d.ts. */
 
-export interface Member {
+export interface InterfaceMember {
   name: string;
   /** Declaration of the member, in one line. */
   signature: string;
@@ -50,10 +50,10 @@ function interfaceLinesOf(source: string, name: string): string[] | null {
 }
 
 /** Returns the members of an interface in the order of its source, including overloads. @throws Error if no source has the interface */
-export function parseMembers(sources: readonly string[], name: string): Member[] {
+export function parseMembers(sources: readonly string[], name: string): InterfaceMember[] {
   const body = sources.map((source) => interfaceLinesOf(source, name)).find((lines) => lines !== null);
   if (!body) throw new Error(`the source text does not declare the interface ${name}`);
-  const members: Member[] = [];
+  const members: InterfaceMember[] = [];
   let comment = "";
   let open = "";
   for (const line of body) {

@@ -37,7 +37,7 @@ function sectionOf(
   return `## ${title}\n\n${markdownTable(["operation", "does", "callers"], cells)}`;
 }
 
-function typesOf(schema: GraphQLSchema): string {
+function formatTypes(schema: GraphQLSchema): string {
   const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
   const shownTypes = types.filter(
     (type) => isInputObjectType(type) || (isObjectType(type) && !/^(?:Query|Mutation|Subscription)$/.test(type.name)),
@@ -68,6 +68,6 @@ export function graphqlOperationsPage(
     sectionOf("Queries", schema.getQueryType(), byField),
     sectionOf("Mutations", schema.getMutationType(), byField),
     sectionOf("Subscriptions", schema.getSubscriptionType(), byField),
-    typesOf(schema),
+    formatTypes(schema),
   ]);
 }

@@ -13,34 +13,34 @@ interface Schema {
   required?: string[];
 }
 
-function typeOf(schema: Schema): string {
+function formatType(schema: Schema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((allowed) => JSON.stringify(allowed)).join(" or ");
-  if (schema.anyOf) return schema.anyOf.map(typeOf).join(" or ");
-  if (schema.items) return `array of ${typeOf(schema.items)}`;
+  if (schema.anyOf) return schema.anyOf.map(formatType).join(" or ");
+  if (schema.items) return `array of ${formatType(schema.items)}`;
   return [schema.type ?? "any value"].flat().join(" or ");
 }
 
 /** Returns the object schema within arrays and unions; null if there is none. */
-function objectIn(schema: Schema): Schema | null {
+function findObjectSchema(schema: Schema): Schema | null {
   if (schema.properties) return schema;
   return (
     [schema.items ?? [], schema.anyOf ?? []]
       .flat()
-      .map(objectIn)
+      .map(findObjectSchema)
       .find((shape) => shape !== null) ?? null
   );
 }
 
-function rowsOf(schema: Schema, path: string): string[][] {
-  const object = objectIn(schema);
+function fieldRows(schema: Schema, path: string): string[][] {
+  const object = findObjectSchema(schema);
   return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
     const fieldPath = path === "" ? name : `${path}.${name}`;
     const isList = field.items !== undefined || field.anyOf?.some(({ items }) => items !== undefined);
     const need = object!.required?.includes(name) ? "yes" : "";
     return [
-      [inlineCode(fieldPath), typeOf(field), need, field.description ?? ""],
-      ...rowsOf(field, isList ? `${fieldPath}[]` : fieldPath),
+      [inlineCode(fieldPath), formatType(field), need, field.description ?? ""],
+      ...fieldRows(field, isList ? `${fieldPath}[]` : fieldPath),
     ];
   });
 }
@@ -50,6 +50,6 @@ export function manifestFieldsPage(): string {
   const lead =
     "This page is for authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use a manifest. The JSON Schema at `/schemas/manifest.json` describes the same fields.";
   return referencePage("Fields of the manifest", lead, "its schema", [
-    markdownTable(["field", "type", "required", "meaning"], rowsOf(schema, "")),
+    markdownTable(["field", "type", "required", "meaning"], fieldRows(schema, "")),
   ]);
 }

@@ -85,7 +85,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
 };
 
 /** Routes that send or receive something other than JSON, so that the table of REST routes does not contain them. */
-const NON_JSON_ROUTES: readonly (readonly [route: string, meaning: string, page: string])[] = [
+const ROUTES_WITHOUT_JSON: readonly (readonly [route: string, meaning: string, page: string])[] = [
   ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#import"],
   ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#export"],
   ["POST /v1/apps/{appId}/media/files", "Uploads files", "media.md#files"],
@@ -169,7 +169,7 @@ const formatJson = (value: unknown): string =>
     .replaceAll('"…":"…"', "…")
     .replaceAll(/,"…"\]/g, ",…]");
 
-const schemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
+const jsonSchemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
   Object.values(content ?? {})[0]?.schema ?? null;
 
 interface RouteRow {
@@ -179,8 +179,8 @@ interface RouteRow {
 }
 
 /** Returns the sample request body of a route; null if the route reads no body. */
-function bodyOf({ method, path, operation }: RouteRow, document: Document): unknown {
-  const schema = schemaOf(operation.requestBody?.content);
+function sampleBodyOf({ method, path, operation }: RouteRow, document: Document): unknown {
+  const schema = jsonSchemaOf(operation.requestBody?.content);
   if (!schema) return null;
   const route = `${method} ${path}`;
   if (WEBAUTHN_ROUTES.includes(route)) return MORE_FIELDS;
@@ -188,7 +188,7 @@ function bodyOf({ method, path, operation }: RouteRow, document: Document): unkn
 }
 
 /** Sample values of the path parameters that are names. All other path parameters are IDs. */
-const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
+const SAMPLE_PATH_NAMES: Readonly<Record<string, string>> = {
   ds: "Talks",
   nameOrId: "greet",
   name: "preset",
@@ -201,7 +201,7 @@ const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
  * Returns the status and body of a route's response: the recorded response, otherwise the sample, otherwise a value that matches the
  * schema.
  */
-function responseOf({ method, path, operation }: RouteRow, recorded: RecordedResponse | undefined): string {
+function formatResponse({ method, path, operation }: RouteRow, recorded: RecordedResponse | undefined): string {
   if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${formatJson(recorded.body)}`}`;
   // Uses the last success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
@@ -223,15 +223,15 @@ function formatRoute(
 ): string {
   const { method, path, operation } = row;
   const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
-  const body = bodyOf(row, document);
+  const body = sampleBodyOf(row, document);
   const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
-  const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => NAMES_IN_ADDRESSES[name] ?? "1");
+  const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_NAMES[name] ?? "1");
   const address = recorded?.address ?? `${filledIn}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
   const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${formatJson(body)}`}`;
   const routeNotes = [summary, `- Callers: ${callers}`, ...queryParametersNote(schema, operation.operationId, query)];
   const example = `${request}
 
-${responseOf(row, recorded)}`;
+${formatResponse(row, recorded)}`;
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
@@ -278,7 +278,7 @@ export async function restRoutesPage(
   });
   const otherTable = markdownTable(
     ["route", "what it does", "page"],
-    NON_JSON_ROUTES.map(([route, meaning, target]) => {
+    ROUTES_WITHOUT_JSON.map(([route, meaning, target]) => {
       const [file = ""] = target.split(".md");
       return [route.split(", ").map(inlineCode).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
     }),

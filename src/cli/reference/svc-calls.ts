@@ -1,7 +1,7 @@
 /** Builds the reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Member, parseMembers } from "./declarations.js";
+import { type InterfaceMember, parseMembers } from "./declarations.js";
 import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
 import { typesSection } from "./svc-types.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
@@ -47,7 +47,7 @@ function examplesOf({ example, pageExample, package: name }: NamespaceExample): 
 }
 
 /** Returns the calls of a namespace of `Svc`, without the namespaces inside it. */
-export const parseCalls = (sources: readonly string[], type: string): Member[] =>
+export const parseCalls = (sources: readonly string[], type: string): InterfaceMember[] =>
   parseMembers(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
 function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {

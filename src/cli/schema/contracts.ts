@@ -3,7 +3,7 @@ import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, prin
 import type { DataSource } from "typeorm";
 import { createSchema, type Resolvers, rootFields } from "../../api/graphql/schema.js";
 import { dumpDatabase } from "./database-dump.js";
-import { errorTable } from "./error-table.js";
+import { createErrorTable } from "./error-table.js";
 
 /** Sorts the GraphQL schema by name. Arguments keep their order, which is part of the contract (section 5: `appId` is first). */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
@@ -23,12 +23,12 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
  * @param db a migrated database
  * @param root folder of the checkout
  */
-export async function contractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
+export async function createContractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
   // The GraphQL schema needs only the types of the resolver classes, so the resolvers are empty objects here.
   const schema = await createSchema({} as Resolvers);
   return {
     "schema.graphql": `${printSchema(sortSchema(schema))}\n`,
     "database.sql": await dumpDatabase(db),
-    "errors.md": errorTable(root),
+    "errors.md": createErrorTable(root),
   };
 }

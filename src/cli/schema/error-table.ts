@@ -17,7 +17,7 @@ more: the field, what was expected and what came.
 `;
 
 /** Returns, by error status, the folders of src/ with code that contains the status, in alphabetical order. */
-export function partsRaising(root: string): Map<Status, string[]> {
+export function findFoldersByStatus(root: string): Map<Status, string[]> {
   const files = globSync("src/**/*.ts", { cwd: root }).filter(
     (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),
   );
@@ -31,8 +31,8 @@ export function partsRaising(root: string): Map<Status, string[]> {
 }
 
 /** `root`: the checkout, whose source is searched. */
-export function errorTable(root: string): string {
-  const raisingByStatus = partsRaising(root);
+export function createErrorTable(root: string): string {
+  const raisingByStatus = findFoldersByStatus(root);
   const lines = (Object.keys(STATUS) as Status[]).map((status) => {
     const { http, message } = STATUS[status];
     return `| \`${status}\` | ${http} | ${message} | ${raisingByStatus.get(status)?.join(", ") || RESERVED_STATUSES[status] || "reserved"} |`;

@@ -1,6 +1,6 @@
 /** HTTP client of the command line `svc`: sends a request to the service's API, and returns the response or throws the error. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
+import type { Environment, SavedToken, ServerTarget, TokenStore } from "./config.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 
 const REQUEST_TIMEOUT_MS = 130_000;
@@ -53,11 +53,11 @@ const parseJson = (text: string): unknown => {
 };
 
 export class Client {
-  readonly target: Target;
+  readonly target: ServerTarget;
   readonly #env: Environment;
   readonly #store: TokenStore;
 
-  constructor(target: Target, env: Environment, store: TokenStore) {
+  constructor(target: ServerTarget, env: Environment, store: TokenStore) {
     this.target = target;
     this.#env = env;
     this.#store = store;

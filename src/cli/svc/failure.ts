@@ -18,9 +18,9 @@ export class CliError extends Error {
 }
 
 /** Failure that ends even a command that watches files, because no change to a file can correct it. */
-export class FinalError extends CliError {}
+export class UnrecoverableError extends CliError {}
 
 /** Failure of a command that a process signal has interrupted, so that the command must not continue. */
-export class InterruptedError extends FinalError {}
+export class InterruptedError extends UnrecoverableError {}
 
 export const createUsageError = (message: string): CliError => new CliError(message, EXIT_CODES.wrongUse);

@@ -38,7 +38,7 @@ export const isLocalProject = (root: string): boolean => existsSync(join(root, D
 export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
 /** True if a server responds at the URL. */
-export async function isAnswering(url: string): Promise<boolean> {
+export async function isServerAnswering(url: string): Promise<boolean> {
   try {
     await fetch(`${url}/health/live`, { redirect: "manual" });
     return true;

@@ -17,7 +17,7 @@ import { getCodeLineNumbers, joinConfigAndCode, removeConfig } from "../../engin
 import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundler/project/action-modules.js";
 import { ProjectReader, readConfigOf, toItemName } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
-import type { Target } from "./config.js";
+import type { ServerTarget } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { type ActionSource, compareManifests, type Item, type Manifest, sourceOf } from "./manifest.js";
 import {
@@ -46,7 +46,7 @@ const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)
  * Path of the file with the BaseState. There is one file for each app that the folder was pulled from or pushed to, such as the stages of
  * one app.
  */
-const baseStateFileOf = ({ url, app }: Target): string =>
+const baseStateFileOf = ({ url, app }: ServerTarget): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 /** True if `item` has all of `fields`, with the same values. */
@@ -119,16 +119,16 @@ export class Project {
     renameSync(temporary, path);
   }
 
-  readBase(target: Target): BaseState | null {
+  readBase(target: ServerTarget): BaseState | null {
     return this.#readJson<BaseState>(STATE_FOLDER, baseStateFileOf(target)) ?? null;
   }
 
-  saveBase(target: Target, state: BaseState): void {
+  saveBase(target: ServerTarget, state: BaseState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
     this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseStateFileOf(target));
   }
 
-  removeBase(target: Target): void {
+  removeBase(target: ServerTarget): void {
     rmSync(this.#path(STATE_FOLDER, baseStateFileOf(target)), { force: true });
   }
 

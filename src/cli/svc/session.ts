@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
-import { type Environment, readTarget, type Target, TokenStore } from "./config.js";
+import { type Environment, readTarget, type ServerTarget, TokenStore } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { CommandOutput, type ProgramStreams } from "./output.js";
 
@@ -31,7 +31,7 @@ export class Session {
     this.#isSure = yes;
   }
 
-  get target(): Target {
+  get target(): ServerTarget {
     return this.client.target;
   }
 
@@ -41,7 +41,7 @@ export class Session {
     return this.#client;
   }
 
-  clientFor(target: Target): Client {
+  clientFor(target: ServerTarget): Client {
     return new Client(target, this.surroundings.env, this.store);
   }
 

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type SvcRequest, type SvcResponse } from "./client.js";
-import { CliError, createUsageError, FinalError, InterruptedError } from "./failure.js";
+import { CliError, createUsageError, InterruptedError, UnrecoverableError } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
@@ -27,7 +27,7 @@ export interface TestResult {
 
 export interface TestOptions {
   /** True to run the tests in a service that is started only for them. */
-  onService: boolean;
+  usesTemporaryService: boolean;
   /** True if the tests run again after each change of a file. The tests then use the project's server. */
   isRepeated: boolean;
 }
@@ -58,7 +58,7 @@ async function openTestApp(
   session: Session,
   project: Project,
   stopSignal: AbortSignal,
-  { onService, isRepeated }: TestOptions,
+  { usesTemporaryService: onService, isRepeated }: TestOptions,
 ): Promise<TestApp> {
   if (onService) return openTestService(session, project, stopSignal);
   const { client, output } = session;
@@ -68,7 +68,7 @@ async function openTestApp(
   } catch (error) {
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
     if (isRepeated)
-      throw new FinalError(
+      throw new UnrecoverableError(
         "this token may not create a temporary app for the tests; run svc test without --watch, or svc dev in another terminal",
       );
     output.writeNote("This token may not create a temporary app: the tests run in a service on this machine.");
@@ -113,7 +113,7 @@ async function openTestService(session: Session, project: Project, stopSignal: A
  * request.
  * @throws InterruptedError after a signal
  */
-async function withTestApp(
+async function runWithTestApp(
   session: Session,
   project: Project,
   options: TestOptions,
@@ -219,7 +219,7 @@ export async function runTests(
   });
   if (testFiles.length === 0) throw createUsageError("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
-  await withTestApp(session, project, options, async (sendRequest, stopSignal) => {
+  await runWithTestApp(session, project, options, async (sendRequest, stopSignal) => {
     for (const { folder, test, files } of testFiles) {
       stopSignal.throwIfAborted();
       const action = createTestAction(test, files, await project.readConfig(folder));

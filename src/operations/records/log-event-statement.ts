@@ -2,7 +2,7 @@
  * SQL statement that stores log events and queues runs of the actions that these events trigger. One statement can
  * store any number of events of one or several apps.
  */
-import { STATE_BY_REASON } from "../../data/run.js";
+import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
 import { QUEUE_FULL, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
@@ -154,7 +154,7 @@ export const STORE_EVENTS = `
     INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,
                      cause_run_id, chain_id, depth, waits_for)
     SELECT app_id, action_id, 'production', 'log',
-           reason, ${STATE_BY_REASON},
+           reason, ${NEW_RUN_STATE_SQL},
            CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth, waits_for
       FROM judged JOIN event USING (request_id)
      ORDER BY CASE WHEN waits_for = 'debounce' THEN action_id END NULLS FIRST, place, action_id

@@ -2,7 +2,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { STATE_BY_REASON } from "../../data/run.js";
+import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { checkFrequency, checkTimezone, computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 import {
@@ -65,7 +65,7 @@ const WRITE_TICKS = `
     INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, tick_count, reason, state, finished_at,
                      waits_for)
     SELECT app_id, action_id, 'production', 'schedule', '{}', tick, tick_count, reason,
-           ${STATE_BY_REASON}, CASE WHEN reason IS NOT NULL THEN now() END,
+           ${NEW_RUN_STATE_SQL}, CASE WHEN reason IS NOT NULL THEN now() END,
            CASE WHEN EXISTS (SELECT FROM action WHERE action.id = t.action_id AND concurrency IS NOT NULL) THEN 'concurrency' END
       FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
            AS t (app_id, action_id, tick, tick_count, reason)

@@ -7,8 +7,14 @@ import { runInBackground } from "../../../background.js";
 import { ProjectFault } from "../../../engine/bundler/fault.js";
 import { ApiFailure } from "../client.js";
 import { findProjectRoot, readTarget } from "../config.js";
-import { CliError, createUsageError, FinalError } from "../failure.js";
-import { hasServerData, isAnswering, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
+import { CliError, createUsageError, UnrecoverableError } from "../failure.js";
+import {
+  hasServerData,
+  isLocalProject,
+  isServerAnswering,
+  type LocalServer,
+  startLocalServer,
+} from "../local-server.js";
 import { Project } from "../project.js";
 import type { RunCommand, Session } from "../session.js";
 import { runTests } from "../tests.js";
@@ -34,7 +40,7 @@ interface PendingWork {
 
 /**
  * Calls `work` again whenever `pending.isDirty` is true, one call at a time, until `stopSignal` aborts.
- * @throws FinalError of `work`
+ * @throws UnrecoverableError of `work`
  */
 async function repeatWork(
   session: Session,
@@ -49,7 +55,7 @@ async function repeatWork(
         await work();
       } catch (error) {
         if (error instanceof ProjectFault) session.output.writeFailure(error.message, {});
-        else if (!(error instanceof CliError) || error instanceof FinalError) throw error;
+        else if (!(error instanceof CliError) || error instanceof UnrecoverableError) throw error;
         else session.output.writeFailure(error.message, error.details);
       }
     }
@@ -59,7 +65,7 @@ async function repeatWork(
 
 /**
  * Calls `work` after each burst of changes to files, one call at a time, until `stopSignal` aborts.
- * @throws FinalError of `work`
+ * @throws UnrecoverableError of `work`
  */
 async function runOnChanges(session: Session, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
@@ -98,7 +104,7 @@ async function startServerIfNeeded(
   if (root === null && !isEmpty(cwd)) return null;
   const target = root === null ? null : readTarget(cwd, env);
   const port = target && localPortOf(target.url);
-  if (target && (port === null || !isLocalProject(target.root) || (await isAnswering(target.url)))) return null;
+  if (target && (port === null || !isLocalProject(target.root) || (await isServerAnswering(target.url)))) return null;
   const folder = root ?? resolve(cwd);
   const isNew = !hasServerData(folder);
   if (isTemporary && !isNew)
@@ -195,7 +201,7 @@ export function addDevelop(program: Command, run: RunCommand): void {
       run(async (session) => {
         if (goesOn && service)
           throw createUsageError("--watch cannot be used with --service; run svc dev in another terminal");
-        const runOnce = () => runTests(session, names, { onService: service, isRepeated: goesOn });
+        const runOnce = () => runTests(session, names, { usesTemporaryService: service, isRepeated: goesOn });
         if (goesOn) await runOnChanges(session, runOnce, NEVER_ABORTED);
         else session.output.writeJson({ tests: await runOnce() });
       }),

@@ -42,7 +42,7 @@ async function publishActions(session: Session, names: readonly string[], option
   const isTested = options.tested === true;
   if (options.service === true && !isTested) throw createUsageError("--service needs --tested");
   const testedNames = isTested
-    ? (await runTests(session, names, { onService: options.service === true, isRepeated: false })).map(
+    ? (await runTests(session, names, { usesTemporaryService: options.service === true, isRepeated: false })).map(
         ({ action }) => action,
       )
     : [];

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Client, toSavedToken } from "../client.js";
-import { findProjectRoot, parseAppId, parseServiceUrl, readTarget, type Target } from "../config.js";
+import { findProjectRoot, parseAppId, parseServiceUrl, readTarget, type ServerTarget } from "../config.js";
 import { CliError, createUsageError } from "../failure.js";
 import type { RunCommand, Session } from "../session.js";
 
@@ -14,7 +14,7 @@ interface LoginOptions {
   tokenStdin?: boolean;
 }
 
-function readLoginTarget({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): Target {
+function readLoginTarget({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): ServerTarget {
   if (url === undefined && app === undefined) return readTarget(cwd, env);
   const knownTarget = url === undefined || app === undefined ? readTarget(cwd, env) : null;
   return {

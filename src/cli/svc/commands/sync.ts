@@ -11,17 +11,17 @@ import type { RunCommand, Session } from "../session.js";
 const MANIFEST_ROUTE = "/v1/apps/:app/manifest";
 const EMPTY_MANIFEST: Manifest = { version: 1 };
 
-interface PlannedItem {
+interface PlannedChange {
   kind: string;
   name: string;
 }
 
 interface PushPlan {
-  created: PlannedItem[];
-  changed: PlannedItem[];
-  removed: PlannedItem[];
+  created: PlannedChange[];
+  changed: PlannedChange[];
+  removed: PlannedChange[];
   /** Secret bindings whose setting has no value on the server yet. */
-  missing?: PlannedItem[];
+  missing?: PlannedChange[];
 }
 
 async function readServer({ client }: Session): Promise<BaseState> {
