@@ -151,7 +151,12 @@ export class EntryResolver {
   }
 
   /** Deletes the entries that match `query.where`, and returns the REST response. */
-  async removeMatching(context: RequestContext, appId: number, ref: IdOrName, query: object): Promise<DeletedEntriesType> {
+  async removeMatching(
+    context: RequestContext,
+    appId: number,
+    ref: IdOrName,
+    query: object,
+  ): Promise<DeletedEntriesType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
@@ -243,7 +248,12 @@ export class EntryResolver {
   }
 
   /** Imports entries from a file. Only REST has this operation. */
-  async importEntryFile(context: RequestContext, appId: number, ref: IdOrName, file: ImportFile): Promise<ImportResult> {
+  async importEntryFile(
+    context: RequestContext,
+    appId: number,
+    ref: IdOrName,
+    file: ImportFile,
+  ): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }
