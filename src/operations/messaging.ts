@@ -11,7 +11,7 @@ import { createMessagingModules } from "./communicate/communicate.js";
 import { readOperatorMail } from "./communicate/destinations.js";
 import type { HookMessageStore } from "./data-sources/hook-messages.js";
 import type { DataSourceModules } from "./data-sources/store.js";
-import { createVerification } from "./data-sources/verification.js";
+import { createAppUserVerification } from "./data-sources/verification.js";
 import { createNotificationModules } from "./notifications/notify.js";
 import type { ReceivedDataLimiter } from "./records/intake.js";
 import type { LogEvents } from "./records/log-events.js";
@@ -50,7 +50,7 @@ export function createMessaging(
   return {
     communicate,
     notify,
-    verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
+    verification: createAppUserVerification({ db, ...store, settings, userChanged, acceptance }),
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**

@@ -17,14 +17,14 @@ import { createToolCallLog } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createInvitationMailer, createServiceMail } from "./accounts/service-mail.js";
 import { createActionFeed } from "./actions/action-feed.js";
-import { createAuthoring } from "./actions/authoring.js";
+import { createAuthoringModules } from "./actions/authoring.js";
 import { createAi } from "./ai/ai.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createDataSourceModules } from "./data-sources/store.js";
 import { createGitConnections } from "./git/git-connections.js";
-import { createGitDeliveries } from "./git/git-deliveries.js";
+import { createGitWebhookQueue } from "./git/git-deliveries.js";
 import { createGitPullOrder } from "./git/git-pull-order.js";
 import { createGitPulls } from "./git/git-pulls.js";
 import { createGitRepository } from "./git/git-repository.js";
@@ -219,13 +219,13 @@ function createGitModules(
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
     Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
     Pick<Parameters<typeof createGitWebhooks>[0], "gate"> &
-    Pick<Parameters<typeof createGitDeliveries>[0], "holder"> &
+    Pick<Parameters<typeof createGitWebhookQueue>[0], "holder"> &
     Parameters<typeof createGitRepository>[0],
 ) {
   const connections = createGitConnections({ db, baseUrl, allowHttp: config.allowPrivateNetwork, ...parts });
   const [order, repository] = [createGitPullOrder(db), createGitRepository(parts)];
   const pulls = createGitPulls({ connections, order, repository, log, ...parts });
-  const deliveries = createGitDeliveries({ db, ...parts });
+  const deliveries = createGitWebhookQueue({ db, ...parts });
   return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
 }
 
@@ -267,7 +267,7 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
-  const authoring = createAuthoring({ db, ...codeRules, packages, addAssetUrls, triggerIndex, endpoints, log });
+  const authoring = createAuthoringModules({ db, ...codeRules, packages, addAssetUrls, triggerIndex, endpoints, log });
   const scans = createSecretScans();
   const integrations = createIntegrationModules(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };

@@ -5,7 +5,7 @@ import type { ReadSession } from "../rules/env-script.js";
 import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import type { DependencyResolver } from "./packages/packages.js";
-import { createLogs } from "./records/execution-logs.js";
+import { createExecutionLogs } from "./records/execution-logs.js";
 import type { ReceivedDataLimiter } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueLimits } from "./records/queue-limits.js";
@@ -19,7 +19,7 @@ import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
 import { RunExecutor } from "./runs/executor.js";
 import { Lease } from "./runs/lease.js";
-import { CLIENT_LATE_MS, lostEnding, overdueEnding } from "./runs/outcomes.js";
+import { CLIENT_LATE_MS, createLostRunEnd, createOverdueRunEnd } from "./runs/outcomes.js";
 import { PageScripts } from "./runs/page-scripts.js";
 import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
@@ -58,11 +58,11 @@ async function settleRuns(
   mayDeclareDead: boolean,
 ): Promise<void> {
   const settled = await dispatcher.settleLostClaims();
-  const endingOf = async (run: RunRecord) => lostEnding(run, await repository.maskedPayload(run));
+  const endingOf = async (run: RunRecord) => createLostRunEnd(run, await repository.maskedPayload(run));
   const lostCount = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
   await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
-    overdueEnding(run, clientTimeoutMs),
+    createOverdueRunEnd(run, clientTimeoutMs),
   );
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
   measures.runsLost(lostCount);
@@ -87,7 +87,7 @@ export function createRunning(surroundings: ProcessDependencies, parts: RunningP
     onDatabaseReached,
   } = surroundings;
   const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scans, requests } = parts;
-  const logs = createLogs(db);
+  const logs = createExecutionLogs(db);
   const secrets = new SecretStore({ settings, scans });
   const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
   const lease: Lease = new Lease({

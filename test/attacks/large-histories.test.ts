@@ -1,11 +1,11 @@
 /** Checks that lists of versions do not read the large states of these versions, and that versions are compared off the event loop. */
 import { expect } from "chai";
-import { createComparison } from "../../src/operations/actions/comparison.js";
+import { createActionComparisons } from "../../src/operations/actions/comparison.js";
 import { createAppVersions } from "../../src/operations/apps/app-versions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 type AppVersionsOptions = Parameters<typeof createAppVersions>[0];
-type ComparisonOptions = Parameters<typeof createComparison>[0];
+type ComparisonOptions = Parameters<typeof createActionComparisons>[0];
 
 describe("large histories", () => {
   let service: TestService;
@@ -55,7 +55,7 @@ describe("large histories", () => {
       turns += 1;
       timer = setImmediate(turn);
     });
-    const compared = await createComparison({ db } as unknown as ComparisonOptions).compareLive(1, 1);
+    const compared = await createActionComparisons({ db } as unknown as ComparisonOptions).compareLive(1, 1);
     clearImmediate(timer);
     expect(compared.code).to.contain("-//2 99").and.to.contain("+//1 99");
     expect(turns).to.be.above(0);

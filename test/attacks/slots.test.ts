@@ -97,7 +97,7 @@ describe("the slots of a dispatcher", () => {
       const slots = createSlots(ordinary);
       const seen: number[] = [];
       for (let app = 1; slots.tryAcquire(app); app += 1) seen.push(slots.currentShare());
-      expect([slots.freeCount(), seen.length]).to.deep.equal([0, slots.total]);
+      expect([slots.freeCount(), seen.length]).to.deep.equal([0, slots.totalSlots]);
       return seen;
     };
     expect(shares(1)).to.deep.equal([1, 1, 1, 1]);

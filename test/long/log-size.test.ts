@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
-import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { createRunSearch } from "../../src/operations/records/run-words.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { createCursor } from "../../src/rules/page.js";
@@ -34,7 +34,7 @@ interface LogOfSize extends ConnectedDatabase {
   size: number;
   dataDir: string;
   token: string;
-  logs: ReturnType<typeof createLogs>;
+  logs: ReturnType<typeof createExecutionLogs>;
   words: ReturnType<typeof createRunSearch>;
 }
 
@@ -93,7 +93,15 @@ async function grown(size: number, url?: string): Promise<LogOfSize> {
   const { tokens } = await firstCredentials(database.url, dataDir);
   if (!url) await fill(database.url, size);
   const stop = () => database.stop().finally(() => rmSync(dataDir, { recursive: true, force: true }));
-  return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunSearch(db) };
+  return {
+    ...database,
+    stop,
+    size,
+    dataDir,
+    token: tokens.editor,
+    logs: createExecutionLogs(db),
+    words: createRunSearch(db),
+  };
 }
 
 /** Starts a service on this database, and callers that run an action repeatedly. Collects the duration and the end of each run. */

@@ -13,7 +13,7 @@ import { type BlobStore, createBlobKey } from "../../src/engine/blob-store/blob.
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createUploadReceiver } from "../../src/engine/reception.js";
-import { createBlobs } from "../../src/operations/media/blobs.js";
+import { createMediaBlobs } from "../../src/operations/media/blobs.js";
 import { createMediaSweep } from "../../src/operations/media/sweep.js";
 import { startS3 } from "../harness/s3.js";
 import { startTestService } from "../harness/service.js";
@@ -95,7 +95,7 @@ describe("media: the store", () => {
 
       it("removes files that the database does not know; files that the store lost are reported, not removed", async () => {
         const log = pino({ level: "silent" });
-        const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
+        const blobs = createMediaBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const media = mediaOf(service);
@@ -127,7 +127,7 @@ describe("media: the store", () => {
 
       it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
-        const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
+        const blobs = createMediaBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");

@@ -176,7 +176,7 @@ describe("media: failing uploads", () => {
     const [row] = await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [
       file.id,
     ]);
-    const { createBlobs } = await import("../../src/operations/media/blobs.js");
+    const { createMediaBlobs: createBlobs } = await import("../../src/operations/media/blobs.js");
     const { pino } = await import("pino");
     const blobs = createBlobs({ db: service.db, quotaBytes: 0, log: pino({ level: "silent" }) });
     const removed: string[] = [];

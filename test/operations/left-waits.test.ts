@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
-import { createLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
+import { createExecutionLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 import { waitForLogEntry } from "../../src/operations/records/log-wait.js";
 import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -57,15 +57,17 @@ describe("a wait for a run whose reader leaves", () => {
 
   it("ends with the caller who would get its result", async () => {
     const caller = new AbortController();
-    const answer = waitForLogEntry({ logs: createLogs(database.db), notifications }, runId, caller.signal);
+    const answer = waitForLogEntry({ logs: createExecutionLogs(database.db), notifications }, runId, caller.signal);
     await until(isListening);
     caller.abort();
     const error = await answer.catch((reason: unknown) => reason);
     expect(error).to.include({ status: "REQUEST_INVALID", message: "the client disconnected before the response" });
     await until(hasStoppedListening);
-    const late = await waitForLogEntry({ logs: createLogs(database.db), notifications }, runId, caller.signal).catch(
-      String,
-    );
+    const late = await waitForLogEntry(
+      { logs: createExecutionLogs(database.db), notifications },
+      runId,
+      caller.signal,
+    ).catch(String);
     expect(late).to.include("the client disconnected");
   });
 });

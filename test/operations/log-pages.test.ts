@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../../src/limits.js";
 import { listAudit, recordChange } from "../../src/operations/records/audit.js";
-import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { createCursor } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -33,7 +33,7 @@ describe("pages of a log", () => {
     );
 
   it("follow each other by their cursor: each entry once, whatever is written in the meantime", async () => {
-    const { list } = createLogs(db);
+    const { list } = createExecutionLogs(db);
     await add(1, 25);
     const seen: number[] = [];
     let cursor: string | undefined;
@@ -48,7 +48,7 @@ describe("pages of a log", () => {
   });
 
   it("follow each other within a filter, and the last one has no cursor", async () => {
-    const { list } = createLogs(db);
+    const { list } = createExecutionLogs(db);
     await db.query("DELETE FROM execution_log");
     await add(1, 30);
     const options = { where: { type: "app.task.failed", data: { taskId: 1 } } };
@@ -60,7 +60,7 @@ describe("pages of a log", () => {
   });
 
   it("reject an invented cursor, and name it", async () => {
-    const { list } = createLogs(db);
+    const { list } = createExecutionLogs(db);
     for (const cursor of [
       "5",
       "",
@@ -81,7 +81,7 @@ describe("pages of a log", () => {
   });
 
   it("have an exact total up to 10,000, and an estimate beyond, marked as one", async () => {
-    const { list } = createLogs(db);
+    const { list } = createExecutionLogs(db);
     await db.query("DELETE FROM execution_log");
     await add(1, COUNT_EXACT_MAX);
     await add(2, COUNT_EXACT_MAX * 2);
@@ -114,14 +114,18 @@ describe("pages of a log", () => {
       failures: { where: { type: "app.task.failed" } },
     };
     for (const [name, options] of Object.entries(asked)) {
-      const readings = await countReadings(db, (watched) => createLogs(watched).list(1, { limit: 20, ...options }));
+      const readings = await countReadings(db, (watched) =>
+        createExecutionLogs(watched).list(1, { limit: 20, ...options }),
+      );
       const [counting, ...others] = readings;
       expect(counting!.text, name).to.match(/^SELECT count/);
       expect(
         others.map(({ read }) => read),
         name,
       ).to.satisfy((all: number[]) => all.length > 0 && all.every((read) => read < 1_000));
-      const neighbours = await countReadings(db, (watched) => createLogs(watched).list(2, { limit: 20, ...options }));
+      const neighbours = await countReadings(db, (watched) =>
+        createExecutionLogs(watched).list(2, { limit: 20, ...options }),
+      );
       expect(Math.max(...neighbours.map(({ read }) => read)), `${name}, beside a large app`).to.be.below(1_000);
     }
   });

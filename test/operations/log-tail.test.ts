@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import {
-  createLogs,
+  createExecutionLogs,
   type ExecutionLogs,
   LOG_CHANNEL,
   type LogEntry,
@@ -87,7 +87,7 @@ describe("an entry that is written before the first follower listens", () => {
       // The next entry must have a later time; times have a precision of milliseconds.
       await delay(5);
       const seen: number[] = [];
-      const tail = createLogTail({ logs: createLogs(db), notifications, log });
+      const tail = createLogTail({ logs: createExecutionLogs(db), notifications, log });
       const end = tail.follow({ appId: 1 }).listen(
         (entry: LogEntry) => seen.push(entry.id),
         () => {},
@@ -142,7 +142,7 @@ describe("followers of execution logs after gaps", () => {
         return { id: written.promise, done };
       };
       const now = Promise.resolve();
-      const tail = createLogTail({ logs: createLogs(db), notifications, log });
+      const tail = createLogTail({ logs: createExecutionLogs(db), notifications, log });
       const follow = (after?: number) => {
         const seen: number[] = [];
         const end = tail.follow({ appId: 1, after }).listen(
@@ -202,7 +202,7 @@ describe("a follower of execution logs", () => {
       await db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${appId}:${ids.at(-1)}:1`]);
       return ids;
     };
-    const logs = createLogs(db);
+    const logs = createExecutionLogs(db);
     const options = { logs: { ...logs, ...over(logs) }, notifications, log };
     const tail = createLogTail(readAttempts === undefined ? options : { ...options, readAttempts });
     const follow = (filter: TailFilter) => {

@@ -64,7 +64,7 @@ describe("a queued run", () => {
       { name: "n", triggers: [{ trigger: "manual" }] },
       { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
     ]);
-    const access = { granted: null, user: null, meetsRule: async () => true };
+    const access = { metRules: null, user: null, meetsRule: async () => true };
     const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
       return insertNamedRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);

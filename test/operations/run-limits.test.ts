@@ -3,12 +3,12 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
 import { openDatabase } from "../../src/data/database.js";
-import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { QueuedRuns } from "../../src/operations/runs/backlog.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { Debouncer } from "../../src/operations/runs/debouncer.js";
-import { lostEnding } from "../../src/operations/runs/outcomes.js";
+import { createLostRunEnd } from "../../src/operations/runs/outcomes.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
@@ -149,7 +149,7 @@ describe("the limits of an action's runs", () => {
       `${first} running`,
       `${first + 20} queued for concurrency`,
     ]);
-    const entry = JSON.parse((await createLogs(db).entryOfRun(first + 1))!.data.text);
+    const entry = JSON.parse((await createExecutionLogs(db).entryOfRun(first + 1))!.data.text);
     expect(entry.error).to.include({ name: "CancelledError" });
     expect(entry.error.message).to.match(
       /^the run was cancelled: the action's "concurrency" setting replaced it by run \d+$/,
@@ -180,7 +180,7 @@ describe("the limits of an action's runs", () => {
     const next = await ask();
     expect((await repository.claim(DEAD_PROCESS_ID, new Map(), 9))!.id).to.equal(lost);
     expect(await claim(1)).to.equal(null);
-    expect(await processes[1]!.repository.finishLost((run) => lostEnding(run, null))).to.equal(1);
+    expect(await processes[1]!.repository.finishLost((run) => createLostRunEnd(run, null))).to.equal(1);
     await look(1);
     expect((await claim(1))!.id).to.equal(next);
   });

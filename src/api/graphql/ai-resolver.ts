@@ -79,7 +79,7 @@ export class AiResolver {
       return this.service.callModel(caller, request);
     }
     return new LineStream(async (send) => {
-      await send(await this.service.callModel(caller, { ...request, onText: (text) => send({ text }) }));
+      await send(await this.service.callModel(caller, { ...request, onTextPart: (text) => send({ text }) }));
     });
   }
 }

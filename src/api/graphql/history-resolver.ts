@@ -69,7 +69,7 @@ export class RunHistoryResolver {
 
   @FieldResolver(() => [RunType], { description: "Runs that this run started directly, oldest first, at most 100." })
   async caused(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<RunSummary[]> {
-    return context.caller ? this.services.history.causedBy(context.caller, run) : [];
+    return context.caller ? this.services.history.listCausedRuns(context.caller, run) : [];
   }
 
   @Query(() => RunListType, {
@@ -89,7 +89,7 @@ export class RunHistoryResolver {
   @Query(() => UnfinishedRunsType, { description: "Lists the queued and running runs of the app." })
   async unfinishedRuns(@Ctx() context: RequestContext, @AppId() appId: number): Promise<UnfinishedRunsType> {
     const caller = await this.gate.enter(context, "listRuns", appId);
-    return this.services.history.unfinished(caller, appId);
+    return this.services.history.listUnfinished(caller, appId);
   }
 
   @Query(() => RunStatisticsType, {

@@ -2,7 +2,7 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";
-import type { ActionPublishing } from "../../operations/actions/publishing.js";
+import type { ActionPublisher } from "../../operations/actions/publishing.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
@@ -18,7 +18,7 @@ class PublishedActionType {
 export class PublishResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: ActionPublishing,
+    private readonly service: ActionPublisher,
     private readonly endpoints: TriggerEndpoints,
   ) {}
 

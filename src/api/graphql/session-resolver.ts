@@ -6,7 +6,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppUserSessions } from "../../operations/data-sources/sessions.js";
-import type { CodeSentAnswer, Verification } from "../../operations/data-sources/verification.js";
+import type { AppUserVerification, CodeSentAnswer } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
@@ -36,7 +36,7 @@ export class AppSessionResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly service: AppUserSessions,
-    private readonly verification: Verification,
+    private readonly verification: AppUserVerification,
   ) {}
 
   @Query(() => AppSessionType, { description: "Returns the session of the page, like `Svc.Session.get()`." })

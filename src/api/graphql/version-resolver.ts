@@ -3,7 +3,7 @@ import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } fro
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ActionComparisons, Comparison } from "../../operations/actions/comparison.js";
-import type { DraftRestoring, RestoreResult } from "../../operations/actions/restoring.js";
+import type { DraftRestorer, RestoreResult } from "../../operations/actions/restoring.js";
 import type { ActionVersions, Version } from "../../operations/actions/versions.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { changedScripts, type ScriptChange } from "../../rules/action-diff.js";
@@ -19,7 +19,7 @@ export class ActionVersionResolver {
     private readonly gate: AccessGate,
     private readonly services: {
       versions: ActionVersions;
-      restoring: DraftRestoring;
+      restoring: DraftRestorer;
       comparison: ActionComparisons;
       endpoints: TriggerEndpoints;
     },

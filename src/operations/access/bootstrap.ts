@@ -32,7 +32,8 @@ async function createFirstCredentials(
   credentials: Credentials,
 ): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
   return db.transaction(async (manager) => {
-    // The lock makes concurrent first starts wait: only one of these processes creates the first app.
+    // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the
+    // first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
     const organizationId = await insertRow(manager, "INSERT INTO organization (name) VALUES ($1)", [

@@ -61,12 +61,12 @@ const COUNT_RECENT_RESETS = `
 
 const RESETS_PER_ADDRESS = 10;
 const RESETS_PER_PERSON = 3;
-const RESET_WINDOW_MS = 600_000;
+const PASSPHRASE_RESET_WINDOW_MS = 600_000;
 
-const SETUP_FIELDS = flatShape(["token", "email", "firstName", "lastName", "passphrase"]);
-const SIGN_IN_FIELDS = flatShape(["email", "passphrase"]);
-const RESET_FIELDS = flatShape(["email"]);
-const CONFIRM_FIELDS = flatShape(["token", "passphrase"]);
+const SETUP_BODY_SHAPE = flatShape(["token", "email", "firstName", "lastName", "passphrase"]);
+const SIGN_IN_BODY_SHAPE = flatShape(["email", "passphrase"]);
+const RESET_REQUEST_BODY_SHAPE = flatShape(["email"]);
+const RESET_CONFIRMATION_BODY_SHAPE = flatShape(["token", "passphrase"]);
 const ACCOUNT_FIELDS = ["firstName", "lastName", "passphrase", "currentPassphrase"];
 
 interface PersonRow extends User {
@@ -91,7 +91,7 @@ export function createAccounts(options: {
   sendReset: SendResetLink;
 }) {
   const { db, people, sessions, links, attempts, sendReset } = options;
-  const resetBucket = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: RESET_WINDOW_MS });
+  const resetBucket = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: PASSPHRASE_RESET_WINDOW_MS });
 
   async function personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
     const [foundPerson] = await rows<PersonRow>(db, sql, [key]);
@@ -159,7 +159,7 @@ export function createAccounts(options: {
         await links.redeem(body["token"], "setup", manager);
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
         await manager.query(INSERT_OWNER, [organizationId, user.id]);
-        refuseUnknownFields(body, SETUP_FIELDS);
+        refuseUnknownFields(body, SETUP_BODY_SHAPE);
         const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
         const session = await sessions.beginSession(user.id, request, sessionOptions, manager);
         const { address } = request;
@@ -210,7 +210,7 @@ export function createAccounts(options: {
         await recordAccessEvent(db, { type: "person.signInFailed", address, data: { email } });
         throw new ActionError("SIGN_IN_FAILED");
       }
-      refuseUnknownFields(body, SIGN_IN_FIELDS);
+      refuseUnknownFields(body, SIGN_IN_BODY_SHAPE);
       return this.beginSession(request, user, { by: "passphrase" });
     },
 
@@ -251,7 +251,7 @@ export function createAccounts(options: {
      */
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
       const email = requireEmail(body["email"], "email");
-      refuseUnknownFields(body, RESET_FIELDS);
+      refuseUnknownFields(body, RESET_REQUEST_BODY_SHAPE);
       const retryAfter = resetBucket.takeTokens(getAddressBlock(address ?? ""));
       if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
       runInBackground(sendResetTo(email, address));
@@ -286,7 +286,7 @@ export function createAccounts(options: {
       await db.transaction(async (manager) => {
         await lockPersonAndLinks(manager, personId!, linkId);
         await links.redeem(body["token"], "reset", manager);
-        refuseUnknownFields(body, CONFIRM_FIELDS);
+        refuseUnknownFields(body, RESET_CONFIRMATION_BODY_SHAPE);
         await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);
         await links.revokeAll("reset", personId, manager);
         await sessions.endAllWithTokens(personId!, manager);

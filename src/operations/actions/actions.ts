@@ -38,7 +38,7 @@ const SEARCH_MAX_WORDS = 10;
  * SQL condition for the app's drafts whose name and description together contain every search word, in upper or lower
  * case.
  */
-const IS_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
+const IS_MATCHING_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
 export type Actions = ReturnType<typeof createActions>;
@@ -70,13 +70,13 @@ export function createActions(options: {
       const parameters = [appId, searchWords.slice(0, SEARCH_MAX_WORDS)];
       const [count] = await rows<{ total: number }>(
         db,
-        `SELECT count(*) AS total FROM action WHERE ${IS_DRAFT_OF_APP}`,
+        `SELECT count(*) AS total FROM action WHERE ${IS_MATCHING_DRAFT_OF_APP}`,
         parameters,
       );
       const actionSizes = await rows<SizedRow>(
         db,
         `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
-          WHERE ${IS_DRAFT_OF_APP} ORDER BY id DESC LIMIT $3 OFFSET $4`,
+          WHERE ${IS_MATCHING_DRAFT_OF_APP} ORDER BY id DESC LIMIT $3 OFFSET $4`,
         [...parameters, limit, offset],
       );
       const { total } = count!;

@@ -8,14 +8,14 @@ import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActionRowConverter, createLockDraft } from "./action-rows.js";
 import { createActions } from "./actions.js";
 import { createCodeChecker } from "./code-readings.js";
-import { createComparison } from "./comparison.js";
+import { createActionComparisons } from "./comparison.js";
 import { createImportSteps } from "./import-steps.js";
 import { createActionValidation } from "./judgement.js";
 import { createDraftWriter } from "./masters.js";
 import { createPayloadPresets } from "./presets.js";
 import { createCodeProblems } from "./problems.js";
-import { createActionPublishing } from "./publishing.js";
-import { createDraftRestoring } from "./restoring.js";
+import { createActionPublisher } from "./publishing.js";
+import { createDraftRestorer } from "./restoring.js";
 import { createSecretRotation } from "./secret-rotation.js";
 import { createSourceBuilds } from "./source-builds.js";
 import { createActionTransfer } from "./transfer.js";
@@ -36,7 +36,7 @@ export interface AuthoringOptions {
   log: Logger;
 }
 
-export function createAuthoring(options: AuthoringOptions) {
+export function createAuthoringModules(options: AuthoringOptions) {
   const {
     db,
     checkCode,
@@ -63,7 +63,7 @@ export function createAuthoring(options: AuthoringOptions) {
   const importSteps = createImportSteps({ db, validation: actionValidation, draftWriter, packages });
   return {
     actions: createActions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
-    publishing: createActionPublishing({
+    publishing: createActionPublisher({
       db,
       validation: actionValidation,
       draftWriter,
@@ -74,8 +74,8 @@ export function createAuthoring(options: AuthoringOptions) {
     }),
     versions: createActionVersions({ db, addressed }),
     rotateSecret: createSecretRotation({ db, endpoints, lockDraft }),
-    restoring: createDraftRestoring({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
-    comparison: createComparison({ db }),
+    restoring: createDraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
+    comparison: createActionComparisons({ db }),
     importSteps,
     transfer: createActionTransfer({ db, steps: importSteps }),
     presets: createPayloadPresets({ db }),

@@ -27,7 +27,7 @@ const MAX_CONCURRENT_CHECKS = 4;
  * Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a
  * thread takes longer.
  */
-const INLINE_MAX_CHARACTERS = 4_096;
+const MAIN_THREAD_MAX_CHARACTERS = 4_096;
 /**
  * Maximum number of cached results, each a few hundred bytes. It is higher than the number of actions in one import.
  */
@@ -50,7 +50,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
   const verdictsByHash = new Map<string, CodeCheckResult>();
 
   async function readInThread(code: string): Promise<CodeParseResult> {
-    if (code.length <= INLINE_MAX_CHARACTERS) return parseCode(code);
+    if (code.length <= MAIN_THREAD_MAX_CHARACTERS) return parseCode(code);
     const threadResult = await threads.call(code);
     if (threadResult.ok) return threadResult.value;
     const limitTexts = {

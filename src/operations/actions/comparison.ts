@@ -54,7 +54,7 @@ const sideLabel = (side: ComparedSide): string => (typeof side === "number" ? `v
  * If the code of both states together is not longer than this, it is compared on the main thread, otherwise in another
  * thread. Comparing half a million lines would block the main thread for 1.5 s.
  */
-const INLINE_MAX_CHARACTERS = 8_192;
+const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads, for all apps. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;
 const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
@@ -66,7 +66,7 @@ const comparisonThreads = createThreads<DiffedActions, ActionDiff>({
 });
 
 async function diffInThread(appId: number, actions: DiffedActions): Promise<ActionDiff> {
-  if (actions.before.code.length + actions.after.code.length <= INLINE_MAX_CHARACTERS) return diffActions(actions);
+  if (actions.before.code.length + actions.after.code.length <= MAIN_THREAD_MAX_CHARACTERS) return diffActions(actions);
   const leaveQueue = await comparisonQueue.enter(appId);
   const threadResult = await comparisonThreads.call(actions).finally(leaveQueue);
   if (threadResult.ok) return threadResult.value;
@@ -95,9 +95,9 @@ function parseSide(against: string): ComparedSide {
   throw new ActionError("REQUEST_INVALID", '"against" must be "master", "production" or the ID of a version');
 }
 
-export type ActionComparisons = ReturnType<typeof createComparison>;
+export type ActionComparisons = ReturnType<typeof createActionComparisons>;
 
-export function createComparison({ db }: { db: DataSource }) {
+export function createActionComparisons({ db }: { db: DataSource }) {
   /** Returns the live version of the draft `masterId`. @throws ACTION_NOT_PUBLISHED */
   async function readProduction(masterId: number): Promise<ActionRow> {
     const production = await findLiveVersion(db.manager, masterId);

@@ -82,9 +82,9 @@ async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Pr
   await writeRoutes(manager, liveVersion);
 }
 
-export type ActionPublishing = ReturnType<typeof createActionPublishing>;
+export type ActionPublisher = ReturnType<typeof createActionPublisher>;
 
-export function createActionPublishing(options: {
+export function createActionPublisher(options: {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;

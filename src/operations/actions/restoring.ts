@@ -29,9 +29,9 @@ export interface RestoreResult {
   preRestoreVersionId: number | null;
 }
 
-export type DraftRestoring = ReturnType<typeof createDraftRestoring>;
+export type DraftRestorer = ReturnType<typeof createDraftRestorer>;
 
-export function createDraftRestoring(options: {
+export function createDraftRestorer(options: {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;

@@ -31,7 +31,7 @@ export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 /** Maximum number of actions in an imported document. */
 const IMPORT_MAX_ACTIONS = 1_000;
-/** Fields that a document may have. The fields of the actions in the document are checked separately. */
+/** Fields that an imported document may have. The fields of the actions in the document are checked separately. */
 const DOCUMENT_SHAPE = flatShape(["format", "actions"]);
 
 const SUM_EXPORTED_BYTES = `

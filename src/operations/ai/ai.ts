@@ -36,7 +36,7 @@ export interface AiRequest {
   options: unknown;
   disconnectSignal?: (() => AbortSignal) | undefined;
   /** Called with each further part of the text of a streamed completion. */
-  onText?: (text: string) => Promise<void>;
+  onTextPart?: (text: string) => Promise<void>;
 }
 
 const EVENT_TYPE_BY_CALL: Record<AiCall, string> = {
@@ -225,7 +225,7 @@ export function createAi(options: {
 
   async function performCall(
     caller: Caller,
-    { appId, call, options: input, disconnectSignal: gone, onText }: AiRequest,
+    { appId, call, options: input, disconnectSignal: gone, onTextPart: onText }: AiRequest,
   ): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
     const requested = readAiOptions(call, input);

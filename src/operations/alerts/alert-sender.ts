@@ -9,13 +9,13 @@ import { ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
 /** Channel and destination to which the service sends the messages of an alert rule. */
-export interface AlertAudience {
+export interface AlertChannelSetting {
   channel: AlertChannel;
   to: readonly string[];
   setting: string | null;
 }
 
-export type SendAlert = (executor: SqlClient, audience: AlertAudience, facts: AlertFacts) => Promise<void>;
+export type SendAlert = (executor: SqlClient, audience: AlertChannelSetting, facts: AlertFacts) => Promise<void>;
 
 const INSERT_DELIVERY = `
   INSERT INTO alert_delivery (app_id, rule_id, channel, setting, body, status, detail, due_at, give_up_at)

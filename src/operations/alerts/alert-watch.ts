@@ -31,7 +31,9 @@ const OVERDUE_AGE = "interval '60 seconds'";
  */
 const WATCH_WINDOW = "interval '1 minute'";
 const MAX_WATCH_WINDOWS = 60;
-/** Maximum number of messages that one rule sends in an hour, if its state changes often. */
+/**
+ * Maximum number of messages that one rule sends in an hour. Limits the messages of a rule whose state changes often.
+ */
 const MAX_MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
 /** Value of `actionId` in a rule's state that belongs to the whole app. */

@@ -105,7 +105,7 @@ export class BackupLoader {
     const existingPartitions = Map.groupBy(await readPartitions(client), ({ table }) => table);
     for (const [table, partitions] of existingPartitions) {
       const archivedBounds = manifest.partitions[table];
-      if (!archivedBounds || !coversAllRows(archivedBounds))
+      if (!archivedBounds || !coversAllIds(archivedBounds))
         throw inconsistentBackup(`the partitions of the table ${table} overlap or have gaps`);
       for (const { name } of partitions) await client.query(`DROP TABLE public.${quoteName(name)}`);
       for (const [low, high] of archivedBounds) {
@@ -235,7 +235,7 @@ export class BackupLoader {
    * Writes all rows and media files in one transaction. Calls `beforeCommit` at the end of this transaction, when other
    * sessions see none of the rows yet.
    */
-  async run(parts: AsyncIterator<ArchivePart>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
+  async loadBackup(parts: AsyncIterator<ArchivePart>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
       await this.prepareDatabase();
@@ -259,12 +259,12 @@ export class BackupLoader {
    * Returns the identity of the media store into which this object has written files; null if the backup contains no
    * media files.
    */
-  async storeIdentity(): Promise<string | null> {
+  async mediaStoreIdentity(): Promise<string | null> {
     return (await this.store?.readStoreId()) ?? null;
   }
 
   /** Deletes the media files that a failed restore has written. */
-  async removeFiles(): Promise<void> {
+  async removeWrittenFiles(): Promise<void> {
     for (const key of this.writtenBlobKeys) await this.store?.remove(key).catch(() => undefined);
   }
 
@@ -274,7 +274,7 @@ export class BackupLoader {
 }
 
 /** True if the partitions together cover all IDs, without gaps and overlaps. */
-function coversAllRows(archivedBounds: readonly PartitionBounds[]): boolean {
+function coversAllIds(archivedBounds: readonly PartitionBounds[]): boolean {
   const followsPrevious = ([low, high]: PartitionBounds, at: number) =>
     low === (at === 0 ? null : archivedBounds[at - 1]![1]) && (low === null || high === null || high > low);
   return (

@@ -163,7 +163,7 @@ async function loadParts(
     // reading.
     parseManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
-    return await loader.run(parts, async () => {
+    return await loader.loadBackup(parts, async () => {
       if (keys !== null) await options.storeKeys(keys);
     });
   } finally {
@@ -200,13 +200,13 @@ async function restoreIntoDatabase(
     await migrateSchema(url, requireKnownMigrations(backupContents.manifest));
     const summary = await loadParts(loader, options, backupContents);
     await migrateToCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
-    await client.query("UPDATE public.media_store SET identity = $1", [await loader.storeIdentity()]);
+    await client.query("UPDATE public.media_store SET identity = $1", [await loader.mediaStoreIdentity()]);
     const replacedStores = await previousStorePrefix(client);
     await client.query(`DROP SCHEMA IF EXISTS ${PREVIOUS_TABLES_SCHEMA} CASCADE`);
     if (replacedStores !== null) await options.removeMediaFiles(replacedStores);
     return summary;
   } catch (error) {
-    await loader.removeFiles();
+    await loader.removeWrittenFiles();
     await undoRestore(client).catch(({ message }: Error) =>
       warn(`the unfinished restore could not be undone: ${message}`),
     );

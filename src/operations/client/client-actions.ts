@@ -126,7 +126,7 @@ async function accessErrorOf(
   userOf: FindAppUser,
 ): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalyticsTrigger)) return null;
-  const { granted, meetsRule: isGranted } = runAccessOf(caller, userOf);
+  const { metRules: granted, meetsRule: isGranted } = runAccessOf(caller, userOf);
   return granted === null || (await isGranted(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 

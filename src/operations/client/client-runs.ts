@@ -15,7 +15,7 @@ import { JsonText } from "../../rules/json-text.js";
 import { flatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
-import { browserEnding, CLIENT_LATE_MS, timeoutOutcome } from "../runs/outcomes.js";
+import { CLIENT_LATE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
 import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReportedAction } from "./client-actions.js";
 
@@ -33,7 +33,7 @@ export interface ClientRunReport {
 /** Number of rows that one report adds to the database: a run and its log entry. */
 const ROWS_PER_REPORT = 2;
 
-const REPORT_SHAPE: Shape = {
+const RUN_REPORT_SHAPE: Shape = {
   fields: {
     ...flatShape(["payload", "result", "duration"]).fields,
     error: flatShape(["name", "message", "stack"]),
@@ -135,7 +135,7 @@ export function createClientRuns(options: {
    */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
-    return timeoutOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
+    return createTimeoutRunOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
   async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, run: ClientRunReport) {
@@ -199,9 +199,9 @@ export function createClientRuns(options: {
         const started = await findAnnouncedRun(manager, caller, report);
         if (!started && refusal) throw refusal;
         const run = started ?? (await acceptReport(manager, caller, report, payload));
-        refuseUnknownFields(report.body, REPORT_SHAPE);
+        refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
         const endedRun = { trigger: run.trigger, actionId: report.actionId };
-        await repository.finish(run.id, BROWSER_HOLDER, browserEnding(endedRun, outcome, durationMs), manager);
+        await repository.finish(run.id, BROWSER_HOLDER, createBrowserRunEnd(endedRun, outcome, durationMs), manager);
         return { runId: run.id };
       });
     },

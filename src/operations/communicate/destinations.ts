@@ -15,7 +15,7 @@ import type { Settings } from "../settings/settings.js";
 /** Mail server of the service's operator. It sends the e-mails of apps that have not configured a mail server. */
 export interface OperatorMail {
   server: Pick<SmtpDestination, "host" | "port" | "secure" | "user" | "password"> | null;
-  /** Sender address of e-mails; null if none is configured. */
+  /** Sender address of e-mails; null if no address is configured. */
   from: string | null;
 }
 

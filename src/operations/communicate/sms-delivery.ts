@@ -19,7 +19,7 @@ const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
  */
 const TEMPORARY_REJECTIONS = [408, 425, 429, 503];
 
-interface PreparedSms {
+interface SmsRequest {
   url: URL;
   headers: Record<string, string>;
   body: string;
@@ -40,7 +40,7 @@ function createTwilioRequest(
   to: string,
   destination: SmsDestination & { provider: "twilio" },
   callback: string | null,
-): PreparedSms {
+): SmsRequest {
   const { sid, token, url } = destination;
   const { body, from } = message.content as Omit<Sms, "to">;
   const formBody = new URLSearchParams({ To: to, From: from ?? destination.from, Body: body });
@@ -56,7 +56,7 @@ function createWebhookRequest(
   message: ClaimedMessage,
   to: string,
   destination: SmsDestination & { provider: "webhook" },
-): PreparedSms {
+): SmsRequest {
   const { appId, id, reference, content } = message;
   const { body: text, from } = content as Omit<Sms, "to">;
   const body = JSON.stringify({ id, appId, to, from, body: text });
@@ -65,7 +65,7 @@ function createWebhookRequest(
   return { url: new URL(destination.url), headers, body, idField: "id" };
 }
 
-function readProviderId({ body }: WebAnswer, field: PreparedSms["idField"]): string | null {
+function readProviderId({ body }: WebAnswer, field: SmsRequest["idField"]): string | null {
   try {
     const id = String((JSON.parse(body) as Record<string, unknown>)[field] ?? "");
     return PROVIDER_ID.test(id) ? id : null;
@@ -94,7 +94,7 @@ export function createSmsDelivery(options: {
   async function outcomeOf(
     message: ClaimedMessage,
     answer: WebAnswer,
-    idField: PreparedSms["idField"],
+    idField: SmsRequest["idField"],
   ): Promise<AttemptOutcome> {
     const { appId, recipients } = message;
     const { status } = answer;

@@ -16,11 +16,11 @@ import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-judgement.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
+  deleteEntriesById,
   insertEntryTexts,
   type LockedEntry,
   lockEntries,
   readEntryData,
-  removeEntries,
   removeEntriesExcept,
   splitIntoBatches,
   updateEntryTexts,
@@ -196,7 +196,7 @@ export function createEntryCommits(options: {
       } else {
         change.addCounted({ deleted: batch.length }, -batch.reduce((sum, { bytes }) => sum + bytes, 0));
       }
-      await removeEntries(
+      await deleteEntriesById(
         executor,
         source,
         batch.map(({ id }) => id),

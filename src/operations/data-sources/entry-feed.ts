@@ -47,7 +47,7 @@ const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
    WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${MAX_CHANGES_PER_MESSAGE}`;
 
-interface FeedSubscriber {
+interface EntrySubscriber {
   visit: AdmittedRequest;
   where: unknown;
   /**
@@ -61,14 +61,14 @@ interface FeedSubscriber {
    */
   visibilityKey: string;
   sendMessage: (message: EntryChangeMessage) => void;
-  endFeed: (reason: ActionError) => void;
+  endSubscription: (reason: ActionError) => void;
 }
 
 /** All subscribers in this process to the entries of one data source. */
 interface SourceFeed {
   appId: number;
   id: number;
-  subscribers: Set<FeedSubscriber>;
+  subscribers: Set<EntrySubscriber>;
   /**
    * Promise that resolves after all reads that have been queued. Each new read is chained to this promise, so that
    * messages are sent in order.
@@ -81,7 +81,7 @@ interface SubscriberGroup {
   rights: CallerEntryRights;
   position: number;
   where: unknown;
-  subscribers: FeedSubscriber[];
+  subscribers: EntrySubscriber[];
 }
 
 const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [] };
@@ -120,8 +120,8 @@ export function createEntryFeed(options: {
   const { db, read, notifications, sources, positions, log } = options;
   const feedsBySource = new Map<string, SourceFeed>();
   const keyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
-  const feedByFollower = new Map<FeedSubscriber, SourceFeed>();
-  const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: checkChosenSubscribers });
+  const feedByFollower = new Map<EntrySubscriber, SourceFeed>();
+  const users = createEntryUserWatch<EntrySubscriber>({ db, notifications, log, onChanged: checkChosenSubscribers });
 
   /**
    * Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after
@@ -139,18 +139,18 @@ export function createEntryFeed(options: {
 
   function newsOf(
     feed: SourceFeed,
-    { visit, position }: Pick<FeedSubscriber, "visit" | "position">,
+    { visit, position }: Pick<EntrySubscriber, "visit" | "position">,
     differences: EntryDifferences | null,
   ) {
     const text = positions.formatPosition(feed, position!, visit.isTrusted);
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
-  const startedFollowers = ({ subscribers: followers }: SourceFeed): FeedSubscriber[] =>
+  const startedFollowers = ({ subscribers: followers }: SourceFeed): EntrySubscriber[] =>
     [...followers].filter(({ position }) => position !== null);
 
-  function endFeed(feed: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
-    if (feed.subscribers.has(follower)) follower.endFeed(reason);
+  function endFeed(feed: SourceFeed, follower: EntrySubscriber, reason: ActionError): void {
+    if (feed.subscribers.has(follower)) follower.endSubscription(reason);
   }
 
   /**
@@ -171,7 +171,7 @@ export function createEntryFeed(options: {
    * Ends the subscription if the subscriber has lost the right to read. Sends a message with `reset` if other columns
    * or entries have become visible to the subscriber.
    */
-  async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
+  async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
     if (!feed.subscribers.has(follower)) return;
     users.set(follower, feed.appId, rights.user);
@@ -190,7 +190,7 @@ export function createEntryFeed(options: {
    * Starts a subscription at the position `since` if possible. Otherwise starts it at the newest change, and sends the
    * subscriber a message with the position of this change.
    */
-  async function startSubscriber(feed: SourceFeed, follower: FeedSubscriber): Promise<void> {
+  async function startSubscriber(feed: SourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await sourceOf(feed);
     if (source) await checkAccess(feed, source, follower);
     if (!feed.subscribers.has(follower)) return;
@@ -211,7 +211,7 @@ export function createEntryFeed(options: {
    * Groups subscribers that have the same current rights, `where` and position, so that changes are computed once per
    * group.
    */
-  async function groupSubscribers(followers: readonly FeedSubscriber[]): Promise<Iterable<SubscriberGroup>> {
+  async function groupSubscribers(followers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
@@ -288,7 +288,7 @@ export function createEntryFeed(options: {
    * Checks the rights of the subscribers for which `isAffected` returns true; without `isAffected`, of all subscribers.
    * Then sends new changes to all subscribers of the feed.
    */
-  function checkSubscribers(feed: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
+  function checkSubscribers(feed: SourceFeed, isAffected: (follower: EntrySubscriber) => boolean = () => true): void {
     inOrder(feed, async () => {
       const source = await sourceOf(feed);
       if (!source) return;
@@ -298,7 +298,7 @@ export function createEntryFeed(options: {
     });
   }
 
-  function checkChosenSubscribers(followers: readonly FeedSubscriber[]): void {
+  function checkChosenSubscribers(followers: readonly EntrySubscriber[]): void {
     const chosenSubscribers = new Set(followers);
     const theirFeeds = new Set(followers.flatMap((follower) => feedByFollower.get(follower) ?? []));
     for (const feed of theirFeeds) checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
@@ -365,14 +365,14 @@ export function createEntryFeed(options: {
       const visibilityKey = visibilityKeyOf(rights, source);
       return liveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
         const feed = feedOf(source.appId, source.id);
-        const follower: FeedSubscriber = {
+        const follower: EntrySubscriber = {
           visit,
           where,
           position: null,
           since: position,
           visibilityKey,
           sendMessage: push,
-          endFeed: endFollow,
+          endSubscription: endFollow,
         };
         feed.subscribers.add(follower);
         feedByFollower.set(follower, feed);

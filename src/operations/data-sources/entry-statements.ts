@@ -151,7 +151,7 @@ export async function updateEntryTexts(
   return timesById;
 }
 
-export async function removeEntries(
+export async function deleteEntriesById(
   executor: SqlClient,
   { appId, id }: DataSourceIds,
   ids: readonly number[],

@@ -12,11 +12,11 @@ import type { EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, toReadyEntry } from "./entry-judgement.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
+  deleteEntriesById,
   insertEntryTexts,
   type LockedEntry,
   lockEntries,
   readEntryData,
-  removeEntries,
   updateEntryTexts,
 } from "./entry-statements.js";
 
@@ -89,7 +89,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     intake.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
-  /** Returns `lockedEntry`. @throws ENTRY_NOT_FOUND if it is undefined, because the entry does not exist */
+  /** Checks that the locked entry exists, and returns it. @throws ENTRY_NOT_FOUND */
   function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
     if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
     return lockedEntry;
@@ -169,7 +169,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
         if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
         requireUnchangedEntry(rights, source, before!, target.precondition);
-        await removeEntries(change.executor, source, [target.id]);
+        await deleteEntriesById(change.executor, source, [target.id]);
         change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);
         return toVisibleEntry(rights, source, before!, []);
       });

@@ -35,7 +35,7 @@ export interface HookedEntry {
 
 /**
  * Status of a stored message: "queued" if the service will send it, "kept" if no mail server or provider is configured,
- * so that it is only stored.
+ * so that the message is only stored.
  */
 type HookMessageStatus = "kept" | "queued";
 

@@ -110,7 +110,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       log.warn({ err: error, keys }, "an index of a data source could not be created"),
     );
     const waitEnd = new AbortController();
-    // Aborting `waitEnd` rejects this delay, so the rejection is ignored.
+    // Ignores the rejection of this delay, which the abort of `waitEnd` causes.
     const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
     await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }

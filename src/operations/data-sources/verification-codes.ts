@@ -97,13 +97,13 @@ const SELECT_WAIT_SECONDS = `
      AND (bound.known IS NULL OR EXISTS (
        SELECT FROM verification_request AS request
         WHERE request.subject = bound.known AND created_at > now() - seconds * interval '1 second'))`;
-const INSERT_REQUESTS = `
+const INSERT_CODE_REQUESTS = `
   WITH old AS (
     DELETE FROM verification_request WHERE id IN (
       SELECT id FROM verification_request WHERE created_at < now() - interval '1 day' ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED))
   INSERT INTO verification_request (subject) SELECT unnest($1::bytea[])`;
 
-const INSERT_CODE = `
+const INSERT_VERIFICATION_CODE = `
   INSERT INTO verification_code (credential_id, app_id, subject, data_source_id, entry_id, address, code, expires_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, now() + interval '${CODE_VALIDITY_SECONDS} seconds')
   ON CONFLICT (credential_id) DO UPDATE
@@ -113,14 +113,14 @@ const INSERT_CODE = `
  * Counts an attempt as a failure, and compares the code. The right code then removes the row, so that it works only
  * once.
  */
-const COUNT_ATTEMPT = `
+const COUNT_CODE_ATTEMPT = `
   UPDATE verification_code SET failures = failures + 1
    WHERE credential_id = $1 AND subject = $2 AND failures < ${MAX_WRONG_ATTEMPTS} AND expires_at > now()
   RETURNING code = $3 AS "isRight", entry_id AS "entryId", address`;
-const DELETE_CODE =
+const DELETE_VERIFICATION_CODE =
   "DELETE FROM verification_code WHERE credential_id = $1 AND subject = $2 AND code = $3 RETURNING credential_id";
 
-export const createCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
+export const createRandomCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
 
 export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
 
@@ -154,7 +154,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
             "too many codes were requested for this address, from this network or for this app",
             Math.max(1, Math.ceil(full.wait)),
           );
-        await rows(manager, INSERT_REQUESTS, [subjects]);
+        await rows(manager, INSERT_CODE_REQUESTS, [subjects]);
       });
     },
 
@@ -162,7 +162,15 @@ export function createVerificationCodes({ db }: { db: Database }) {
     async save(executor: SqlClient, code: string, to: CodeTarget): Promise<void> {
       const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
-      await rows(executor, INSERT_CODE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
+      await rows(executor, INSERT_VERIFICATION_CODE, [
+        credentialId,
+        appId,
+        subject,
+        dataSourceId,
+        entryId,
+        address,
+        hash,
+      ]);
     },
 
     /**
@@ -175,13 +183,13 @@ export function createVerificationCodes({ db }: { db: Database }) {
       code: string,
     ): Promise<{ entryId: number; address: string } | null> {
       const hash = hashOf(credentialId, code);
-      const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(db, COUNT_ATTEMPT, [
-        credentialId,
-        subject,
-        hash,
-      ]);
+      const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(
+        db,
+        COUNT_CODE_ATTEMPT,
+        [credentialId, subject, hash],
+      );
       if (!codeRow?.isRight || codeRow.entryId === null) return null;
-      const usedCodes = await rows(db, DELETE_CODE, [credentialId, subject, hash]);
+      const usedCodes = await rows(db, DELETE_VERIFICATION_CODE, [credentialId, subject, hash]);
       return usedCodes.length > 0 ? { entryId: codeRow.entryId, address: codeRow.address } : null;
     },
   };

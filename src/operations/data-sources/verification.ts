@@ -27,7 +27,7 @@ import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
-import { createCode, createVerificationCodes } from "./verification-codes.js";
+import { createRandomCode, createVerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. It is the same whether or not a code was sent. */
 export interface CodeSentAnswer {
@@ -60,9 +60,9 @@ interface CodeRecipient {
   hash: Buffer;
 }
 
-export type Verification = ReturnType<typeof createVerification>;
+export type AppUserVerification = ReturnType<typeof createAppUserVerification>;
 
-export function createVerification(options: {
+export function createAppUserVerification(options: {
   db: Database;
   sources: DataSourceRows;
   appUsers: AppUsers;
@@ -135,7 +135,7 @@ export function createVerification(options: {
   async function storeSubject(caller: Caller, rules: VerificationRules, subject: CodeRecipient): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
-    const code = createCode();
+    const code = createRandomCode();
     // Calls `prepare` before the transaction. If it waited for a second database connection during the transaction, it
     // could wait forever.
     const sendCode = await acceptance.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);

@@ -88,13 +88,13 @@ export interface LostWebhook {
   isGivenUp: boolean;
 }
 
-export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
+export type GitWebhookQueue = ReturnType<typeof createGitWebhookQueue>;
 
 /**
  * Creates the functions that read and change the queue of webhooks.
  * @param processId ID of this process, with which it marks the webhooks that it claims
  */
-export function createGitDeliveries({ db, holder: processId }: { db: DataSource; holder: string }) {
+export function createGitWebhookQueue({ db, holder: processId }: { db: DataSource; holder: string }) {
   return {
     /** Adds a webhook to the queue. Returns false if the app already has WAITING_WEBHOOKS_MAX waiting webhooks. */
     async add(appId: number, ref: string): Promise<boolean> {
@@ -111,7 +111,7 @@ export function createGitDeliveries({ db, holder: processId }: { db: DataSource;
     },
 
     /**
-     * Returns claimed webhooks to the queue if no process works on their pulls any more. These are webhooks that this
+     * Puts claimed webhooks back into the queue if no process works on their pulls any more. These are webhooks that this
      * process has claimed, if the database's response to the claim was lost, or if the pull failed because of a fault
      * in the service. With `mayDeclareDead`, also webhooks of processes whose lease has expired.
      * @param knownIds IDs of the webhooks whose pulls are in progress in this process

@@ -12,7 +12,7 @@ import type { Caller, Operation } from "../../rules/access.js";
 import { checkRefText, type PulledRef, readPullRef, readReviewedCommit } from "../../rules/git-input.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
-import type { ActionPublishing } from "../actions/publishing.js";
+import type { ActionPublisher } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { GitConnections, GitRow } from "./git-connections.js";
@@ -66,7 +66,7 @@ export interface PullRequest {
    * @throws ActionError FORBIDDEN if the author has lost access to the app
    */
   resolveAuthor: (row: GitRow) => Promise<Caller>;
-  /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if not */
+  /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (caller: Caller, operation: Operation) => void;
   /**
    * Signal that aborts when the process stops. The error of a pull that fails afterwards is not stored as the last
@@ -87,7 +87,7 @@ export interface PullInput {
 export interface PullOptions {
   appId: number;
   isPlan: boolean;
-  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if not */
+  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (operation: Operation) => void;
 }
 
@@ -140,7 +140,7 @@ export function createGitPulls(options: {
   order: GitPullOrder;
   repository: GitRepository;
   manifests: Pick<Manifests, "apply">;
-  publishing: Pick<ActionPublishing, "publish" | "checkPublishable">;
+  publishing: Pick<ActionPublisher, "publish" | "checkPublishable">;
   log: Logger;
 }) {
   const { connections, order, repository, manifests, publishing, log } = options;

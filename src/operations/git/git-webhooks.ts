@@ -13,7 +13,7 @@ import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessGate } from "../access/gate.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { GitConnections } from "./git-connections.js";
-import { type ClaimedWebhook, type GitDeliveries, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
+import { type ClaimedWebhook, type GitWebhookQueue, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
 import { CONCURRENT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
 
 /** Maximum number of webhook requests to one app from one network address, per RATE_WINDOW_MS. */
@@ -30,7 +30,7 @@ export type GitWebhooks = ReturnType<typeof createGitWebhooks>;
 export function createGitWebhooks(options: {
   connections: GitConnections;
   pulls: GitPulls;
-  deliveries: GitDeliveries;
+  deliveries: GitWebhookQueue;
   gate: Pick<AccessGate, "countGitWebhook" | "recheck">;
   log: Logger;
 }) {
@@ -105,8 +105,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Returns webhooks whose pull was interrupted to the queue, so that a process repeats the pull. With
-     * `mayDeclareDead`, also those of processes whose lease has expired.
+     * Puts webhooks whose pull was interrupted back into the queue, so that a process repeats the pull. With
+     * `mayDeclareDead`, does the same for webhooks of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const lostDeliveries = await deliveries.release(runningPulls.ids(), mayDeclareDead);

@@ -320,7 +320,7 @@ export function createHttpTriggers(options: {
         needsPublishedApp: !isDraft,
         // The access rules of actions apply only to callers with runtime tokens (pages). The sender of a request to an
         // HTTP trigger has no such token.
-        access: { granted: null, user: null, meetsRule: async () => true },
+        access: { metRules: null, user: null, meetsRule: async () => true },
         copy: isDraft ? "master" : "production",
         payload,
         personId: caller?.personId ?? null,

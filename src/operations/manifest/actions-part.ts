@@ -39,7 +39,7 @@ function mapLogConditions(
 }
 
 /** Converts a draft to an item of the manifest. @param sourceNamesById names of the app's data sources by ID */
-export function actionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): ActionItem {
+export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): ActionItem {
   const action: ExportedAction = toExportedAction(row);
   const triggers = mapLogConditions(action.triggers, ({ dataSourceId, ...where }) => {
     const name = sourceNamesById.get(dataSourceId as number);
@@ -54,7 +54,7 @@ export function actionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, 
  * Calls `onFault` for each name that no data source has.
  * @param sourceIdsByName IDs of the app's data sources by name
  */
-function actionData(
+function toActionData(
   item: ActionItem,
   sourceIdsByName: ReadonlyMap<string, number>,
   onFault: (fault: PathFault) => void,
@@ -93,7 +93,7 @@ export async function prepareActions(
   const data = items.map((item, index) => {
     const itemFaults: PathFault[] = [];
     faults.push(itemFaults);
-    return actionData(item, sourceIdsByName, ({ path, ...fault }) =>
+    return toActionData(item, sourceIdsByName, ({ path, ...fault }) =>
       itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
     );
   });
@@ -180,9 +180,9 @@ export async function planActions(
     changes: [
       ...importSteps.map(({ current: row, validated }) => ({
         ...{ kind: "action" as const, name: validated.input.name },
-        verb: row ? ("changed" as const) : ("created" as const),
+        changeKind: row ? ("changed" as const) : ("created" as const),
       })),
-      ...removedDrafts.map(({ name }) => ({ kind: "action" as const, name, verb: "removed" as const })),
+      ...removedDrafts.map(({ name }) => ({ kind: "action" as const, name, changeKind: "removed" as const })),
     ],
     faults,
     requiredOperations: [

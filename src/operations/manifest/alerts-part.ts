@@ -21,7 +21,7 @@ export interface AlertWithActionName {
   actionName: string | null;
 }
 
-export function alertItem({ rule, actionName: action }: AlertWithActionName): AlertItem {
+export function toAlertItem({ rule, actionName: action }: AlertWithActionName): AlertItem {
   const { name, condition, failures, of, minutes, channel, to, setting, enabled } = rule;
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
@@ -76,10 +76,10 @@ export function planAlerts(
       const before = currentByName.get(item.name);
       const input = toAlertInput(item, actionNames, before);
       const action = item.action === undefined ? (before?.actionName ?? null) : item.action;
-      const alertAfter = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, actionName: action });
-      if (before && isDeepStrictEqual(alertItem(before), alertAfter)) continue;
+      const alertAfter = toAlertItem({ rule: { ...before?.rule, ...input } as AlertRule, actionName: action });
+      if (before && isDeepStrictEqual(toAlertItem(before), alertAfter)) continue;
       writes.push({ currentAlert: before, input, actionName: action });
-      plan.changes.push({ kind: "alert", name: item.name, verb: before ? "changed" : "created" });
+      plan.changes.push({ kind: "alert", name: item.name, changeKind: before ? "changed" : "created" });
     } catch (error) {
       plan.faults.push(toFault(`alerts[${at}]`, error, ALERT_FIELDS));
     }
@@ -93,7 +93,7 @@ export function planAlerts(
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
   }
   plan.changes.push(
-    ...removedAlerts.map(({ rule }) => ({ kind: "alert" as const, name: rule.name, verb: "removed" as const })),
+    ...removedAlerts.map(({ rule }) => ({ kind: "alert" as const, name: rule.name, changeKind: "removed" as const })),
   );
   if (writes.length > 0) plan.requiredOperations.push("manageAlerts");
   if (removedAlerts.length > 0) plan.requiredOperations.push("removeAlerts");

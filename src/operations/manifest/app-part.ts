@@ -48,7 +48,7 @@ export function planApp(
   }
   const names = Object.keys(wantedFields);
   if (names.length === 0) return plan;
-  plan.changes = names.map((name) => ({ kind: "app", name, verb: "changed" }));
+  plan.changes = names.map((name) => ({ kind: "app", name, changeKind: "changed" }));
   plan.requiredOperations = ["updateApp"];
   plan.apply = async () => {
     await writeAppChanges(manager, appId, wantedFields);

@@ -17,15 +17,15 @@ type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
 
 const LIST_FIELD = "secretBindings";
 
-const bindingName = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
+const bindingNameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
 /** Returns the bindings sorted by key and origin. */
 export const sortedBindings = (bindings: readonly SecretBinding[]): SecretBinding[] =>
-  bindings.toSorted((a, b) => (bindingName(a) < bindingName(b) ? -1 : 1));
+  bindings.toSorted((a, b) => (bindingNameOf(a) < bindingNameOf(b) ? -1 : 1));
 
 const normalizedBindingName = ({ key, origin }: BindingItem): string => {
   const url = URL.parse(origin);
-  return bindingName({ key, origin: (url && normalizeOrigin(url)) ?? origin });
+  return bindingNameOf({ key, origin: (url && normalizeOrigin(url)) ?? origin });
 };
 
 /**
@@ -58,11 +58,13 @@ export async function planBindings(
 ): Promise<PartPlan> {
   const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByName = new Map(currentBindings.map((binding) => [bindingName(binding), binding]));
+  const currentByName = new Map(currentBindings.map((binding) => [bindingNameOf(binding), binding]));
   const namesInManifest = new Set(items.map(normalizedBindingName));
   // A promotion keeps bindings and settings that only the target app has.
   const isPruned = prune && !keepsData;
-  const keptBindings = isPruned ? [] : currentBindings.filter((binding) => !namesInManifest.has(bindingName(binding)));
+  const keptBindings = isPruned
+    ? []
+    : currentBindings.filter((binding) => !namesInManifest.has(bindingNameOf(binding)));
   let bindingsAfter: SecretBinding[];
   try {
     const mergedBindings = items.map((item) => {
@@ -75,17 +77,17 @@ export async function planBindings(
     return plan;
   }
   const changedBindings = bindingsAfter.filter(
-    (binding) => !isDeepStrictEqual(currentByName.get(bindingName(binding)), binding),
+    (binding) => !isDeepStrictEqual(currentByName.get(bindingNameOf(binding)), binding),
   );
-  const names = new Set(bindingsAfter.map(bindingName));
-  const removedBindings = currentBindings.filter((binding) => !names.has(bindingName(binding)));
-  const bindingChange = (verb: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
-    ...{ kind: "secretBinding" as const, verb },
-    name: bindingName(binding),
+  const names = new Set(bindingsAfter.map(bindingNameOf));
+  const removedBindings = currentBindings.filter((binding) => !names.has(bindingNameOf(binding)));
+  const bindingChange = (changeKind: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
+    ...{ kind: "secretBinding" as const, changeKind },
+    name: bindingNameOf(binding),
   });
   plan.changes = [
     ...changedBindings.map((binding) =>
-      bindingChange(currentByName.has(bindingName(binding)) ? "changed" : "created")(binding),
+      bindingChange(currentByName.has(bindingNameOf(binding)) ? "changed" : "created")(binding),
     ),
     ...removedBindings.map(bindingChange("removed")),
   ];
@@ -102,7 +104,7 @@ export async function planBindings(
         !configuredSettings.has(binding.key) ||
         (keysWithoutValue.includes(binding.key) && changedBindings.includes(binding)),
     )
-    .map((binding) => ({ kind: "secretBinding", name: bindingName(binding) }));
+    .map((binding) => ({ kind: "secretBinding", name: bindingNameOf(binding) }));
   plan.requiredOperations = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {

@@ -38,7 +38,14 @@ export async function storedSources(executor: SqlClient, appId: number, lock = f
 export const sourceNamesOf = ({ dataSources = [] }: Manifest): string[] =>
   dataSources.map(({ name }) => String(name).trim());
 
-export function sourceItem({ name, columns, accessRules, hooks, indexes, isUsers }: StoredDataSource): DataSourceItem {
+export function toDataSourceItem({
+  name,
+  columns,
+  accessRules,
+  hooks,
+  indexes,
+  isUsers,
+}: StoredDataSource): DataSourceItem {
   return { name, columns, accessRules, hooks, indexes, isUsers } as unknown as DataSourceItem;
 }
 
@@ -119,12 +126,12 @@ export async function planSources(
   const ids = new Map([...reservedIds, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
   const changes = writes.map(({ currentSource: before, newDefinition: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
-    verb: before ? ("changed" as const) : ("created" as const),
+    changeKind: before ? ("changed" as const) : ("created" as const),
   }));
   return {
     changes: [
       ...changes,
-      ...removedSources.map(({ name }) => ({ kind: "dataSource" as const, name, verb: "removed" as const })),
+      ...removedSources.map(({ name }) => ({ kind: "dataSource" as const, name, changeKind: "removed" as const })),
     ],
     faults,
     requiredOperations: [

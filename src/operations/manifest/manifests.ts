@@ -33,11 +33,11 @@ import { type BindingDefinitions, storedBindings } from "../requests/binding-def
 import { lockApp } from "../settings/app-lock.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { actionItem, type PreparedAction, planActions, prepareActions } from "./actions-part.js";
-import { alertItem, planAlerts } from "./alerts-part.js";
+import { type PreparedAction, planActions, prepareActions, toActionItem } from "./actions-part.js";
+import { planAlerts, toAlertItem } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
 import { planBindings, sortedBindings } from "./bindings-part.js";
-import { planSources, type SourcesPlan, sourceItem, sourceNamesOf, storedSources } from "./data-sources-part.js";
+import { planSources, type SourcesPlan, sourceNamesOf, storedSources, toDataSourceItem } from "./data-sources-part.js";
 import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
 
@@ -75,7 +75,7 @@ export interface ApplyOptions extends ApplyMode {
   precondition: ExpectedETags;
   /** True to return the differences without applying them (dry run). */
   isPlan: boolean;
-  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if not */
+  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (operation: Operation) => void;
   /** Called in the transaction after the manifest was applied, also if the manifest changed nothing. */
   onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
@@ -142,9 +142,9 @@ function manifestError(faults: readonly PathFault[]): ActionError {
 }
 
 function toManifestPlan(changes: readonly PartChange[]): ManifestPlan {
-  const namesByVerb = (listedVerb: PartChange["verb"]) =>
-    changes.filter(({ verb }) => verb === listedVerb).map(({ kind, name }) => ({ kind, name }));
-  return { created: namesByVerb("created"), changed: namesByVerb("changed"), removed: namesByVerb("removed") };
+  const namesOfKind = (listedKind: PartChange["changeKind"]) =>
+    changes.filter(({ changeKind }) => changeKind === listedKind).map(({ kind, name }) => ({ kind, name }));
+  return { created: namesOfKind("created"), changed: namesOfKind("changed"), removed: namesOfKind("removed") };
 }
 
 /**
@@ -214,9 +214,9 @@ export function createManifests(options: {
       app,
       settings: settingDefinitions,
       secretBindings: bindings,
-      dataSources: heldSources.map(sourceItem),
-      actions: actions.map((row) => actionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
-      alerts: rules.map(alertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      dataSources: heldSources.map(toDataSourceItem),
+      actions: actions.map((row) => toActionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      alerts: rules.map(toAlertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
     };
     return { tag: manifestTag(manifest), manifest };
   }

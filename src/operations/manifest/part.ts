@@ -11,7 +11,7 @@ import type { ManifestKind } from "../../rules/manifest.js";
 export interface PartChange {
   kind: ManifestKind;
   name: string;
-  verb: "created" | "changed" | "removed";
+  changeKind: "created" | "changed" | "removed";
 }
 
 /** Options for applying a manifest to an app. */

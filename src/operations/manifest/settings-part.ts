@@ -102,9 +102,9 @@ export function planSettings(
     try {
       checkSettingItem(item);
       const { key } = item;
-      const verb = currentByKey.has(key) ? "changed" : "created";
+      const changeKind = currentByKey.has(key) ? "changed" : "created";
       if (collectWrites(item, currentByKey.get(key), keepsData, writes))
-        plan.changes.push({ kind: "setting", name: key, verb });
+        plan.changes.push({ kind: "setting", name: key, changeKind });
     } catch (error) {
       faults.push(toFault(`settings[${at}]`, error, SETTING_FIELDS));
     }
@@ -112,7 +112,7 @@ export function planSettings(
   const keysInManifest = new Set(items.map(({ key }) => key));
   if (prune && !keepsData) writes.removedKeys = [...currentByKey.keys()].filter((key) => !keysInManifest.has(key));
   plan.changes.push(
-    ...writes.removedKeys.map((name) => ({ kind: "setting" as const, name, verb: "removed" as const })),
+    ...writes.removedKeys.map((name) => ({ kind: "setting" as const, name, changeKind: "removed" as const })),
   );
   const changesMarks =
     writes.declaredKeys.shown.length > 0 || writes.declaredKeys.secret.some((key) => currentByKey.has(key));

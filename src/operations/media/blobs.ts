@@ -65,13 +65,13 @@ const DELETE_BLOB = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
 
-export type Blobs = ReturnType<typeof createBlobs>;
+export type MediaBlobs = ReturnType<typeof createMediaBlobs>;
 
 /**
  * Creates the functions that count and find blobs.
  * @param quotaBytes maximum bytes of all media of one app; 0 means unlimited
  */
-export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
+export function createMediaBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const leasedKeys = new Set<string>();
   const writeSlots = new FairSemaphore(CONCURRENT_WRITES_MAX, CONCURRENT_WRITES_PER_APP);
   let timer: NodeJS.Timeout | undefined;
@@ -170,7 +170,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return blobRows.map(({ key }) => key);
     },
 
-    /** Returns those of the given blob keys that have no row in the database. */
+    /** Returns the blob keys in `keys` that have no row in the database. */
     async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
       const blobRows = await rows<{ key: string }>(
         db,

@@ -16,7 +16,7 @@ import { createUploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { createBlobs } from "./blobs.js";
+import { createMediaBlobs } from "./blobs.js";
 import { createContents } from "./contents.js";
 import { createMediaFiles } from "./files.js";
 import { createMediaFolders } from "./folders.js";
@@ -66,7 +66,7 @@ export async function createMedia(options: {
     new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
   );
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
-  const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
+  const blobs = createMediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaRightsResolver({ db, appUserOf });

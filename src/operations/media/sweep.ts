@@ -7,14 +7,14 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { UploadReceiver } from "../../engine/reception.js";
-import type { Blobs } from "./blobs.js";
+import type { MediaBlobs } from "./blobs.js";
 
 /** Key of the PostgreSQL advisory lock that a backup holds while it reads files. The number has no meaning. */
 export const BACKUP_LOCK_KEY = 7_203_114_285_023;
 /* Selects whether no backup is running, by acquiring the lock for the duration of this statement. */
 const SELECT_IS_BACKUP_ABSENT = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
-/** Interval between two sweeps of this process. */
+/** Interval in milliseconds between two sweeps of this process. */
 const SWEEP_INTERVAL_MS = 30_000;
 /** Interval at which a process compares the whole media store with the database. */
 const COMPARE_INTERVAL_MS = 6 * 3_600_000;
@@ -47,7 +47,7 @@ export function createMediaSweep(options: {
   db: DataSource;
   store: BlobStore;
   reception: UploadReceiver;
-  blobs: Blobs;
+  blobs: MediaBlobs;
   /** True if this process's media store is the store that contains the database's files. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;

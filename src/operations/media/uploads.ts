@@ -26,7 +26,7 @@ import type { AdmittedRequest } from "../access/gate.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/app-lock.js";
-import type { Blobs } from "./blobs.js";
+import type { MediaBlobs } from "./blobs.js";
 import type { MediaFolders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
@@ -70,7 +70,7 @@ export interface UploadsOptions {
   db: DataSource;
   store: BlobStore;
   reception: UploadReceiver;
-  blobs: Blobs;
+  blobs: MediaBlobs;
   pictures: MediaPictures;
   callers: MediaRightsResolver;
   folders: MediaFolders;

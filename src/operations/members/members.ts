@@ -151,7 +151,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   async function outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     const isAdministrator = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
     if (await isAdministrator(personId)) return false;
-    // A token of kind `admin` always has the administrator right. A session has it only if its person is an
+    // A token of kind `admin` always has the administrator right. A session has this right only if its person is an
     // administrator now.
     if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
       return true;
@@ -340,7 +340,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       );
     },
 
-    /** Checks that a person belongs to an organization. @throws NOT_FOUND if not */
+    /** Checks that a person belongs to an organization. @throws NOT_FOUND if the person does not belong to it */
     async mustBelong(organizationId: number, personId: number): Promise<void> {
       if ((await rows(db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
       throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");

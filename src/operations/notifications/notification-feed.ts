@@ -21,7 +21,7 @@ const READ_RETRY_MS = 1_000;
 
 type NotificationListener = (notification: Notification) => void;
 
-interface FeedSubscriber {
+interface NotificationSubscriber {
   caller: Caller;
   /** The caller as a reader of notifications, with the app user who was signed in at the last check. */
   reader: NotificationReader;
@@ -31,7 +31,7 @@ interface FeedSubscriber {
 /** Subscriptions in this process to the notifications of one app. */
 interface AppFeed {
   appId: number;
-  subscribers: Set<FeedSubscriber>;
+  subscribers: Set<NotificationSubscriber>;
   /** Number of subscriptions, including those that are still being added. */
   subscriberCount: number;
   /** Cursor of the last notification that was read from the database; null before the first subscription. */
@@ -155,7 +155,7 @@ export function createNotificationFeed(options: {
     return liveSource<Notification>(appId, (listener) => {
       const since = new Date();
       const feed = feedOf(appId);
-      const follower: FeedSubscriber = { caller, reader, listener };
+      const follower: NotificationSubscriber = { caller, reader, listener };
       feed.subscriberCount += 1;
       let isOpen = true;
       let from = seenCursor;

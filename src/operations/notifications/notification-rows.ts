@@ -117,7 +117,7 @@ export interface SearchedNotifications {
   candidates: ListedNotification[];
 }
 
-const SEARCH_NEWEST = `
+const SEARCH_NEWEST_NOTIFICATIONS = `
   SELECT count(*)::int AS count, min(cursor) AS "lastCursor",
          coalesce(sum(CASE jsonb_typeof(scope) WHEN 'array' THEN greatest(1, jsonb_array_length(scope)) ELSE 1 END), 0)::int AS alternatives,
          coalesce(json_agg(json_build_object('id', id, 'scope', scope, 'readStatus', ${IS_READ_SQL}) ORDER BY cursor DESC)
@@ -138,7 +138,7 @@ export async function searchNewestNotifications(
   { before, limit }: { before: number | null; limit: number },
 ): Promise<SearchedNotifications> {
   const values = [appId, key, before, limit, jsonOrNull(user)];
-  return (await rows<SearchedNotifications>(executor, SEARCH_NEWEST, values))[0]!;
+  return (await rows<SearchedNotifications>(executor, SEARCH_NEWEST_NOTIFICATIONS, values))[0]!;
 }
 
 /** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */

@@ -63,8 +63,8 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Returns claimed deliveries to the queue if no process sends them any more. These are deliveries that the process $1
- * has claimed but that are not in the list $2 of the deliveries that it is sending: the database's response to its
+ * Puts claimed deliveries back into the queue if no process sends them any more. These are deliveries that the process
+ * $1 has claimed but that are not in the list $2 of the deliveries that it is sending: the database's response to its
  * claim was lost. If $3 is true, also deliveries of processes whose lease has expired. Deletes deliveries that have
  * used all attempts.
  */
@@ -204,7 +204,7 @@ export function createPushSender(options: {
     },
 
     /**
-     * Returns claimed deliveries to the queue if this process did not receive the database's response to its claim.
+     * Puts claimed deliveries back into the queue if this process did not receive the database's response to its claim.
      * With `mayDeclareDead`, also returns deliveries of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {

@@ -8,11 +8,11 @@ import { getAddressBlock } from "../../rules/address-block.js";
 
 const REQUESTS_PER_ADDRESS_MAX = 240;
 const DECISIONS_PER_PERSON_MAX = 120;
-const WINDOW_MS = 60_000;
+const OAUTH_LIMIT_WINDOW_MS = 60_000;
 
 export class OauthLimits {
-  readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: WINDOW_MS });
-  readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON_MAX, windowMs: WINDOW_MS });
+  readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: OAUTH_LIMIT_WINDOW_MS });
+  readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON_MAX, windowMs: OAUTH_LIMIT_WINDOW_MS });
 
   /** Counts a request that a program sends without a credential. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {

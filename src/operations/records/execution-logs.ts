@@ -240,9 +240,9 @@ function filterConditions(
   return { conditions, parameters: [appId, ...ids] };
 }
 
-export type ExecutionLogs = ReturnType<typeof createLogs>;
+export type ExecutionLogs = ReturnType<typeof createExecutionLogs>;
 
-export function createLogs(db: DataSource) {
+export function createExecutionLogs(db: DataSource) {
   async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
     if (ids.length === 0) return [];
     // Compares the ID with a lower and an upper bound, so that PostgreSQL reads only the partitions that contain the

@@ -6,7 +6,7 @@ import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
 import { QUEUE_FULL, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
-export const HALTED_REASONS = {
+export const REASONS_NOT_STARTED = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
@@ -139,12 +139,12 @@ export const STORE_EVENTS = `
   judged AS (
     SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
            CASE WHEN published_at IS NULL THEN 'app unpublished'
-                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED_REASONS.depth}'
+                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${REASONS_NOT_STARTED.depth}'
                 WHEN cause.id IS NOT NULL AND row_number() OVER (PARTITION BY cause.chain_id ORDER BY place, action_id) +
                      (SELECT count(*) FROM run
                        WHERE run.chain_id = cause.chain_id AND run.queued_at > now() - interval '1 minute'
                          AND run.state <> 'skipped')
-                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED_REASONS.rate}'
+                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${REASONS_NOT_STARTED.rate}'
                 WHEN row_number() OVER (PARTITION BY app_id ORDER BY place, action_id) + waiting.count > $13::int
                 THEN '${QUEUE_FULL}' END AS reason
       FROM matched JOIN waiting USING (app_id)

@@ -92,7 +92,7 @@ export class QueueLimits {
     private readonly bounds: QueueBounds,
   ) {}
 
-  private async count(): Promise<void> {
+  private async countQueue(): Promise<void> {
     const start = performance.now();
     const depthRows = await rows<QueueDepth>(this.db, SELECT_QUEUE_DEPTHS);
     this.byApp = new Map(depthRows.map((depth) => [depth.appId, depth]));
@@ -105,7 +105,7 @@ export class QueueLimits {
   /** Counts the queue again if the last count is older than both `maxAgeMs` and `intervalMs`. */
   private countAgainIfOld(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
     if (performance.now() - this.countedAt <= Math.max(maxAgeMs, this.intervalMs)) return Promise.resolve();
-    this.countInProgress ??= this.count().finally(() => {
+    this.countInProgress ??= this.countQueue().finally(() => {
       this.countInProgress = null;
     });
     return this.countInProgress;
@@ -174,8 +174,8 @@ export class QueueLimits {
   }
 
   /**
-   * Returns the number, bytes and age of queued runs for each app that has any. Counts the queue again, unless counting
-   * takes long.
+   * Returns the number, bytes and age of the queued runs of each app with queued runs. Counts the queue again, unless
+   * counting takes long.
    */
   async depths(): Promise<QueueDepth[]> {
     // Waits for a running count and counts again, because the running count may have missed runs that were queued

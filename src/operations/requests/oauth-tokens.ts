@@ -33,7 +33,7 @@ const CACHED_TOKENS_MAX = 10_000;
 
 interface AccessToken {
   accessToken: string;
-  /** Refresh token that the token endpoint returned; null if it returned none. */
+  /** Refresh token that the token endpoint returned; null if the endpoint returned none. */
   refreshToken: string | null;
   /** Time at which the access token expires, as Unix time in milliseconds. */
   expiresAt: number;
@@ -48,7 +48,7 @@ const INSERT_TOKEN_ROW =
   "INSERT INTO integration_token (app_id, key, origin, basis) VALUES ($1, $2, $3, '') ON CONFLICT DO NOTHING";
 const LOCK_TOKEN_ROW =
   "SELECT basis, sealed FROM integration_token WHERE app_id = $1 AND key = $2 AND origin = $3 FOR UPDATE";
-const STORE_TOKEN =
+const STORE_ACCESS_TOKEN =
   "UPDATE integration_token SET basis = $4, sealed = $5, updated_at = now() WHERE app_id = $1 AND key = $2 AND origin = $3";
 
 const encryptionLabelOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
@@ -204,7 +204,7 @@ export function createOauthTokens(options: {
       const fetchedToken = await requestToken(appId, binding, secrets, refreshToken);
       const token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
       const sealedToken = await settings.sealFor(manager, appId, encryptionLabelOf(binding), JSON.stringify(token));
-      await rows(manager, STORE_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
+      await rows(manager, STORE_ACCESS_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
       return token;
     });
   }

@@ -8,7 +8,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
-import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
+import { createCancelledRunEnd, EMPTY_PAYLOAD } from "./outcomes.js";
 import { selectVersions } from "./run-filter.js";
 
 /** Maximum number of queued runs that one transaction cancels. */
@@ -35,7 +35,7 @@ export interface CancelledBacklog {
   more: boolean;
 }
 
-interface QueuedRow {
+interface QueuedRunRow {
   id: number;
   actionId: number;
   trigger: TriggerType;
@@ -85,7 +85,7 @@ export class QueuedRuns {
     let [cancelled, after, more] = [0, 0, true];
     while (more && performance.now() < deadline) {
       await this.db.transaction(async (manager) => {
-        const queued = await rows<QueuedRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
+        const queued = await rows<QueuedRunRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
         if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
         after = queued.at(-1)?.id ?? after;
         more = queued.length === BATCH_SIZE;
@@ -102,11 +102,11 @@ const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versi
 async function cancelBatch(
   executor: SqlClient,
   appId: number,
-  queued: readonly QueuedRow[],
+  queued: readonly QueuedRunRow[],
   payload: string | null,
 ): Promise<number> {
   const runs = queued.map((run) => {
-    const ending = cancelledEnding({ ...UNUSED_FACTS, ...run, appId }, run.payload || payload);
+    const ending = createCancelledRunEnd({ ...UNUSED_FACTS, ...run, appId }, run.payload || payload);
     return { ...ending, id: run.id, holder: null };
   });
   return (await finishRuns(executor, runs)).filter(Boolean).length;

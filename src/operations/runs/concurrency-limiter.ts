@@ -11,7 +11,7 @@ import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics } from "../watch/measures.js";
-import { cancelledEnding } from "./outcomes.js";
+import { createCancelledRunEnd } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
 
@@ -166,7 +166,7 @@ export class ConcurrencyLimiter {
   private async cancel({ runId, for: by }: AdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {
-      const ending = cancelledEnding(run, await this.repository.maskedPayload(run), by);
+      const ending = createCancelledRunEnd(run, await this.repository.maskedPayload(run), by);
       if (await this.repository.finish(runId, null, ending)) return;
     }
     if (run) await this.db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, by));

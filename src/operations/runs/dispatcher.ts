@@ -260,7 +260,7 @@ export class Dispatcher {
    * that wait for a queued run.
    */
   usage(): { total: number; free: number; waiting: number } {
-    return { total: this.slots.total, free: this.slots.freeCount(), waiting: this.startListeners.size };
+    return { total: this.slots.totalSlots, free: this.slots.freeCount(), waiting: this.startListeners.size };
   }
 
   /**

@@ -12,7 +12,7 @@ import type { RunOutcome } from "../records/execution-logs.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
-import { deadlockEnding } from "./outcomes.js";
+import { createDeadlockRunEnd } from "./outcomes.js";
 import type { NamedRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunTraces } from "./run-traces.js";
@@ -26,7 +26,7 @@ import type { Slot } from "./slots.js";
 const CONCURRENT_INSERTS_MAX = 8;
 const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 
-/** A run whose row was written. */
+/** A run whose row exists: this request or an earlier request has written it. */
 export interface EnqueuedRun {
   id: number;
   /** True if an earlier request with the same idempotency key has already written the row. */
@@ -214,6 +214,6 @@ export class Enqueuer {
     if (reason !== null) throw skippedError(id, reason);
     if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
     const run = await repository.find(id);
-    if (run) await repository.finish(id, null, deadlockEnding(run, await repository.maskedPayload(run)));
+    if (run) await repository.finish(id, null, createDeadlockRunEnd(run, await repository.maskedPayload(run)));
   }
 }

@@ -12,14 +12,14 @@ import type { RequestRecord, RunRequests } from "../requests/run-requests.js";
 import type { ServiceMetrics } from "../watch/measures.js";
 import type { ConsoleWriter, RunConsole } from "./console.js";
 import {
-  cancelledOutcome,
-  completedOutcome,
+  createCancelledRunOutcome,
+  createFailedOutcome,
+  createServerRunEnd,
   EMPTY_PAYLOAD,
-  failedOutcome,
   isCancelled,
   outcomeLabelOf,
   STOPPED_OUTCOME,
-  serverEnding,
+  toCompletedOutcome,
   UNSTORABLE_OUTCOME,
 } from "./outcomes.js";
 import type { PageScripts } from "./page-scripts.js";
@@ -74,7 +74,7 @@ interface Evaluation {
   secrets: RunSecrets | null;
 }
 
-const unscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
+const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
 
 const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
@@ -123,11 +123,11 @@ function createUrlCheck(
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
     if (page.cause === "cancelled")
-      return reason instanceof Cancellation ? cancelledOutcome(reason.displacedBy) : STOPPED_OUTCOME;
+      return reason instanceof Cancellation ? createCancelledRunOutcome(reason.displacedBy) : STOPPED_OUTCOME;
     const { name, message, stack } = page.error;
     return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
   }
-  const outcome = await completedOutcome(page.data);
+  const outcome = await toCompletedOutcome(page.data);
   const start = `{${JSON.stringify(mark)}:`;
   if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
   const { data } = outcome;
@@ -165,7 +165,7 @@ export class RunExecutor {
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
     const startedAt = performance.now();
     const result = await this.evaluateCode(run, signal, details).catch((error: unknown) =>
-      unscannedEvaluation(this.failureOutcomeOf(run, error)),
+      toUnscannedEvaluation(this.failureOutcomeOf(run, error)),
     );
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
@@ -200,7 +200,7 @@ export class RunExecutor {
     );
     details.payload = await maskedPayload(run, secrets.outcomeScan());
     if (!action)
-      return unscannedEvaluation(failedOutcome("ActionNotFoundError", "the action was removed before it ran"));
+      return toUnscannedEvaluation(createFailedOutcome("ActionNotFoundError", "the action was removed before it ran"));
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
@@ -218,7 +218,7 @@ export class RunExecutor {
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
     const outcome = await outcomeOf(ended, signal, scripts.responseMark);
-    if (isCancelled(outcome)) return unscannedEvaluation(outcome);
+    if (isCancelled(outcome)) return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
@@ -319,9 +319,9 @@ export class RunExecutor {
   }
 
   private failureOutcomeOf(run: RunRecord, error: unknown): RunOutcome {
-    if (error instanceof ActionError) return failedOutcome("Error", error.message);
+    if (error instanceof ActionError) return createFailedOutcome("Error", error.message);
     this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
-    return failedOutcome(
+    return createFailedOutcome(
       "InternalError",
       "the service could not run this action; an operator finds the cause in the service's log",
     );
@@ -341,7 +341,7 @@ export class RunExecutor {
     const scan = secrets?.outcomeScan() ?? null;
     const scanned = scan ? await scan.scanOutcome(outcome, isCut) : outcome;
     if (scan) details.payload = await maskedPayload(run, scan);
-    const ending = serverEnding(run, scanned, durationMs, details.payload ?? undefined);
+    const ending = createServerRunEnd(run, scanned, durationMs, details.payload ?? undefined);
     const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
     const facts = { hosts: [...details.hosts], secretsVersion: scan?.version ?? null, sandbox: details.mode, requests };
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
@@ -372,17 +372,17 @@ export class RunExecutor {
         const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
         if (outcome) return outcome;
         scans += 1;
-        if (scans === SCANS_MAX) next = unscannedEvaluation(failedOutcome("Error", CHANGED_TOO_OFTEN));
+        if (scans === SCANS_MAX) next = toUnscannedEvaluation(createFailedOutcome("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
-          next = unscannedEvaluation(this.failureOutcomeOf(run, error));
+          next = toUnscannedEvaluation(this.failureOutcomeOf(run, error));
           continue;
         }
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
         if (isGivenUp) throw error;
         if (isRejectedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
-          next = unscannedEvaluation(UNSTORABLE_OUTCOME);
+          next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
           // Stores no requests in this case: one of them may contain the value that the database has rejected.
           details.requests = [];

@@ -3,7 +3,7 @@
  * lost, the run was not executed, and is queued again. If the run was executed but its outcome was not written, the run
  * ends as lost.
  */
-import { lostEnding } from "./outcomes.js";
+import { createLostRunEnd } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
@@ -20,7 +20,7 @@ export class LostClaims {
    * Runs that the previous check found, by ID. The value contains the statements that were in progress at that check,
    * because one of these statements may still assign the run to this process.
    */
-  private candidates = new Map<number, readonly object[]>();
+  private previouslyFoundRuns = new Map<number, readonly object[]>();
   /** IDs of runs that this process executed but whose outcome it could not write. */
   private readonly unwrittenEnds = new Set<number>();
 
@@ -65,20 +65,22 @@ export class LostClaims {
       const result = await this.settleRun(run);
       if (result !== null) settlement[result] += 1;
     }
-    this.candidates = new Map(unknownRuns.map(({ id }) => [id, this.candidates.get(id) ?? [...this.claims]]));
+    this.previouslyFoundRuns = new Map(
+      unknownRuns.map(({ id }) => [id, this.previouslyFoundRuns.get(id) ?? [...this.claims]]),
+    );
     return settlement;
   }
 
   private async settleRun(run: RunRecord): Promise<keyof SettledCounts | null> {
     if (this.unwrittenEnds.has(run.id)) {
-      const ending = lostEnding(run, await this.repository.maskedPayload(run));
+      const ending = createLostRunEnd(run, await this.repository.maskedPayload(run));
       const isEnded = await this.repository.finish(run.id, this.holder, ending);
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }
     // Only statements that were in progress at the previous check can still return this run. Statements that started
     // later cannot, because the run is not queued.
-    const mayStillCome = this.candidates.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
+    const mayStillCome = this.previouslyFoundRuns.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
     if (mayStillCome || this.active.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;
   }

@@ -14,7 +14,7 @@ import type { RunRecord } from "./run-types.js";
 
 export const EMPTY_PAYLOAD = "{}";
 
-export function failedOutcome(name: RunErrorName, message: string): RunOutcome {
+export function createFailedOutcome(name: RunErrorName, message: string): RunOutcome {
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
@@ -41,17 +41,23 @@ async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof
  * Returns the outcome of a run whose code returned `data`: a failure if PostgreSQL cannot store the text. The service
  * checks the text itself, because it does not trust the page that runs the code.
  */
-export async function completedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
+export async function toCompletedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await findResultFault(data);
   if (fault === null) return { ok: true, data };
-  if (fault === "invalid") return failedOutcome("ResultError", "the result of execute is not JSON");
-  return failedOutcome("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
+  if (fault === "invalid") return createFailedOutcome("ResultError", "the result of execute is not JSON");
+  return createFailedOutcome("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
 }
 
-export const UNSTORABLE_OUTCOME = failedOutcome("ResultError", "the result or error of the action cannot be stored");
-export const STOPPED_OUTCOME = failedOutcome("ShutdownError", "the service was stopped before the action ended");
-const LOST_OUTCOME = failedOutcome("RunLostError", "the process that ran this action died before the action ended");
-const DEADLOCK_OUTCOME = failedOutcome(
+export const UNSTORABLE_OUTCOME = createFailedOutcome(
+  "ResultError",
+  "the result or error of the action cannot be stored",
+);
+export const STOPPED_OUTCOME = createFailedOutcome("ShutdownError", "the service was stopped before the action ended");
+const LOST_OUTCOME = createFailedOutcome(
+  "RunLostError",
+  "the process that ran this action died before the action ended",
+);
+const DEADLOCK_OUTCOME = createFailedOutcome(
   "ConcurrencyError",
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
@@ -64,9 +70,9 @@ const cancelledOutcomes = new WeakSet<RunOutcome>();
  * @param displacedBy ID of the run that replaces this run, because of the action's setting `concurrency`; null if a
  *   person cancelled the run
  */
-export function cancelledOutcome(displacedBy: number | null): RunOutcome {
+export function createCancelledRunOutcome(displacedBy: number | null): RunOutcome {
   const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
-  const outcome = failedOutcome("CancelledError", `the run was cancelled${reason}`);
+  const outcome = createFailedOutcome("CancelledError", `the run was cancelled${reason}`);
   cancelledOutcomes.add(outcome);
   return outcome;
 }
@@ -90,10 +96,10 @@ function endStateOf(outcome: RunOutcome): EndState {
   return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
 }
 
-type EndedFacts = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
+type EndedRunSource = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
 
 function buildRunEnd(
-  run: EndedFacts,
+  run: EndedRunSource,
   outcome: RunOutcome,
   runOn: "server" | "client",
   durationMs: number,
@@ -112,7 +118,7 @@ function buildRunEnd(
  * @param payload payload text of the log entry; null if the entry refers to the run's stored payload. By default, only
  *   an empty payload is copied to the entry, because it is shorter than the reference
  */
-export const serverEnding = (
+export const createServerRunEnd = (
   run: RunRecord,
   outcome: RunOutcome,
   durationMs = 0,
@@ -121,25 +127,28 @@ export const serverEnding = (
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/** Returns the final state and log entry of a run whose process has crashed. @param payload as in `serverEnding` */
-export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
-  serverEnding(run, LOST_OUTCOME, msSinceStart(run), payload);
+/** Returns the final state and log entry of a run whose process has crashed. @param payload as in `createServerRunEnd` */
+export const createLostRunEnd = (run: RunRecord, payload: string | null): RunEnd =>
+  createServerRunEnd(run, LOST_OUTCOME, msSinceStart(run), payload);
 
 /**
  * Returns the final state and log entry of a queued run that was cancelled.
- * @param payload as in `serverEnding`
+ * @param payload as in `createServerRunEnd`
  * @param displacedBy ID of the run that replaces this run; null if a person cancelled the run
  */
-export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
-  serverEnding(run, cancelledOutcome(displacedBy), 0, payload);
+export const createCancelledRunEnd = (
+  run: RunRecord,
+  payload: string | null,
+  displacedBy: number | null = null,
+): RunEnd => createServerRunEnd(run, createCancelledRunOutcome(displacedBy), 0, payload);
 
 /**
  * Returns the final state and log entry of a queued run that can never start: it waits for a run that itself waits for
  * this run.
- * @param payload as in `serverEnding`
+ * @param payload as in `createServerRunEnd`
  */
-export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =>
-  serverEnding(run, DEADLOCK_OUTCOME, 0, payload);
+export const createDeadlockRunEnd = (run: RunRecord, payload: string | null): RunEnd =>
+  createServerRunEnd(run, DEADLOCK_OUTCOME, 0, payload);
 
 /**
  * Milliseconds after the time limit of a run in which the service still accepts the report of a browser, because timers
@@ -148,23 +157,23 @@ export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =
 export const CLIENT_LATE_MS = 5_000;
 
 /** Returns the final state and log entry of a run that a browser executed. */
-export const browserEnding = (
+export const createBrowserRunEnd = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
   durationMs: number,
 ): RunEnd => buildRunEnd(run, outcome, "client", durationMs, null);
 
-export const timeoutOutcome = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
+export const createTimeoutRunOutcome = (message: string): RunOutcome => createFailedOutcome("TimeoutError", message);
 
 /**
  * Returns the final state and log entry of a cancelled run in a browser. The page may continue to run the code, but the
  * service ignores its later report.
  */
-export const cancelledBrowserEnding = (run: RunRecord): RunEnd =>
-  browserEnding(run, cancelledOutcome(null), msSinceStart(run));
+export const createCancelledBrowserRunEnd = (run: RunRecord): RunEnd =>
+  createBrowserRunEnd(run, createCancelledRunOutcome(null), msSinceStart(run));
 
 /** Returns the final state and log entry of a run in a browser that did not report its outcome in time. */
-export function overdueEnding(run: RunRecord, timeoutMs: number): RunEnd {
+export function createOverdueRunEnd(run: RunRecord, timeoutMs: number): RunEnd {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
-  return browserEnding(run, timeoutOutcome(message), msSinceStart(run));
+  return createBrowserRunEnd(run, createTimeoutRunOutcome(message), msSinceStart(run));
 }

@@ -50,7 +50,7 @@ const CACHED_RESULTS_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
 
-type CodeListing = Pick<RunCode, "code" | "dependencies" | "assets">;
+type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
   /** Scripts of the action's packages, in the order in which the page evaluates them. */
@@ -131,7 +131,10 @@ export class PageScripts {
    * Returns the script of a dependency. For actions that an older release saved, this can be a URL from which the page
    * loads the script.
    */
-  private async packageScript(dependency: string, { code, assets, dependencies }: CodeListing): Promise<PageScript> {
+  private async packageScript(
+    dependency: string,
+    { code, assets, dependencies }: CodeWithPackages,
+  ): Promise<PageScript> {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
@@ -163,7 +166,7 @@ export class PageScripts {
   }
 
   /** True if the code may use the client library. Only these runs get the library and a token. */
-  private usesLibrary({ code, dependencies, assets }: CodeListing): boolean {
+  private usesLibrary({ code, dependencies, assets }: CodeWithPackages): boolean {
     const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
     const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
     return needsLibrary(code, mayUseIt, this.options.catalogue);
@@ -186,7 +189,7 @@ export class PageScripts {
    * Returns the scripts that a run needs. If the code may use the client library, also issues a token for the run.
    * @throws DEPENDENCY_UNRESOLVED whose message names the package that cannot be loaded
    */
-  async prepare(run: RunRecord, listing: CodeListing, timeoutMs: number): Promise<PreparedScripts> {
+  async prepare(run: RunRecord, listing: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
     // Removes calls of `response` before the code is examined, because they need neither the client library nor a

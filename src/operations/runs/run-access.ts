@@ -13,7 +13,7 @@ export interface RunAccess {
    * The `access` rules that the caller meets, as JSON texts; null if the rules do not apply to the caller, who may then
    * run every action.
    */
-  granted: Set<string> | null;
+  metRules: Set<string> | null;
   /**
    * The app user whose data an access rule has read, in the form `<data source ID>/<entry ID>`. Null if no rule has
    * read a user's data.
@@ -36,10 +36,10 @@ export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;
  * server actions may run every action of their app.
  */
 export function runAccessOf(caller: Caller, userOf: FindAppUser): RunAccess {
-  if (!isPageCaller(caller)) return { granted: null, user: null, meetsRule: async () => true };
+  if (!isPageCaller(caller)) return { metRules: null, user: null, meetsRule: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
   const access: RunAccess = {
-    granted: new Set(),
+    metRules: new Set(),
     user: null,
     meetsRule: (text) =>
       mayPageRunAction(JSON.parse(text) as ActionAccess, kind, async () => {
@@ -60,4 +60,4 @@ export const keyOfUser = ({ user }: RunAccess, key: string | null): string | nul
   user === null || key === null ? key : `user ${user} ${key}`;
 
 /** Returns the `access` rules that the caller meets, as the parameter of an SQL statement. */
-export const grantedParameter = ({ granted }: RunAccess): string[] | null => granted && [...granted];
+export const grantedParameter = ({ metRules: granted }: RunAccess): string[] | null => granted && [...granted];

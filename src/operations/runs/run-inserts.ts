@@ -64,14 +64,14 @@ export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
  * A kind of key that makes a run unique: the idempotency key of a caller, or the event ID of an HTTP trigger. `columns`
  * and `values` are SQL for the row of the key.
  */
-interface KeyKind {
+interface UniqueKeyKind {
   table: "run_key" | "http_event";
   columns: string;
   values: string;
   /** SQL condition that selects the row of the key. $1 is the ID of the action. */
   matches: string;
 }
-const KEY_KINDS = {
+const UNIQUE_KEY_KINDS = {
   run_key: {
     table: "run_key",
     columns: "action_id, credential_id, key",
@@ -84,10 +84,10 @@ const KEY_KINDS = {
     values: "$18::bytea",
     matches: "action_id = $1 AND key = $2",
   },
-} as const satisfies Record<string, KeyKind>;
+} as const satisfies Record<string, UniqueKeyKind>;
 
 /** SQL that inserts the row of the key before the run. If the key exists already, no run is inserted. */
-const insertKeySql = ({ table, columns, values }: KeyKind, source: string, action: string) => `
+const insertKeySql = ({ table, columns, values }: UniqueKeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
@@ -97,7 +97,7 @@ const insertKeySql = ({ table, columns, values }: KeyKind, source: string, actio
  * the idempotency key, $7 the process that starts the run at once (null: queue the run), $8 the run that caused it.
  * `source` selects one row, or none to insert nothing.
  */
-const insertRunSql = (kind: KeyKind | null, source: string, action: string, others: string) => `
+const insertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, others: string) => `
   ${kind ? insertKeySql(kind, source, action) : ""}
   inserted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
@@ -116,7 +116,7 @@ const notifyQueued = (isAnnounced: string) => `
  * SQL for an action whose ID is known. $9 is the action, $10 the trigger, $11 the run whose payload is repeated, $12
  * the version, $13 the condition for which the run waits.
  */
-const insertKnownSql = (kind: KeyKind | null) => `
+const insertKnownSql = (kind: UniqueKeyKind | null) => `
   WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${notifyQueued("true")} FROM inserted`;
 
@@ -126,7 +126,7 @@ const insertKnownSql = (kind: KeyKind | null) => `
  * cannot start at once and $7 is set. Writes no debounced run: `insertDebouncedRun` does this, because the call may
  * only replace the payload of a queued run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
  */
-const insertNamedSql = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
+const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${FIND_ACTION("$1", "$2", "$9", "$10", "$11")}) AS named),
   ${insertRunSql(
@@ -141,30 +141,33 @@ const insertNamedSql = (kind: KeyKind | null, areRoutesCurrent: string | null) =
 const ARE_MATCHED_ROUTES_CURRENT = ARE_ROUTES_CURRENT("$1", "$15", "$16", "$17");
 
 /** SQL statements, one for each kind of key. Most runs have no key, and then need no row in the tables of keys. */
-const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(KEY_KINDS.run_key) };
+const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
 const INSERT_NAMED = {
   none: insertNamedSql(null, null),
-  run_key: insertNamedSql(KEY_KINDS.run_key, null),
+  run_key: insertNamedSql(UNIQUE_KEY_KINDS.run_key, null),
   http: insertNamedSql(null, ARE_MATCHED_ROUTES_CURRENT),
-  http_event: insertNamedSql(KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
+  http_event: insertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
 /** SQL that deletes expired keys, and keys whose run was deleted because the app's log was too long. */
-const deleteOldKeys = ({ table, matches }: KeyKind, isRunGone: string) => `
+const deleteOldKeys = ({ table, matches }: UniqueKeyKind, isRunGone: string) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR ${isRunGone})`;
 const DELETE_OLD_KEYS = {
   run_key: deleteOldKeys(
-    KEY_KINDS.run_key,
+    UNIQUE_KEY_KINDS.run_key,
     "NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled', 'skipped')))",
   ),
-  http_event: deleteOldKeys(KEY_KINDS.http_event, "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)"),
+  http_event: deleteOldKeys(
+    UNIQUE_KEY_KINDS.http_event,
+    "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
+  ),
 };
-const selectFirstRun = ({ table, matches }: KeyKind) => `
+const selectFirstRun = ({ table, matches }: UniqueKeyKind) => `
   SELECT keyed.run_id AS id, run.reason AS skipped FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
     LEFT JOIN run ON run.id = keyed.run_id`;
 const SELECT_FIRST_RUN = {
-  run_key: selectFirstRun(KEY_KINDS.run_key),
-  http_event: selectFirstRun(KEY_KINDS.http_event),
+  run_key: selectFirstRun(UNIQUE_KEY_KINDS.run_key),
+  http_event: selectFirstRun(UNIQUE_KEY_KINDS.http_event),
 };
 
 /** Selects the queued run whose payload a debounced call has replaced in this transaction. */
@@ -174,7 +177,7 @@ const SELECT_DEBOUNCED_RUN =
 type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> &
   Pick<NamedRun, "eventKey" | "routeMatch">;
 
-function keyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
+function uniqueKeyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
   if (eventKey) return "http_event";
   if (routeMatch) return "http";
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
@@ -215,7 +218,7 @@ function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: 
 export async function insertKnownRun(executor: SqlClient, run: NewRun, holder: string | null): Promise<InsertedRun> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
   const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
-  const kind = keyKindOf(run) === "none" ? "none" : "run_key";
+  const kind = uniqueKeyKindOf(run) === "none" ? "none" : "run_key";
   for (;;) {
     const [inserted] = await queryPreparedRows<{ id: number }>(
       executor,
@@ -270,7 +273,7 @@ export async function insertNamedRun(
   holder: string | null,
 ): Promise<InsertedNamedRun> {
   const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
-  const kind = keyKindOf(named);
+  const kind = uniqueKeyKindOf(named);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
     const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };

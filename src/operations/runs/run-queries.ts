@@ -113,7 +113,7 @@ const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN e
 const toIsoText = (date: Date | null): string | null => date?.toISOString() ?? null;
 
 /** Returns the name and message of the error in a log entry. */
-function failureIn(entry: string): string | null {
+function errorTextIn(entry: string): string | null {
   const error = readMemberText(entry, "error");
   if (error === undefined) return null;
   const { name, message } = JSON.parse(error) as ScriptError;
@@ -135,7 +135,7 @@ function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: 
     queuedAt: toIsoText(row.queuedAt)!,
     startedAt: toIsoText(row.startedAt),
     finishedAt: toIsoText(row.finishedAt),
-    failure: entry !== null && row.state === "failed" ? failureIn(entry) : null,
+    failure: entry !== null && row.state === "failed" ? errorTextIn(entry) : null,
     resultPreview: entry !== null && row.state === "completed" ? resultPreviewIn(entry) : null,
     person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
   };
@@ -147,7 +147,7 @@ export class RunQueries {
     private readonly runWords: RunSearch,
   ) {}
 
-  private async summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
+  private async readSummaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
     const summaryRows = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY_COLUMNS} FROM ${from}`, parameters);
     return summaryRows.map((row) => toSummary(row, isPersonCaller(caller)));
   }
@@ -184,7 +184,7 @@ export class RunQueries {
     const last = bounds!.last ?? further;
     const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${SUMMARY_JOINS}
                        ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
-    const listed = await this.summaries(caller, chosen, parameters);
+    const listed = await this.readSummaries(caller, chosen, parameters);
     const isFull = listed.length > limit;
     const page = listed.slice(0, limit);
     return {
@@ -202,7 +202,7 @@ export class RunQueries {
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [run] = storable
-      ? await this.summaries(caller, `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
+      ? await this.readSummaries(caller, `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
       : [];
     if (!run) throw new ActionError("RUN_NOT_FOUND");
     return run;
@@ -217,17 +217,20 @@ export class RunQueries {
   }
 
   /** Returns the first 100 runs that this run has started directly, the oldest first. */
-  async causedBy(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
+  async listCausedRuns(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
     const where = "run.chain_id = $1 AND run.cause_run_id = $2";
     const from = `run ${SUMMARY_JOINS} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_RUNS_MAX}`;
-    return this.summaries(caller, from, [chainId ?? id, id]);
+    return this.readSummaries(caller, from, [chainId ?? id, id]);
   }
 
   /**
    * Returns the app's queued and running runs, the newest first. Also returns the number of runs in each of these
    * states, counted up to 10,000.
    */
-  async unfinished(caller: Caller, appId: number): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
+  async listUnfinished(
+    caller: Caller,
+    appId: number,
+  ): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
     const count = (state: "queued" | "running") =>
       `(SELECT count(*) FROM (SELECT FROM run WHERE app_id = $1 AND state = '${state}' AND finished_at IS NULL
                                  LIMIT ${TOTAL_MAX}) AS counted) AS ${state}`;
@@ -238,6 +241,6 @@ export class RunQueries {
     );
     const from = `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.finished_at IS NULL AND run.state IN ('queued', 'running')
                      ORDER BY run.state DESC, run.id DESC LIMIT ${UNFINISHED_RUNS_MAX}`;
-    return { runs: await this.summaries(caller, from, [appId]), ...counts! };
+    return { runs: await this.readSummaries(caller, from, [appId]), ...counts! };
   }
 }

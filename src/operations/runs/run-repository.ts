@@ -265,7 +265,7 @@ export class RunRepository {
   }
 
   /**
-   * Returns the longest time in milliseconds that a run has waited which `claim` could claim; 0 if there is no such
+   * Returns the longest time in milliseconds for which a run that `claim` could claim has waited; 0 if there is no such
    * run.
    */
   async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {

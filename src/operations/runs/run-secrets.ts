@@ -13,13 +13,13 @@ import { checkPrivateSettingsSize, selectServerActionSettings } from "../../rule
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
-import { EMPTY_PAYLOAD, failedOutcome } from "./outcomes.js";
+import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 
 export const CHANGED_TOO_OFTEN =
   "private settings changed too often during the run, so it is unknown which values the run could read";
 
 function leakFailure(where: string, key: string): RunOutcome {
-  return failedOutcome(
+  return createFailedOutcome(
     "SecretLeakError",
     `the ${where} holds the value of the setting ${key}, which must not leave the service`,
   );

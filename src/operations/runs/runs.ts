@@ -19,7 +19,7 @@ import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { Cancellation } from "./executor.js";
 import { explainMissing } from "./find-action.js";
-import { cancelledBrowserEnding, cancelledEnding } from "./outcomes.js";
+import { createCancelledBrowserRunEnd, createCancelledRunEnd } from "./outcomes.js";
 import { type FindAppUser, runAccessOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
 import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
@@ -142,12 +142,12 @@ export class Runs {
     if (!mayCancel(caller, run)) throw new ActionError("FORBIDDEN");
     if (!run) throw new ActionError("RUN_NOT_FOUND");
     if (run.state === "queued") {
-      const ending = cancelledEnding(run, await repository.maskedPayload(run));
+      const ending = createCancelledRunEnd(run, await repository.maskedPayload(run));
       if (await repository.finish(runId, null, ending)) return;
     }
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-    if (await repository.finish(runId, BROWSER_HOLDER, cancelledBrowserEnding(run))) return;
+    if (await repository.finish(runId, BROWSER_HOLDER, createCancelledBrowserRunEnd(run))) return;
     await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
     if (errorIn(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
@@ -233,6 +233,6 @@ export class Runs {
     const { repository } = this.options;
     const run = await repository.find(id);
     if (run?.state !== "queued") return;
-    await repository.finish(id, null, cancelledEnding(run, await repository.maskedPayload(run)));
+    await repository.finish(id, null, createCancelledRunEnd(run, await repository.maskedPayload(run)));
   }
 }

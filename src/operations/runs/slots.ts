@@ -32,8 +32,8 @@ export interface ReservedSlot {
 }
 
 export class Slots {
-  readonly total: number;
-  private readonly share: number;
+  readonly totalSlots: number;
+  private readonly idleSlotLimitOfApp: number;
   private readonly countByApp = new Map<number, number>();
   /**
    * One semaphore for each nesting level. A run waits only for runs on the next level, so that the runs of a chain
@@ -50,9 +50,9 @@ export class Slots {
     private readonly runnerConcurrency: number,
     private readonly onFree: () => void,
   ) {
-    this.total = runnerConcurrency * TOTAL_SLOTS_FACTOR;
-    this.share = Math.max(1, runnerConcurrency - 1);
-    const perApp = (level: number) => (level === 0 ? this.share : 1);
+    this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
+    this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
+    const perApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
     this.nested = Array.from(
       { length: CHAIN_DEPTH_MAX },
       (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, perApp(level)),
@@ -64,11 +64,13 @@ export class Slots {
    * use, so that the last slots remain for apps that have none.
    */
   private slotLimitAt(usedCount: number): number {
-    if (usedCount < this.runnerConcurrency) return this.share;
-    return usedCount < this.total - this.runnerConcurrency ? Math.min(this.share, BUSY_SLOTS_PER_APP_MAX) : 1;
+    if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
+    return usedCount < this.totalSlots - this.runnerConcurrency
+      ? Math.min(this.idleSlotLimitOfApp, BUSY_SLOTS_PER_APP_MAX)
+      : 1;
   }
 
-  private countOf(appId: number): number {
+  private usedSlotsOf(appId: number): number {
     return this.countByApp.get(appId) ?? 0;
   }
 
@@ -93,11 +95,11 @@ export class Slots {
 
   private createAppSlot(appId: number): Slot {
     this.reservedCount -= 1;
-    this.countByApp.set(appId, this.countOf(appId) + 1);
+    this.countByApp.set(appId, this.usedSlotsOf(appId) + 1);
     return this.createSlot(0, () => {
       this.usedCount -= 1;
-      if (this.countOf(appId) === 1) this.countByApp.delete(appId);
-      else this.countByApp.set(appId, this.countOf(appId) - 1);
+      if (this.usedSlotsOf(appId) === 1) this.countByApp.delete(appId);
+      else this.countByApp.set(appId, this.usedSlotsOf(appId) - 1);
     });
   }
 
@@ -112,19 +114,19 @@ export class Slots {
   /** Returns a slot for a run of the app; null if no slot is free or the app uses its maximum. */
   tryAcquire(appId: number): Slot | null {
     // Counts reserved slots too, because each of them may be assigned to this app.
-    const isAtShare = this.countOf(appId) + this.reservedCount >= this.currentShare();
+    const isAtShare = this.usedSlotsOf(appId) + this.reservedCount >= this.currentShare();
     return isAtShare ? null : (this.reserve()?.assignToApp(appId) ?? null);
   }
 
   /** True if the app could get a slot after all reserved slots became free. */
   canAcquire(appId: number): boolean {
     const assigned = this.usedCount - this.reservedCount;
-    return assigned < this.total && this.countOf(appId) < this.slotLimitAt(assigned);
+    return assigned < this.totalSlots && this.usedSlotsOf(appId) < this.slotLimitAt(assigned);
   }
 
   /** Reserves a slot for the run that the database will select; null if no slot is free. */
   reserve(): ReservedSlot | null {
-    if (this.usedCount >= this.total) return null;
+    if (this.usedCount >= this.totalSlots) return null;
     const share = this.currentShare();
     this.usedCount += 1;
     this.reservedCount += 1;
@@ -159,7 +161,7 @@ export class Slots {
   }
 
   freeCount(): number {
-    return this.total - this.usedCount;
+    return this.totalSlots - this.usedCount;
   }
 
   /** Returns the number of slots that each app uses, without nested slots. */

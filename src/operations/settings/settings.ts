@@ -323,7 +323,7 @@ export function createSettings(options: {
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
-    /** Encrypts a secret for another table. The transaction must have locked the app. @param name label, also needed to decrypt */
+    /** Encrypts a secret that another table stores. The transaction must have locked the app. @param name label for decryption */
     async sealFor(executor: SqlClient, appId: number, name: string, text: string): Promise<Buffer> {
       return encryptText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
@@ -353,7 +353,7 @@ export function createSettings(options: {
     },
 
     /**
-     * Writes the settings in the body, and does not change other settings. Returns the same as GET.
+     * Writes the settings in the body, and does not change other settings. Returns the settings like a GET request.
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN if a task token writes a protected setting
      */
     async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
@@ -379,7 +379,7 @@ export function createSettings(options: {
       return key;
     },
 
-    /** Deletes the settings with these keys, and ignores keys without a setting. Returns the same as GET. @throws the errors of `set` */
+    /** Deletes settings, and ignores keys without a setting. Returns the settings like a GET request. @throws the errors of `set` */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
       const keys = checkDeletedKeys(body);

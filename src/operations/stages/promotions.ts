@@ -78,7 +78,7 @@ const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedE
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
   });
 
-/** Checks that the caller may run an operation on an app. @throws ActionError FORBIDDEN if not */
+/** Checks that the caller may run an operation on an app. @throws ActionError FORBIDDEN if the caller may not */
 type CheckPermission = (operation: Operation, appId: number) => void;
 
 export type StagePromotions = ReturnType<typeof createPromotions>;
@@ -149,7 +149,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
   }
 
   return {
-    /** Lists the stored promotions to an app and its rollbacks, the most recent first. */
+    /** Lists the stored promotions to the app and rollbacks of the app, the most recent first. */
     async list(appId: number): Promise<StagePromotion[]> {
       const sql =
         `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` +

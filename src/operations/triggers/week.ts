@@ -74,7 +74,7 @@ const TICKS_MAX = 4_000;
 const TICKS_PER_ACTION = { min: 8, max: 170 };
 const LISTED_MISSED_MAX = 200;
 const LISTED_CROWDED_MAX = 10;
-/** Maximum number of skipped and failed runs that are read and grouped; these are the newest ones. */
+/** Maximum number of skipped and failed runs that are read and grouped. If there are more, only the newest are read. */
 const MISSED_RUNS_READ_MAX = 5_000;
 
 const SELECT_SCHEDULED_ACTIONS = `
