@@ -124,7 +124,7 @@ describe("webhooks of git servers", () => {
       count: async () => 0,
       takeTokens: async (_app: number, name: string, { limit }: { limit: number }) => {
         taken.push([name, limit]);
-        return { accepted, remaining: accepted ? 1 : 0, freesAt: new Date(Date.now() + 1_000) };
+        return { accepted, remaining: accepted ? 1 : 0, nextAcceptedAt: new Date(Date.now() + 1_000) };
       },
     };
     const limits = { manage: 60, run: 30, publish: 7, http: 600, communicate: 20, mcp: 120 };

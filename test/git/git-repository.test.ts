@@ -239,7 +239,8 @@ describe("git repositories", () => {
   it("names the server of a redirect to another origin, with and without a token", async () => {
     const input = readGitInput({ provider: "github", url: "https://git.example/a/b" }, false);
     const outgoing = {
-      send: async (_: unknown, { mayUse }: { mayUse: (origin: string) => boolean }) => mayUse("https://other.example"),
+      send: async (_: unknown, { mayUseOrigin }: { mayUseOrigin: (origin: string) => boolean }) =>
+        mayUseOrigin("https://other.example"),
     } as unknown as ReturnType<typeof createOutgoingSender>;
     const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const token of ["token", null])

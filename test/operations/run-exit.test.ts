@@ -43,7 +43,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
     },
   } as unknown as Settings;
   const scans = {
-    of: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
+    getScan: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
       async findInJson(json) {
         app.steps.push("scan");
         await delay(20);
