@@ -137,6 +137,23 @@ describe("the counter of runs by app and outcome", () => {
     expect(lines).to.include('svc_app_runs_total{app="3",outcome="failed"} 1');
     expect(lines).to.include('svc_app_runs_total{app="4",outcome="failed"} 0');
   });
+
+  it("gives the series of a deleted app to another, but removes none of an older or newer app than the list", async () => {
+    const measures = createMeasures();
+    const ids = (from: number) => Array.from({ length: COUNTED_APPS_MAX }, (_, at) => from + at);
+    const appsOf = async () => {
+      const apps = (await linesOf(measures)).map((line) => Number(/app="(\d+)"/.exec(line)?.[1] ?? 0));
+      return new Set(apps);
+    };
+    measures.startApps(ids(2));
+    const deleted = 500;
+    measures.startApps(ids(1).filter((id) => id !== deleted));
+    const complete = await appsOf();
+    expect([1, deleted, COUNTED_APPS_MAX + 1].map((id) => complete.has(id))).to.deep.equal([true, false, true]);
+    measures.startApps(ids(11).reverse());
+    const older = await appsOf();
+    expect([1, 10, 11].map((id) => older.has(id))).to.deep.equal([true, true, true]);
+  });
 });
 
 describe("the metrics of one process", () => {

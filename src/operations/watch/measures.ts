@@ -52,13 +52,13 @@ export interface RequestFacts {
 }
 
 /**
- * Creates a function that returns the label value of an app: its ID for the first `max` apps, `other` for all others.
+ * Creates a function that returns the label value of an app: its ID for the first 100 apps, `other` for all others.
  */
-export function createAppLabels(max = LABELLED_APPS_MAX): (appId: number) => string {
+export function createAppLabels(): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
     if (knownApps.has(appId)) return String(appId);
-    if (knownApps.size >= max) return OTHER_APPS_LABEL;
+    if (knownApps.size >= LABELLED_APPS_MAX) return OTHER_APPS_LABEL;
     knownApps.add(appId);
     return String(appId);
   };
@@ -99,22 +99,39 @@ function createAppRunCounter(register: Registry) {
     labelNames: ["app", "outcome"],
     registers: [register],
   });
-  const labelOf = createAppLabels(COUNTED_APPS_MAX);
-  const startedLabels = new Set<string>();
   const startSeries = (app: string) => {
-    if (startedLabels.has(app)) return;
-    startedLabels.add(app);
     for (const outcome of RUN_OUTCOMES) counter.inc({ app, outcome }, 0);
   };
   startSeries(OTHER_APPS_LABEL);
+  const countedApps = new Set<number>();
+  const labelOf = (appId: number): string => {
+    if (!countedApps.has(appId)) {
+      if (countedApps.size >= COUNTED_APPS_MAX) return OTHER_APPS_LABEL;
+      countedApps.add(appId);
+      startSeries(String(appId));
+    }
+    return String(appId);
+  };
+  /** Removes the series of deleted apps, so that new apps can have theirs. */
+  const removeDeletedApps = (newestAppIds: readonly number[]) => {
+    const existing = new Set(newestAppIds);
+    const newest = Math.max(...newestAppIds);
+    // A list of the maximum length does not contain all existing apps, only the newest.
+    const oldest = newestAppIds.length < COUNTED_APPS_MAX ? 0 : Math.min(...newestAppIds);
+    for (const appId of countedApps) {
+      // An app that is newer than the list may have been created since the list was read.
+      if (existing.has(appId) || appId < oldest || appId > newest) continue;
+      countedApps.delete(appId);
+      for (const outcome of RUN_OUTCOMES) counter.remove({ app: String(appId), outcome });
+    }
+  };
   return {
-    startApps(appIds: readonly number[]): void {
-      for (const appId of appIds) startSeries(labelOf(appId));
+    startApps(newestAppIds: readonly number[]): void {
+      removeDeletedApps(newestAppIds);
+      for (const appId of newestAppIds) labelOf(appId);
     },
     countRun(appId: number, outcome: RunOutcomeLabel): void {
-      const app = labelOf(appId);
-      startSeries(app);
-      counter.inc({ app, outcome });
+      counter.inc({ app: labelOf(appId), outcome });
     },
   };
 }
@@ -140,7 +157,7 @@ function createRunMeasures(register: Registry) {
   return {
     /** Returns the label value of an app in the metrics of this process. */
     labelOf,
-    /** Starts the series of these apps at 0, if they have none yet. */
+    /** Starts the series of these apps at 0, and removes those of apps that were deleted. @param newestAppIds all apps, or the newest COUNTED_APPS_MAX */
     startApps: appRuns.startApps,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
       const app = labelOf(appId);
