@@ -139,7 +139,7 @@ describe("the counter of runs by app and outcome", () => {
   });
 
   it("gives the series of a deleted app to another, but removes none of an older or newer app than the list", async () => {
-    const measures = createMeasures();
+    const measures = createServiceMetrics();
     const ids = (from: number) => Array.from({ length: COUNTED_APPS_MAX }, (_, at) => from + at);
     const appsOf = async () => {
       const apps = (await linesOf(measures)).map((line) => Number(/app="(\d+)"/.exec(line)?.[1] ?? 0));
