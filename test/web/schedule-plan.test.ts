@@ -1,6 +1,11 @@
 /** Tests the schedule builder: it converts plans to cron expressions and back, and leaves other expressions unchanged. */
 import { expect } from "chai";
-import { cronToPlan, DEFAULT_PLAN, planToCron, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
+import {
+  cronToPlan,
+  DEFAULT_SCHEDULE_PLAN,
+  planToCron,
+  type SchedulePlan,
+} from "../../src/web/studio/actions/schedule-plan.js";
 
 const PLANS_BY_CRON: [cron: string, plan: Partial<SchedulePlan>][] = [
   ["*/2 * * * *", { repeat: "minutes", intervalMinutes: 2 }],
@@ -31,7 +36,7 @@ describe("the builder of schedules", () => {
   for (const [cron, plan] of PLANS_BY_CRON) {
     it(`reads and writes ${cron}`, () => {
       expect(cronToPlan(cron)).to.deep.include(plan);
-      expect(planToCron({ ...DEFAULT_PLAN, ...plan })).to.equal(cron);
+      expect(planToCron({ ...DEFAULT_SCHEDULE_PLAN, ...plan })).to.equal(cron);
     });
   }
 

@@ -1,13 +1,13 @@
 /**
- * Creates `Svc.App.V3.Actions.response`, the response of an HTTP trigger that a run returns. Uses only the language itself, because it also
- * runs in a language isolate.
+ * Creates `Svc.App.V3.Actions.response`, the response of an HTTP trigger that a run returns. Uses only JavaScript itself, because it also
+ * runs in server runs without a browser page.
  */
 import { responseFault } from "../../rules/http/response.js";
 import type { ResponseOptions } from "./request-types.js";
 
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** Encodes bytes in base64. A language isolate has no `btoa`. */
+/** Encodes bytes in base64. Server runs without a browser page have no `btoa`. */
 function encodeBase64(bytes: Uint8Array): string {
   const parts: string[] = [];
   for (let at = 0; at < bytes.length; at += 3) {

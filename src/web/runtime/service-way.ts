@@ -9,7 +9,7 @@ import { globalScope } from "./scope.js";
 export interface ServiceReply extends Pick<Response, "ok" | "status"> {
   headers: Pick<Headers, "get">;
   text(): Promise<string>;
-  /** Returns text that has arrived since the last call, or null at the end. Without this function, `body` is a stream of the browser. */
+  /** Returns text that has arrived since the last call, or null at the end. If this function is missing, `body` is a browser stream. */
   next?(): Promise<string | null>;
   /** Cancels the request. Exists only together with `next`. */
   cancel?(): void;

@@ -53,8 +53,8 @@ async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
 
 /**
  * Creates the implementation of `Svc.init`.
- * @param changed called after the connection's token was replaced by the token of another session
- * @param prolonged called after the service has extended the lifetime of the current token
+ * @param onSessionChanged called after the connection's token was replaced by the token of another session
+ * @param onSessionExtended called after the service has extended the lifetime of the current token
  */
 export function createVisitorSession(
   connection: Connection,

@@ -26,7 +26,7 @@ async function resumeForPerson(email: string): Promise<void> {
   );
 }
 
-/** @param email e-mail address of the person who was signed in; the form shows it at first */
+/** Sign-in dialog. @param email e-mail address of the person who was signed in, which the form contains at first */
 export function SessionDialog({ email }: { email: string }) {
   const [isExpired, setExpired] = useState(false);
   useEffect(() => onSessionExpiry(setExpired), []);

@@ -1,6 +1,6 @@
 /** Form field that sets who can run the action on demand from a page. */
 
-import { Field } from "../shared/field.js";
+import { FormField } from "../shared/field.js";
 import { ACCESS_LEVEL_LABELS, describeAccess } from "./access-text.js";
 import type { ActionDraft } from "./draft.js";
 import type { ActionFieldsProps } from "./fields-props.js";
@@ -12,7 +12,7 @@ const USER_RULE_EXAMPLE = '{"Role": {"equals": "admin"}}';
 export function AccessField({ draft: { access }, fault, changeDraft }: ActionFieldsProps) {
   const changeAccess = (part: Partial<AccessDraft>) => changeDraft({ access: { ...access, ...part } });
   return (
-    <Field name="access" label="Access" fault={fault} hint={describeAccess(access.who)}>
+    <FormField name="access" label="Access" fault={fault} hint={describeAccess(access.who)}>
       {(tied) => (
         <>
           <select
@@ -39,6 +39,6 @@ export function AccessField({ draft: { access }, fault, changeDraft }: ActionFie
           )}
         </>
       )}
-    </Field>
+    </FormField>
   );
 }

@@ -7,7 +7,7 @@ import { useRole } from "../shell/role.js";
 import { ActionList } from "./action-list.js";
 import { ActionForOperators } from "./operated-action.js";
 import { ACTION_TEMPLATES } from "./templates.js";
-import { Workspace } from "./workspace.js";
+import { ActionWorkspace } from "./workspace.js";
 
 const SHORTCUTS = [
   ["Alt N", "new"],
@@ -111,7 +111,7 @@ export function ActionsPage(props: PageProps) {
       {actionId === null ? (
         <WelcomeText appId={app.id} hasNoActions={isEmpty} />
       ) : (
-        <Workspace key={key} {...props} id={actionId} onCreated={onCreated} />
+        <ActionWorkspace key={key} {...props} id={actionId} onCreated={onCreated} />
       )}
     </div>
   );

@@ -2,7 +2,7 @@
 import { createTwoFilesPatch } from "diff";
 import { PatchLines } from "./diff-view.js";
 
-export function CodeCompare({ before, after }: { before: string; after: string }) {
+export function CodeComparison({ before, after }: { before: string; after: string }) {
   if (before === after) return <p className="hint">The code is the same.</p>;
   return (
     <section className="diff" aria-label="Differences in the code">

@@ -5,7 +5,7 @@
 import X from "lucide-react/icons/x";
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
-import { Field } from "../shared/field.js";
+import { FormField } from "../shared/field.js";
 import { formatBytes } from "../shared/format.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 
@@ -54,7 +54,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
     SUGGESTED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 
   return (
-    <Field name="dependencies" label="Dependencies" fault={fault}>
+    <FormField name="dependencies" label="Dependencies" fault={fault}>
       {(tied) => (
         <div className="rows">
           {dependencies.map((dependency) => (
@@ -101,6 +101,6 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
           </datalist>
         </div>
       )}
-    </Field>
+    </FormField>
   );
 }

@@ -1,7 +1,7 @@
 /** Form fields of an action except its code. The form validates nothing itself: it shows the service's errors at the fields. */
 import { useEffect } from "react";
 import type { Environment } from "../../../data/action-types.js";
-import { Field } from "../shared/field.js";
+import { FormField } from "../shared/field.js";
 import { AccessField } from "./access-field.js";
 import { DependencyFields } from "./dependency-fields.js";
 import type { FieldError } from "./field-fault.js";
@@ -40,7 +40,7 @@ export function ActionFields(props: ActionFieldsProps) {
   const { environment } = draft;
   return (
     <>
-      <Field name="name" label="Name" fault={fault}>
+      <FormField name="name" label="Name" fault={fault}>
         {(tied) => (
           <input
             {...tied}
@@ -51,8 +51,13 @@ export function ActionFields(props: ActionFieldsProps) {
             onChange={(event) => changeDraft({ name: event.target.value })}
           />
         )}
-      </Field>
-      <Field name="active" label="Active" fault={fault} hint={draft.active ? "" : "An inactive action does not run."}>
+      </FormField>
+      <FormField
+        name="active"
+        label="Active"
+        fault={fault}
+        hint={draft.active ? "" : "An inactive action does not run."}
+      >
         {(tied) => (
           <input
             {...tied}
@@ -63,8 +68,8 @@ export function ActionFields(props: ActionFieldsProps) {
             onChange={(event) => changeDraft({ active: event.target.checked })}
           />
         )}
-      </Field>
-      <Field name="description" label="Description" fault={fault}>
+      </FormField>
+      <FormField name="description" label="Description" fault={fault}>
         {(tied) => (
           <textarea
             {...tied}
@@ -73,8 +78,8 @@ export function ActionFields(props: ActionFieldsProps) {
             onChange={(event) => changeDraft({ description: event.target.value })}
           />
         )}
-      </Field>
-      <Field
+      </FormField>
+      <FormField
         name="environment"
         label="Environment"
         fault={fault}
@@ -93,7 +98,7 @@ export function ActionFields(props: ActionFieldsProps) {
             ))}
           </select>
         )}
-      </Field>
+      </FormField>
       <TriggerFields {...props} />
       <AccessField {...props} />
       <ScheduleFields {...props} />

@@ -1,6 +1,6 @@
 /** Form fields for the limits of an action: concurrent runs, debounce of starts, and maximum run time. */
 import type { ConcurrencyPolicy } from "../../../data/action-types.js";
-import { Field, type FieldAttributes } from "../shared/field.js";
+import { type FieldAttributes, FormField } from "../shared/field.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 
 const CONCURRENCY_POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
@@ -39,7 +39,7 @@ function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: Action
     changeDraft({ concurrency: { ...concurrency, ...part } });
   const isSet = policy !== "";
   return (
-    <Field
+    <FormField
       name="concurrency"
       label="Runs at once"
       fault={fault}
@@ -78,7 +78,7 @@ function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: Action
           )}
         </>
       )}
-    </Field>
+    </FormField>
   );
 }
 
@@ -87,7 +87,7 @@ function DebounceField({ draft: { debounce }, fault, changeDraft }: ActionFields
   const changeDebounce = (part: Partial<typeof debounce>) => changeDraft({ debounce: { ...debounce, ...part } });
   const isSet = delayMs !== "";
   return (
-    <Field
+    <FormField
       name="debounce"
       label="Debounce, ms"
       fault={fault}
@@ -122,7 +122,7 @@ function DebounceField({ draft: { debounce }, fault, changeDraft }: ActionFields
           )}
         </>
       )}
-    </Field>
+    </FormField>
   );
 }
 
@@ -140,7 +140,7 @@ export function LimitFields(props: ActionFieldsProps) {
       <legend>Limits</legend>
       <ConcurrencyField {...props} />
       <DebounceField {...props} />
-      <Field name="timeoutMs" label="Time limit, ms" fault={fault}>
+      <FormField name="timeoutMs" label="Time limit, ms" fault={fault}>
         {(tied) => (
           <NumberInput
             label="Time limit, ms"
@@ -150,7 +150,7 @@ export function LimitFields(props: ActionFieldsProps) {
             fieldAttributes={tied}
           />
         )}
-      </Field>
+      </FormField>
     </fieldset>
   );
 }

@@ -5,7 +5,7 @@
 import X from "lucide-react/icons/x";
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
-import { Field } from "../shared/field.js";
+import { FormField } from "../shared/field.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
@@ -43,7 +43,7 @@ export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsP
   };
 
   return (
-    <Field
+    <FormField
       name="integrationOrigins"
       label="Allowed origins"
       fault={fault}
@@ -94,6 +94,6 @@ export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsP
               ))}
         </div>
       )}
-    </Field>
+    </FormField>
   );
 }

@@ -5,7 +5,7 @@
 import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
-import { CodeCompare } from "./code-compare.js";
+import { CodeComparison } from "./code-compare.js";
 import { type ActionDraft, actionToDraft, draftToInput } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
 import type { ConflictingChange } from "./use-others.js";
@@ -64,7 +64,7 @@ function VersionComparison({
         Lines with <code>-</code> are in the version that {personName} saved. Lines with <code>+</code> are in yours,
         which is not saved.
       </p>
-      <CodeCompare before={otherDraft.code} after={ownDraft.code} />
+      <CodeComparison before={otherDraft.code} after={ownDraft.code} />
       <DraftFieldComparison theirs={otherDraft} mine={ownDraft} />
       <div className="row end">
         <button type="button" onClick={closeComparison}>

@@ -2,13 +2,13 @@
 import { TimeOfDayFields } from "../shared/time-of-day.js";
 import {
   cronToPlan,
-  DEFAULT_PLAN,
+  DEFAULT_SCHEDULE_PLAN,
   MINUTE_STEPS,
   planToCron,
   REPEAT_OPTIONS,
   type RepeatKind,
   type SchedulePlan,
-  WEEKDAYS,
+  WEEKDAY_NAMES,
 } from "./schedule-plan.js";
 
 const CUSTOM_SCHEDULE = "custom";
@@ -63,7 +63,7 @@ function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
             checked={weekdays.includes(day)}
             onChange={(event) => toggleDay(day, event.target.checked)}
           />
-          {WEEKDAYS[day]}
+          {WEEKDAY_NAMES[day]}
         </label>
       ))}
     </fieldset>
@@ -106,7 +106,7 @@ interface ScheduleBuilderProps {
 export function ScheduleBuilder({ frequency, changeFrequency }: ScheduleBuilderProps) {
   const plan = cronToPlan(frequency);
   const changePlan = (part: Partial<SchedulePlan>) =>
-    changeFrequency(planToCron({ ...(plan ?? DEFAULT_PLAN), ...part }));
+    changeFrequency(planToCron({ ...(plan ?? DEFAULT_SCHEDULE_PLAN), ...part }));
   const isEmpty = frequency.trim() === "";
   return (
     <div className="schedule-builder">

@@ -5,7 +5,7 @@
 import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
-import { Field } from "../shared/field.js";
+import { FormField } from "../shared/field.js";
 import { formatExactTime, formatLocalTime } from "../shared/format.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import type { ActionFieldsProps } from "./fields-props.js";
@@ -68,7 +68,7 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
   return (
     <div className="schedule">
       <ScheduleBuilder frequency={frequency} changeFrequency={(next) => changeDraft({ frequency: next })} />
-      <Field
+      <FormField
         name="frequency"
         label="Frequency (cron expression)"
         fault={shownFault}
@@ -86,8 +86,8 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
             {isMissing && <p className="notice">Without a frequency it never runs on schedule.</p>}
           </>
         )}
-      </Field>
-      <Field
+      </FormField>
+      <FormField
         name="timezone"
         label="Time zone"
         fault={shownFault}
@@ -109,8 +109,8 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
             </datalist>
           </>
         )}
-      </Field>
-      <Field
+      </FormField>
+      <FormField
         name="jitterSeconds"
         label="Spread over, seconds"
         fault={fault}
@@ -128,7 +128,7 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
             onChange={(event) => changeDraft({ jitterSeconds: event.target.value })}
           />
         )}
-      </Field>
+      </FormField>
     </div>
   );
 }

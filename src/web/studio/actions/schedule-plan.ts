@@ -29,9 +29,9 @@ export interface SchedulePlan {
  */
 export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
-export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
+export const WEEKDAY_NAMES = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
-export const DEFAULT_PLAN: SchedulePlan = {
+export const DEFAULT_SCHEDULE_PLAN: SchedulePlan = {
   repeat: "weekdays",
   intervalMinutes: 15,
   minute: 0,
@@ -66,15 +66,15 @@ export function cronToPlan(cron: string): SchedulePlan | null {
   if (every !== null) {
     const isEven = MINUTE_STEPS.some((step) => step === every);
     return hours === "*" && isEveryDay && isEven
-      ? { ...DEFAULT_PLAN, repeat: "minutes", intervalMinutes: every }
+      ? { ...DEFAULT_SCHEDULE_PLAN, repeat: "minutes", intervalMinutes: every }
       : null;
   }
   const minute = parseNumberBetween(minutes, 0, 59);
   if (minute === null) return null;
-  if (hours === "*") return isEveryDay ? { ...DEFAULT_PLAN, repeat: "hourly", minute } : null;
+  if (hours === "*") return isEveryDay ? { ...DEFAULT_SCHEDULE_PLAN, repeat: "hourly", minute } : null;
   const hour = parseNumberBetween(hours, 0, 23);
   if (hour === null) return null;
-  const timeOfDayPlan = { ...DEFAULT_PLAN, minute, hour };
+  const timeOfDayPlan = { ...DEFAULT_SCHEDULE_PLAN, minute, hour };
   if (isEveryDay) return { ...timeOfDayPlan, repeat: "daily" };
   if (weekdays === "*") {
     const dayOfMonth = parseNumberBetween(days, 1, 31);

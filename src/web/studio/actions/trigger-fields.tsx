@@ -3,7 +3,7 @@ import X from "lucide-react/icons/x";
 import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
-import { Field } from "../shared/field.js";
+import { FormField } from "../shared/field.js";
 import { describeAccess } from "./access-text.js";
 import { createTriggerDraft, type TriggerDraft } from "./draft.js";
 import type { ActionFieldsProps } from "./fields-props.js";
@@ -130,7 +130,7 @@ export function TriggerFields({
   const canAdd = ([kind]: TriggerKind) =>
     REPEATABLE_TRIGGERS.includes(kind) || !triggers.some(({ trigger }) => trigger === kind);
   return (
-    <Field name="triggers" label="Triggers" fault={fault}>
+    <FormField name="triggers" label="Triggers" fault={fault}>
       {(tied) => (
         <div ref={box} className="rows">
           {triggers.map((row) => (
@@ -172,6 +172,6 @@ export function TriggerFields({
           </select>
         </div>
       )}
-    </Field>
+    </FormField>
   );
 }

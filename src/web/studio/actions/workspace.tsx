@@ -49,7 +49,7 @@ function MissingActionNotice({ text, back }: { text: string; back: () => void })
 
 const NO_ASSETS: Action["assets"] = [];
 
-export function Workspace(props: WorkspaceProps) {
+export function ActionWorkspace(props: WorkspaceProps) {
   const { api, appId, id, place, actions, confirm, go, setDirty, onCreated } = props;
   const { reloadActions: reloadList } = actions;
   const onSaved = useCallback(

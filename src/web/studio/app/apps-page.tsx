@@ -6,7 +6,7 @@ import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
-import { NewApp } from "./new-app.js";
+import { NewAppForm } from "./new-app.js";
 
 /** Organizations to which the person belongs, with links to the pages of their members. */
 function OrganizationList(props: PageProps & { isLeaving: boolean }) {
@@ -86,7 +86,7 @@ export function AppsPage(props: PageProps) {
         <section aria-labelledby="apps">
           <h2 id="apps">Apps</h2>
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-            <NewApp {...{ api, place, go, reloadApps }} onBusyChange={setLeaving} />
+            <NewAppForm {...{ api, place, go, reloadApps }} onBusyChange={setLeaving} />
           ) : (
             <p className="hint">Owners and admins of an organization make apps and invite people.</p>
           )}

@@ -5,7 +5,7 @@ import { type ApiClient, asApiError } from "../shared/api.js";
 import type { PageProps } from "../shell/page-props.js";
 import type { Navigation } from "../shell/place.js";
 
-export interface NewAppProps {
+export interface NewAppFormProps {
   api: ApiClient;
   place: Navigation["place"];
   go: Navigation["go"];
@@ -14,7 +14,7 @@ export interface NewAppProps {
   onBusyChange?: (isBusy: boolean) => void;
 }
 
-export function NewApp({ api, place, go, reloadApps, onBusyChange }: NewAppProps) {
+export function NewAppForm({ api, place, go, reloadApps, onBusyChange }: NewAppFormProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);

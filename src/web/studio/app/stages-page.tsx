@@ -23,12 +23,12 @@ const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
 
 const getStageLabel = ({ name, appName }: Stage): string => name ?? appName;
 
-interface NewStageProps {
+interface NewStageFormProps {
   isBusy: boolean;
   createStage: (name: string, expiresInHours: number | null) => Promise<boolean>;
 }
 
-function NewStage({ isBusy, createStage }: NewStageProps) {
+function NewStageForm({ isBusy, createStage }: NewStageFormProps) {
   const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [hours, setHours] = useState(0);
   const submit = async (event: FormEvent) => {
@@ -298,7 +298,7 @@ export function StagesPage(props: PageProps) {
         Stages are apps with the same definitions. Each has its own settings and data. A promotion brings the
         definitions of another stage to this app.
       </p>
-      <NewStage isBusy={busy} createStage={create} />
+      <NewStageForm isBusy={busy} createStage={create} />
       <p className="fault" role="alert">
         {fault}
       </p>

@@ -61,7 +61,7 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
   );
 }
 
-function NewToken({ isBusy, createToken }: NewTokenFormProps) {
+function NewTokenForm({ isBusy, createToken }: NewTokenFormProps) {
   const [kind, setKind] = useState<TokenKind>("api");
   const { values: name, setValues: setName, clearSaved } = useNewValues("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);
@@ -137,7 +137,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
   };
   return (
     <>
-      <NewToken isBusy={isBusy} createToken={create} />
+      <NewTokenForm isBusy={isBusy} createToken={create} />
       <p className="fault" role="alert">
         {fault}
       </p>

@@ -11,7 +11,7 @@ import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { getColumnPath } from "./use-entries.js";
 import { useDebouncedText } from "./use-typed.js";
 
-interface AccessTrialProps {
+interface AccessTrialFormProps {
   api: ApiClient;
   appId: number;
   source: DataSource;
@@ -34,7 +34,7 @@ const getUserTitle = ({ id, data }: AppUser): string =>
     .slice(0, 80)}`;
 
 /** Hook that returns the app users whose entries contain the typed words; none if they cannot be read. */
-function useAppUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): AppUser[] {
+function useAppUsers({ appId }: AccessTrialFormProps, users: DataSource | undefined, text: string): AppUser[] {
   const words = useDebouncedText(text);
   const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: words } })) };
   const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
@@ -99,7 +99,7 @@ function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: s
   );
 }
 
-export function AccessTrial(props: AccessTrialProps) {
+export function AccessTrialForm(props: AccessTrialFormProps) {
   const { api, appId, source, rulesJson } = props;
   const { value, fault: readFault } = useResource(createQueryOptions(ListDataSources, { appId }));
   const sources = value?.dataSources ?? [];

@@ -7,7 +7,7 @@ import { formatAge, formatCount, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ForEditors } from "../shell/role.js";
-import { AccessTrial } from "./access-trial.js";
+import { AccessTrialForm } from "./access-trial.js";
 import { DEFINITION_PARTS, DefinitionField, type PartName } from "./definition-field.js";
 import { RecentQueries } from "./recent-queries.js";
 
@@ -63,7 +63,7 @@ export function DataDefinition(props: DefinitionProps) {
   const { source, onDirtyChange } = props;
   const change = useDataSourceChange(props);
   const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
-    accessRules: (rules) => <AccessTrial {...props} rulesJson={rules} />,
+    accessRules: (rules) => <AccessTrialForm {...props} rulesJson={rules} />,
     // Adding a suggested index saves it together with the stored indexes. Unsaved changes in the form stay unsaved.
     indexes: () => (
       <RecentQueries

@@ -146,7 +146,7 @@ function DataSourceTabs(props: SourceProps) {
   );
 }
 
-function NewDataSource({
+function NewDataSourceForm({
   api,
   appId,
   onMade,
@@ -293,7 +293,7 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
         />
       ) : isNew ? (
         <ForEditors otherwise={CHOOSE_DATA_SOURCE_TEXT}>
-          <NewDataSource {...{ api, appId }} onMade={(source) => openChanged(source.id)} />
+          <NewDataSourceForm {...{ api, appId }} onMade={(source) => openChanged(source.id)} />
         </ForEditors>
       ) : sourceId === null ? (
         sources && CHOOSE_DATA_SOURCE_TEXT

@@ -6,7 +6,7 @@ import type { DataSource, Entry } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { ForEditors } from "../shell/role.js";
 import { EntryGrid } from "./entry-grid.js";
-import { NewColumn } from "./new-column.js";
+import { NewColumnForm } from "./new-column.js";
 import { type EntryOrder, getColumnPath, useEntries } from "./use-entries.js";
 import { useDebouncedText } from "./use-typed.js";
 
@@ -105,7 +105,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
             ))}
           </span>
           <ForEditors>
-            <NewColumn columns={columns} addColumn={(column) => setNewColumns((old) => [...old, column])} />
+            <NewColumnForm columns={columns} addColumn={(column) => setNewColumns((old) => [...old, column])} />
             <button type="button" onClick={() => void addEntry()}>
               Add an entry
             </button>

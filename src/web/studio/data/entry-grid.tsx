@@ -109,7 +109,7 @@ export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount
     [editedIndex],
   );
   const virtualizer = useVirtualizer({
-    // If other people delete entries, the list still contains enough rows for the edited cell.
+    // Keeps enough rows for the edited cell even if other people delete entries.
     count: Math.max(entries.totalCount ?? 0, editedIndex === null ? 0 : editedIndex + 1),
     getScrollElement: () => scrollBox.current,
     estimateSize: () => ROW_HEIGHT_PIXELS,

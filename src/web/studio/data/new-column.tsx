@@ -1,12 +1,12 @@
 /** Form that adds an empty column to the grid of entries. The service stores the column only when the person writes a value into it. */
 import { type FormEvent, useState } from "react";
 
-interface NewColumnProps {
+interface NewColumnFormProps {
   columns: readonly string[];
   addColumn: (column: string) => void;
 }
 
-export function NewColumn({ columns, addColumn }: NewColumnProps) {
+export function NewColumnForm({ columns, addColumn }: NewColumnFormProps) {
   const [name, setName] = useState<string | null>(null);
   if (name === null) {
     return (

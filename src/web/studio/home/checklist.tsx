@@ -15,7 +15,7 @@ interface ChecklistStep {
 const AUTOMATIC_TRIGGERS = ["schedule", "http", "log", "analytics"];
 
 /** Returns the steps of the checklist, in the order in which a new user does them. */
-function createSteps(app: App, list: ActionList, { anyRun, editorData }: HomeData): ChecklistStep[] {
+function createChecklistSteps(app: App, list: ActionList, { anyRun, editorData }: HomeData): ChecklistStep[] {
   const hasAutomaticTrigger = list.actions.some(({ triggers }) =>
     triggers.some(({ trigger }) => AUTOMATIC_TRIGGERS.includes(trigger)),
   );
@@ -60,7 +60,7 @@ function createSteps(app: App, list: ActionList, { anyRun, editorData }: HomeDat
 }
 
 export function Checklist({ app, list, home }: { app: App; list: ActionList; home: HomeData }) {
-  const steps = createSteps(app, list, home);
+  const steps = createChecklistSteps(app, list, home);
   const done = steps.filter(({ isDone }) => isDone).length;
   if (done === steps.length) return null;
   return (

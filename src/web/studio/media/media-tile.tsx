@@ -57,12 +57,12 @@ function Thumbnail({ api, file }: { api: ApiClient; file: MediaFile }): ReactNod
   );
 }
 
-interface TileProps {
+interface MediaTileProps {
   openItem: () => void;
   removeItem: () => void;
 }
 
-export function FileTile({ api, file, openItem, removeItem }: TileProps & { api: ApiClient; file: MediaFile }) {
+export function FileTile({ api, file, openItem, removeItem }: MediaTileProps & { api: ApiClient; file: MediaFile }) {
   return (
     <li>
       <button
@@ -91,7 +91,7 @@ export function FolderTile({
   edit,
   removeItem,
   drop,
-}: TileProps & { folder: MediaFolder; edit: () => void; drop: (item: MediaItem) => void }) {
+}: MediaTileProps & { folder: MediaFolder; edit: () => void; drop: (item: MediaItem) => void }) {
   return (
     <li className="folder-tile">
       <button

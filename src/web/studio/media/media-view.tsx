@@ -39,7 +39,7 @@ function FolderPath({
   );
 }
 
-function NewFolder({ create }: { create: MediaState["createFolder"] }) {
+function NewFolderForm({ create }: { create: MediaState["createFolder"] }) {
   const [name, setName] = useState<string | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -217,7 +217,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
           onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
         />
         <ForEditors>
-          <NewFolder create={media.createFolder} />
+          <NewFolderForm create={media.createFolder} />
           <button type="button" className="primary" onClick={() => fileInput.current?.click()}>
             Upload
           </button>

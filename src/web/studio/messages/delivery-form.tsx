@@ -15,7 +15,7 @@ import {
   type DeliveryDraft,
   validateDelivery,
 } from "./delivery-draft.js";
-import { TestMessage } from "./test-message.js";
+import { TestMessageForm } from "./test-message.js";
 
 interface DeliveryInputProps {
   field: (typeof DELIVERY_KINDS)[DeliveryChannel][string]["fields"][number];
@@ -161,7 +161,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
           {stored ? "Replace" : "Save"}
         </button>
       </form>
-      <TestMessage {...{ api, appId, channel }} to={channel === "email" ? email : ""} />
+      <TestMessageForm {...{ api, appId, channel }} to={channel === "email" ? email : ""} />
     </article>
   );
 }

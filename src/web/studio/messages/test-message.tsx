@@ -20,7 +20,7 @@ const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
   failed: "The message could not be sent.",
 };
 
-interface TestMessageProps {
+interface TestMessageFormProps {
   api: ApiClient;
   appId: number;
   channel: DeliveryChannel;
@@ -28,7 +28,7 @@ interface TestMessageProps {
   to: string;
 }
 
-function useTestMessage({ api, appId, channel }: TestMessageProps) {
+function useTestMessage({ api, appId, channel }: TestMessageFormProps) {
   const [receipt, setReceipt] = useState<{ id: number; status: MessageStatus } | null>(null);
   const [refusal, setRefusal] = useState<string | null>(null);
   const { value, fault } = useResource({
@@ -56,7 +56,7 @@ function useTestMessage({ api, appId, channel }: TestMessageProps) {
   return { sent, fault: refusal ?? fault, send };
 }
 
-export function TestMessage(props: TestMessageProps) {
+export function TestMessageForm(props: TestMessageFormProps) {
   const { appId, channel } = props;
   const [to, setTo] = useState(props.to);
   const { sent, fault, send } = useTestMessage(props);

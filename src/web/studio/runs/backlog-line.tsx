@@ -23,7 +23,7 @@ async function cancelAllQueued(api: ApiClient, appId: number): Promise<number> {
   }
 }
 
-export function BacklogLine({ api, appId, confirm }: { api: ApiClient; appId: number; confirm: ConfirmFunction }) {
+export function QueuedRunsLine({ api, appId, confirm }: { api: ApiClient; appId: number; confirm: ConfirmFunction }) {
   // If a read fails, the line still shows the previous number.
   const { value, reload } = useResource({
     ...createQueryOptions(CountQueuedRuns, { appId }),

@@ -12,7 +12,7 @@ import type { RunDetails } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { Navigation, Place } from "../shell/place.js";
 
-interface RunAgainProps {
+interface ReplayFormProps {
   api: ApiClient;
   appId: number;
   run: RunDetails;
@@ -38,7 +38,7 @@ function useOlderVersions(appId: number, masterId: number | null) {
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 
-export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps) {
+export function ReplayForm({ api, appId, run, place, go, confirm }: ReplayFormProps) {
   const { masterId, copy, versionId, log } = run;
   const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);

@@ -9,7 +9,7 @@ import { createHref, type Place } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
 import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
-import { RunAgain } from "./run-again.js";
+import { ReplayForm } from "./run-again.js";
 import { RunLine } from "./run-line.js";
 import { isUnfinished, RunState, TRIGGER_WORDS, VersionChip, WAIT_REASON_WORDS } from "./run-words.js";
 import { ErrorStack } from "./stack.js";
@@ -258,7 +258,7 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
             </RunSection>
           )}
           <ForOperators>
-            <RunAgain {...{ api, appId, run, place, go, confirm }} />
+            <ReplayForm {...{ api, appId, run, place, go, confirm }} />
           </ForOperators>
         </div>
       </div>

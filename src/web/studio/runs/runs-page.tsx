@@ -2,7 +2,7 @@
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref, mergeQuery, parseId } from "../shell/place.js";
-import { BacklogLine } from "./backlog-line.js";
+import { QueuedRunsLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
 import { RunsOverTime } from "./lazy-chart.js";
@@ -68,7 +68,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
         actionList={actions.actionList}
         clearFilters={() => go({ query: {} })}
       />
-      <BacklogLine {...{ api, appId, confirm }} />
+      <QueuedRunsLine {...{ api, appId, confirm }} />
       <RunsList runList={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
         <RunsOverTime
           {...{ api, appId, filter }}

@@ -4,7 +4,7 @@ import { formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";
 import { createHref } from "../shell/place.js";
 
-export function MissedRuns({ week, appId }: { week: ScheduleWeek; appId: number }) {
+export function MissedRunsTable({ week, appId }: { week: ScheduleWeek; appId: number }) {
   return (
     <section aria-labelledby="schedule-missed">
       <h3 id="schedule-missed">Skipped and failed in the past week</h3>

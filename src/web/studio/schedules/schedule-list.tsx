@@ -29,29 +29,31 @@ interface ScheduleListProps extends Pick<PageProps, "api" | "app" | "appId" | "a
 
 function describeScheduleState(
   action: ActionSummary,
-  scheduled: ScheduledAction | undefined,
-  list: ScheduleListProps,
+  scheduledAction: ScheduledAction | undefined,
+  listProps: ScheduleListProps,
 ): ScheduleRow["state"] {
-  const { actions, app, isPaused } = list;
+  const { actions, app, isPaused } = listProps;
   const copy = actions.findLiveVersion(action.id);
   if (!copy) return { words: "not published", tone: "" };
   if (!copy.active) return { words: "inactive", tone: "" };
   // `week` lists only the actions that run next. If there are more, this action may have a schedule that is not listed.
-  if (!scheduled) return { words: list.week.hasMore ? "next run not listed" : "no live schedule", tone: "" };
+  if (!scheduledAction) return { words: listProps.week.hasMore ? "next run not listed" : "no live schedule", tone: "" };
   if (!app.isPublished) return { words: "app not published", tone: "" };
   if (isPaused) return { words: "paused", tone: "" };
   return actions.hasFailed(action.id) ? { words: "last run failed", tone: "failed" } : { words: "on", tone: "live" };
 }
 
 /** Returns the actions whose draft or live version has a schedule trigger, sorted by their next run. */
-function createScheduleRows(list: ScheduleListProps): ScheduleRow[] {
-  const byActionId = new Map(list.week.scheduled.map((scheduledAction) => [scheduledAction.masterId, scheduledAction]));
-  const rows = (list.actions.actionList?.actions ?? [])
+function createScheduleRows(listProps: ScheduleListProps): ScheduleRow[] {
+  const byActionId = new Map(
+    listProps.week.scheduled.map((scheduledAction) => [scheduledAction.masterId, scheduledAction]),
+  );
+  const rows = (listProps.actions.actionList?.actions ?? [])
     .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
     .map((action) => {
       const scheduledAction = byActionId.get(action.id);
-      const lastRunAt = list.actions.findLiveVersion(action.id)?.lastRunAt ?? null;
-      return { action, scheduledAction, lastRunAt, state: describeScheduleState(action, scheduledAction, list) };
+      const lastRunAt = listProps.actions.findLiveVersion(action.id)?.lastRunAt ?? null;
+      return { action, scheduledAction, lastRunAt, state: describeScheduleState(action, scheduledAction, listProps) };
     });
   const nextTick = ({ scheduledAction }: ScheduleRow) => scheduledAction?.ticks[0] ?? "~";
   return rows.sort((a, b) => nextTick(a).localeCompare(nextTick(b)) || a.action.name.localeCompare(b.action.name));
@@ -154,8 +156,8 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ScheduleListP
   );
 }
 
-export function ScheduleList(list: ScheduleListProps) {
-  const rows = createScheduleRows(list);
+export function ScheduleList(listProps: ScheduleListProps) {
+  const rows = createScheduleRows(listProps);
   if (rows.length === 0) {
     return (
       <div className="empty-state">
@@ -163,7 +165,7 @@ export function ScheduleList(list: ScheduleListProps) {
           <b>No schedules yet</b>
         </p>
         <p className="hint">An action runs by itself once it has a schedule trigger and is published.</p>
-        <a className="button" href={createHref({ appId: list.appId, view: "actions" })}>
+        <a className="button" href={createHref({ appId: listProps.appId, view: "actions" })}>
           Open the actions
         </a>
       </div>
@@ -188,7 +190,7 @@ export function ScheduleList(list: ScheduleListProps) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <ScheduleTableRow key={row.action.id} row={row} list={list} />
+            <ScheduleTableRow key={row.action.id} row={row} list={listProps} />
           ))}
         </tbody>
       </table>

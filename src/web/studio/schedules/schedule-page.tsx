@@ -10,7 +10,7 @@ import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
-import { MissedRuns } from "./missed-runs.js";
+import { MissedRunsTable } from "./missed-runs.js";
 import { ScheduleList } from "./schedule-list.js";
 import { useScheduleWeek } from "./use-week.js";
 import { WeekView } from "./week-view.js";
@@ -91,7 +91,7 @@ export function SchedulePage(props: PageProps) {
       {week && <CrowdedWarning week={week} />}
       {week ? <ScheduleList {...props} week={week} isPaused={pausedAt !== null} /> : <p className="hint">Loading…</p>}
       {week && !isEmpty && <WeekView week={week} appId={appId} />}
-      {week && <MissedRuns week={week} appId={appId} />}
+      {week && <MissedRunsTable week={week} appId={appId} />}
     </div>
   );
 }

@@ -5,11 +5,11 @@ import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatBytes, formatDuration } from "../shared/format.js";
 import type { SecretBinding } from "../shared/model.js";
 
-type BindingTrialResult = TestSecretBindingMutation["trial"];
+type BindingTestResult = TestSecretBindingMutation["trial"];
 
 const TEST_METHODS = ["GET", "HEAD", "POST"];
 
-function TrialResult({ trial }: { trial: BindingTrialResult }) {
+function BindingTestOutcome({ trial }: { trial: BindingTestResult }) {
   const { status, durationMs, receivedBytes, body, code, error } = trial;
   if (status === null) {
     return (
@@ -31,16 +31,16 @@ function TrialResult({ trial }: { trial: BindingTrialResult }) {
   );
 }
 
-interface BindingTrialProps {
+interface BindingTestFormProps {
   api: ApiClient;
   appId: number;
   binding: SecretBinding;
 }
 
-export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTrialProps) {
+export function BindingTestForm({ api, appId, binding: { key, origin } }: BindingTestFormProps) {
   const [method, setMethod] = useState("GET");
   const [path, setPath] = useState("/");
-  const [trial, setTrial] = useState<BindingTrialResult | null>(null);
+  const [trial, setTrial] = useState<BindingTestResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
@@ -79,7 +79,7 @@ export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTr
       <p className="fault" role="alert">
         {fault}
       </p>
-      {trial && <TrialResult trial={trial} />}
+      {trial && <BindingTestOutcome trial={trial} />}
     </div>
   );
 }

@@ -9,8 +9,8 @@ import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/place.js";
-import { BindingTrial } from "./binding-trial.js";
-import { CREDENTIAL_LOCATIONS, NewBinding } from "./new-binding.js";
+import { BindingTestForm } from "./binding-trial.js";
+import { CREDENTIAL_LOCATIONS, NewBindingForm } from "./new-binding.js";
 
 const PAGE_SIZE = 100;
 const MAX_PAGES = 20;
@@ -89,7 +89,7 @@ function BindingLine({ api, appId, binding, usingActions, removeBinding }: Bindi
           </>
         )}
       </p>
-      {isTested && <BindingTrial {...{ api, appId, binding }} />}
+      {isTested && <BindingTestForm {...{ api, appId, binding }} />}
     </li>
   );
 }
@@ -137,7 +137,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
           />
         ))}
       </ul>
-      <NewBinding isBusy={isBusy || value === null} addBinding={(binding) => save([...bindings, binding])} />
+      <NewBindingForm isBusy={isBusy || value === null} addBinding={(binding) => save([...bindings, binding])} />
       <p className="fault" role="alert">
         {fault}
       </p>

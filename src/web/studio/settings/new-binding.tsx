@@ -54,12 +54,12 @@ export function bindingToInput(binding: NewBindingDraft): object {
   };
 }
 
-interface NewBindingProps {
+interface NewBindingFormProps {
   isBusy: boolean;
   addBinding: (binding: object) => Promise<boolean>;
 }
 
-export function NewBinding({ isBusy, addBinding }: NewBindingProps) {
+export function NewBindingForm({ isBusy, addBinding }: NewBindingFormProps) {
   const { values: binding, setValues: setBinding, clearSaved } = useNewValues(EMPTY_BINDING);
   const changeBinding = (part: Partial<NewBindingDraft>) => setBinding({ ...binding, ...part });
   const submit = async (event: FormEvent) => {

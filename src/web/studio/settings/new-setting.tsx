@@ -18,13 +18,13 @@ const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
 /** Name of this form in the list of setting keys with unsaved changes. Unique, because no setting has the key "". */
 export const NEW_ROW_NAME = "";
 
-interface NewSettingProps {
+interface NewSettingFormProps {
   confirm: ConfirmFunction;
   settings: SettingsState;
   onDirtyChange: (name: string, dirty: boolean) => void;
 }
 
-export function NewSetting({ settings, confirm, onDirtyChange }: NewSettingProps) {
+export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingFormProps) {
   const { values: key, setValues: setKey, clearSaved: clearKey } = useNewValues("");
   const { values: value, setValues: setValue, clearSaved: clearValue } = useNewValues(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react
 import { usePersonNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
-import { NEW_ROW_NAME, NewSetting } from "./new-setting.js";
+import { NEW_ROW_NAME, NewSettingForm } from "./new-setting.js";
 import { SettingLine, type SettingLineProps } from "./setting-line.js";
 import { getTier, type SettingTier } from "./setting-value.js";
 import { PublicSettings } from "./settings-read.js";
@@ -104,7 +104,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
       </p>
       <section aria-label="New setting">
         <h2>New setting</h2>
-        <NewSetting {...{ settings, confirm, onDirtyChange: onDirty }} />
+        <NewSettingForm {...{ settings, confirm, onDirtyChange: onDirty }} />
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIER_SECTIONS.map(([tier, ...texts]) => (

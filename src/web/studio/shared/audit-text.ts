@@ -113,7 +113,7 @@ function describeDetail(name: string, value: unknown, getPersonName: GetPersonNa
   return { label: label.replace(/ ID$/, ""), text: `#${value}` };
 }
 
-const NO_NAMES: GetPersonName = () => null;
+const NO_PERSON_NAMES: GetPersonName = () => null;
 
 const listDetails = (data: object, getPersonName: GetPersonName): AuditDetail[] =>
   Object.entries(data)
@@ -121,8 +121,8 @@ const listDetails = (data: object, getPersonName: GetPersonName): AuditDetail[] 
     .map(([name, value]) => describeDetail(name, value, getPersonName));
 
 const formatDetails = (data: object): string[] =>
-  listDetails(data, NO_NAMES).map(({ label, text }) => `${label} ${text}`);
+  listDetails(data, NO_PERSON_NAMES).map(({ label, text }) => `${label} ${text}`);
 
 /** Returns the details of an entry: `{"keys": ["a", "b"]}` becomes the label `keys` and the text `a, b`. */
-export const listAuditDetails = (data: unknown, getPersonName: GetPersonName = NO_NAMES): AuditDetail[] =>
+export const listAuditDetails = (data: unknown, getPersonName: GetPersonName = NO_PERSON_NAMES): AuditDetail[] =>
   typeof data === "object" && data !== null ? listDetails(data, getPersonName) : [];

@@ -9,7 +9,7 @@ export interface FieldAttributes {
   "aria-describedby": string;
 }
 
-interface FieldProps {
+interface FormFieldProps {
   name: FieldName;
   label: string;
   fault: FieldError | null;
@@ -17,7 +17,7 @@ interface FieldProps {
   children: (tied: FieldAttributes) => ReactNode;
 }
 
-export function Field({ name, label, fault, hint, children }: FieldProps) {
+export function FormField({ name, label, fault, hint, children }: FormFieldProps) {
   const id = useId();
   const ownError = fault?.field === name ? fault : null;
   return (

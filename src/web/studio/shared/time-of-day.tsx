@@ -2,8 +2,8 @@
  * Selects for the hour and the minute of a time of day, on a clock of 24 hours. The browser's own time field depends on the browser's
  * language, and shows "02:30 AM" for some people.
  */
-const HOURS = Array.from({ length: 24 }, (_, hour) => hour);
-const MINUTES = Array.from({ length: 60 }, (_, minute) => minute);
+const HOUR_OPTIONS = Array.from({ length: 24 }, (_, hour) => hour);
+const MINUTE_OPTIONS = Array.from({ length: 60 }, (_, minute) => minute);
 
 export interface TimeOfDay {
   hour: number;
@@ -37,9 +37,14 @@ export function TimeOfDayFields({ hour, minute, change }: TimeOfDay & { change: 
       <legend className="unseen">Time of day</legend>
       <span className="row">
         at
-        <TwoDigitSelect label="Hour" value={hour} options={HOURS} onChoose={(next) => change({ hour: next })} />:
+        <TwoDigitSelect label="Hour" value={hour} options={HOUR_OPTIONS} onChoose={(next) => change({ hour: next })} />:
       </span>
-      <TwoDigitSelect label="Minute" value={minute} options={MINUTES} onChoose={(next) => change({ minute: next })} />
+      <TwoDigitSelect
+        label="Minute"
+        value={minute}
+        options={MINUTE_OPTIONS}
+        onChoose={(next) => change({ minute: next })}
+      />
     </fieldset>
   );
 }

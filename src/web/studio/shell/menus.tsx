@@ -100,7 +100,7 @@ export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
   );
 }
 
-interface DrawerProps {
+interface NavigationDrawerProps {
   /** Text that identifies the open page. When it changes, the drawer closes. */
   openPage: string;
   /** Renders the content of the drawer. @param close closes the drawer and returns the focus to its button */
@@ -108,7 +108,7 @@ interface DrawerProps {
 }
 
 /** Drawer that slides over the page, and the button that opens it. */
-export function Drawer({ openPage, children }: DrawerProps) {
+export function NavigationDrawer({ openPage, children }: NavigationDrawerProps) {
   const [isOpen, setOpen] = useState(true);
   const first = useRef(openPage);
   useEffect(() => {

@@ -12,7 +12,7 @@ const TYPING_PAUSE_MS = 200;
 const DOCS_MIN_CHARACTERS = 3;
 const MAX_DOCS_SHOWN = 6;
 
-export interface SearchContext {
+export interface PaletteContext {
   appId: number;
   isEditor: boolean;
   go: Navigation["go"];
@@ -23,7 +23,7 @@ export interface SearchContext {
  * Hook that returns commands which open a data source, a setting or a person of the app. Leaves out items that are not loaded yet, or that
  * the person may not read.
  */
-export function usePaletteItems({ appId, isEditor, go }: SearchContext): PaletteCommand[] {
+export function usePaletteItems({ appId, isEditor, go }: PaletteContext): PaletteCommand[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const tables = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
   const readable = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
@@ -52,7 +52,7 @@ export function usePaletteItems({ appId, isEditor, go }: SearchContext): Palette
 }
 
 /** Hook that returns commands which open the documentation sections that contain the typed words. */
-export function useDocsCommands(typed: string, { openDocs }: SearchContext): PaletteCommand[] {
+export function useDocsCommands(typed: string, { openDocs }: PaletteContext): PaletteCommand[] {
   const [hits, setHits] = useState<PaletteCommand[]>([]);
   const query = typed.trim();
   useEffect(() => {
@@ -77,7 +77,7 @@ export function useDocsCommands(typed: string, { openDocs }: SearchContext): Pal
 }
 
 /** Returns a command that opens the run with the typed ID; no command if the text is not a number. */
-export function createRunCommands(typed: string, { go }: SearchContext): PaletteCommand[] {
+export function createRunCommands(typed: string, { go }: PaletteContext): PaletteCommand[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
   const run = () => go({ view: "runs", item: number, query: {} });

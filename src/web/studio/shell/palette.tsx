@@ -7,7 +7,7 @@ import ChevronRight from "lucide-react/icons/chevron-right";
 import { useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
 import { listCommands, type PaletteCommand } from "./commands.js";
-import { createRunCommands, type SearchContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
+import { createRunCommands, type PaletteContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
 
 const MAX_COMMANDS_SHOWN = 40;
 const ICON_PIXELS = 16;
@@ -45,7 +45,7 @@ function SearchField({ onValueChange }: { onValueChange: (typed: string) => void
   );
 }
 
-function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
+function CommandPalette({ close, context }: { close: () => void; context: PaletteContext }) {
   const [commands] = useState(listCommands);
   const items = usePaletteItems(context);
   const [typed, setTyped] = useState("");
@@ -84,7 +84,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
 }
 
 /** Hook that returns a function which opens the palette, and the element of the palette. */
-export function usePalette(context: SearchContext) {
+export function usePalette(context: PaletteContext) {
   // `opening` counts how often the palette was opened. A late close event of an earlier dialog therefore does not close a palette that was
   // opened since.
   const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });

@@ -5,7 +5,7 @@
 import { type ComponentType, lazy, Suspense, useCallback, useEffect } from "react";
 import { SessionDialog } from "../accounts/session-dialog.js";
 import { type ActionsState, useActions } from "../actions/use-actions.js";
-import { NewApp, type NewAppProps } from "../app/new-app.js";
+import { NewAppForm, type NewAppFormProps } from "../app/new-app.js";
 import { useDocs } from "../docs/use-docs.js";
 import { Apps } from "../documents.js";
 import { useConfirm } from "../shared/confirm.js";
@@ -30,7 +30,7 @@ import { usePlace } from "./use-place.js";
 import { useRoles } from "./use-roles.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
 
-interface NoAppProps extends NewAppProps {
+interface NoAppProps extends NewAppFormProps {
   requestedAppId: number | null;
   firstApp: App | undefined;
   isAdmin: boolean;
@@ -55,7 +55,7 @@ function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...making }: No
           Go to {firstApp.name}
         </button>
       )}
-      {!firstApp && isAdmin && <NewApp {...making} />}
+      {!firstApp && isAdmin && <NewAppForm {...making} />}
       <button type="button" onClick={signOut}>
         Sign out
       </button>

@@ -18,7 +18,7 @@ import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
-const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
+const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).NavigationDrawer }));
 
 /** Returns the name of the open item, such as an action. Returns null if the page shows no item, or while the name is loaded. */
 function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: ActionsState): string | null {
