@@ -10,9 +10,7 @@ const REJECTION_DELAY_LIMITS = {
   immediateRejections: 200,
   windowMs: 20_000,
   delayMs: 1_000,
-  /**
-   * Maximum number of rejections that wait at the same time, because each waiting rejection holds a connection open.
-   */
+  /** Maximum number of delayed rejections in progress. Each of them keeps a connection open. */
   maxDelayed: 2_000,
   maxDelayedPerAddress: 128,
 };

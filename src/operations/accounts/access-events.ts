@@ -11,7 +11,7 @@ export interface AccessEvent {
   /** Type of the event, such as `person.signIn`, `person.signInFailed` or `person.passkey.create`. */
   type: string;
   organizationId?: number | null;
-  /** ID of the person who caused the event; null if unknown. */
+  /** ID of the person who caused the event; null if this person is unknown. */
   personId?: number | null;
   /** ID of the person whose account or access the event concerns. */
   subjectId?: number | null;

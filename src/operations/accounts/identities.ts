@@ -26,7 +26,7 @@ export interface ProvenIdentity {
   role: Role | null;
   /**
    * ID of the organization to which the provider's claim or the person's e-mail domain assigns the person; null if
-   * neither is configured.
+   * neither the claim nor the domain is configured.
    */
   organizationId: number | null;
 }
@@ -116,8 +116,8 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     },
 
     /**
-     * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps
-     * their role.
+     * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps the
+     * role owner.
      */
     async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
       await rows(executor, LOCK_ORGANIZATION, [organizationId]);

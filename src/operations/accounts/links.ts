@@ -37,7 +37,7 @@ export interface NewLink {
 
 export interface IssuedLink {
   id: number;
-  /** Token of the link. The service returns it only here and stores only a hash. */
+  /** Token of the link. Only this object contains the token: the database stores only a hash. */
   token: string;
   /** Complete URL to open in a browser: a page of Studio with the token in the fragment. */
   link: string;

@@ -276,9 +276,7 @@ export function createOpenId(options: {
       }
     },
 
-    /**
-     * Returns the provider's URL that signs the browser out at the provider too; null if the provider has no such URL.
-     */
+    /** Returns the URL at which the provider signs the browser out; null if the provider has no such URL. */
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
       const provider = providers.find((provider) => provider.id === id);
       if (!provider) return null;

@@ -23,7 +23,7 @@ export interface PersonSession {
   id: number;
   /** Browser and operating system, such as `Firefox on Linux`. */
   device: string;
-  /** Network address from which the session was last used; null if unknown. */
+  /** Network address from which the session was last used; null if the address is unknown. */
   address: string | null;
   createdAt: string;
   /** Equals `createdAt`, because a session never changes; it can only be ended. */
@@ -150,7 +150,10 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
     list,
 
-    /** Returns the ID of the OpenID provider at which the session's sign-in took place; null if it used no provider. */
+    /**
+     * Returns the ID of the OpenID provider at which the session's sign-in took place; null if the sign-in used no
+     * provider.
+     */
     async providerOf(id: number): Promise<string | null> {
       const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
       return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;
@@ -166,7 +169,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       if ((await endSessions(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },
 
-    /** Ends all sessions of the person, except the session with the ID `except` if it is set. */
+    /** Ends all sessions of the person. If `except` is set, the session with this ID stays valid. */
     async endAllSessions(personId: number, except: number | null = null, executor: SqlClient = db): Promise<void> {
       await endSessions(personId, null, except, executor);
     },

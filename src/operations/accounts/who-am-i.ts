@@ -19,7 +19,7 @@ export interface CallerAccess {
   user: User;
   organizations: Membership[];
   apps: Membership[];
-  /** Expiry of the credential in ISO 8601; null if it does not expire. */
+  /** Expiry of the credential in ISO 8601; null if the credential does not expire. */
   expiresAt: string | null;
 }
 

@@ -49,7 +49,10 @@ function dependenciesAfterChange(data: Record<string, unknown>, current: ActionR
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
-/** Returns the source files to build; null if `data` removes the source files; undefined if no build is needed. */
+/**
+ * Returns the source files to build. Returns null if `data` removes the source files, and undefined if the code need
+ * not be built.
+ */
 function sourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = propertyOf(data, "source");
   if (input !== undefined) return input;

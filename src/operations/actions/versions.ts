@@ -56,7 +56,7 @@ export interface VersionSummary extends VersionHead {
   active: boolean;
   environment: Environment;
   frequency: string | null;
-  /** Time at which this version was last published, ISO 8601; null if it was never live. */
+  /** Time at which this version was last published, ISO 8601; null if this version was never live. */
   publishedAt?: string | null;
 }
 

@@ -67,8 +67,8 @@ export class CompletionParts {
   }
 
   /**
-   * Number of characters that the provider has sent as text and as arguments of tool calls; null if it has not sent a
-   * successful response.
+   * Number of characters that the provider has sent as text and as arguments of tool calls; null if the provider has
+   * not sent a successful response.
    */
   get characters(): number | null {
     return this.hasStarted ? this.stream.characterCount() : null;

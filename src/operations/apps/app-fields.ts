@@ -48,8 +48,8 @@ const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
   icon: optionalText,
 };
 /**
- * Validators of all fields that editors can change. `requiresTests` is only here, because versions of the app do not
- * contain it: a restore does not change this field.
+ * Validators of all fields that editors can change. Contains `requiresTests` too, which is not part of an app's
+ * versions, so that a restore does not change it.
  */
 const EDITOR_FIELDS: Record<string, FieldValidator> = { ...SNAPSHOT_FIELDS, requiresTests: requireBoolean };
 const ADMIN_ONLY_FIELDS = ["isSystemTemplate", "isHidden"];

@@ -144,7 +144,7 @@ const DROP_DATABASE_CONTENTS = `
     END
   $$`;
 
-/** After a failed restore, deletes the restored tables and moves the previous ones back. */
+/** After a failed restore, deletes the restored tables and moves the previous tables back to their schema. */
 async function undoRestore(client: Client): Promise<void> {
   await client.query(DROP_DATABASE_CONTENTS);
   const { rows } = await client.query<{ replacedCount: number }>(COUNT_DATABASE_CONTENTS);

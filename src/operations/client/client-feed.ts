@@ -1,6 +1,6 @@
 /**
- * Sends an app's actions to clients in browsers: first all actions, then each change. Each change is read once for all
- * clients that use the same app and copy (drafts or live versions).
+ * Sends an app's actions to clients in browsers: first all actions, then each change. The service reads each change
+ * once for all clients that use the same app and the same kind of actions (drafts or live versions).
  */
 import type { Logger } from "pino";
 import type { DraftOrLive } from "../../data/action-types.js";
@@ -43,7 +43,7 @@ interface FeedSubscribers {
   appId: number;
   copy: DraftOrLive;
   listeners: Set<ChangeListener>;
-  /** Current actions by ID; null until they have been read for the first time. */
+  /** Current actions by ID; null until the service has read the actions for the first time. */
   actionsById: Map<number, ClientAction> | null;
   /**
    * First message for new subscribers, with all actions. Created when it is first needed, and set to null when an

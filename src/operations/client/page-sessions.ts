@@ -38,7 +38,7 @@ export interface PageSession {
 /** Page that an editor opens: the viewer of an app, or the debug page of an action. */
 export interface PreviewPage {
   appId: number;
-  /** ID of the action of a debug page; null for the viewer of the app. */
+  /** ID of the action whose debug page is opened; null for the viewer of the app. */
   actionId: number | null;
 }
 

@@ -81,7 +81,7 @@ export function createMessageDestinations(options: {
       return readSmsDestination(await readSetting(appId, "__sms"));
     },
 
-    /** Returns the secret with which the app's provider signs delivery reports; null if the app has none. */
+    /** Returns the secret with which the app's provider signs delivery reports; null if the app has no such secret. */
     async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
       const value = await readSetting(appId, kind === "email" ? "__smtp" : "__sms");
       const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;

@@ -75,9 +75,12 @@ export interface HookMessageStore {
 interface PendingMessage {
   hook: SendingHook;
   entryId: number;
-  /** Message to store; null if the service cannot send it to any address. */
+  /** Message to store; null if the service cannot send the message to any address. */
   delivery: { message: Email | Sms; status: HookMessageStatus } | null;
-  /** Reason why the service does not send the message, or not to all its addresses; null if it sends it to all. */
+  /**
+   * Reason why the service does not send the message, or not to all its addresses; null if the service sends the
+   * message to all addresses.
+   */
   fault: string | null;
 }
 

@@ -24,7 +24,7 @@ export interface RecentQuery extends QueryShape {
   count: number;
   p95Ms: number;
   lastAt: string;
-  /** Columns of the index that the query can use; null if there is none. */
+  /** Columns of the index that the query can use; null if the query can use no index. */
   index: readonly string[] | null;
   /**
    * Columns of an index that would make the query faster. Null if the query can already use an index, or if no index

@@ -124,7 +124,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     /**
      * Inserts a data source with its first entries.
      * @param texts data of each entry as JSON text
-     * @param id a reserved ID; null to let the database choose one
+     * @param id a reserved ID; null if the database must choose an ID
      */
     async insert(
       executor: SqlClient,

@@ -29,7 +29,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
 import { createRandomCode, createVerificationCodes } from "./verification-codes.js";
 
-/** Response to a request for a code. It is the same whether or not a code was sent. */
+/** Response to a request for a code. The response is the same whether or not the service has sent a code. */
 export interface CodeSentAnswer {
   status: "CODE_SENT";
   /** Time at which the code expires, ISO 8601. */

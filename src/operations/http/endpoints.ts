@@ -13,7 +13,7 @@ import { httpTriggerConditions, type TriggerRoute } from "./routes.js";
 
 /** URL of one HTTP trigger. */
 export interface TriggerEndpoint {
-  /** HTTP method that the trigger accepts; null if it accepts all methods. */
+  /** HTTP method that the trigger accepts; null if the trigger accepts all methods. */
   method: HttpMethod | null;
   /** URL that runs the live version of the action. Contains the secret if the trigger has one. */
   url: string;

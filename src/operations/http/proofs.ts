@@ -16,7 +16,7 @@ import type { TriggerRoute } from "./routes.js";
 export interface VerifiableRequest extends SignedRequest {
   appId: number;
   address: string | undefined;
-  /** Token in the header `Auth-token` or `Authorization`; null if the request has none. */
+  /** Token in the header `Auth-token` or `Authorization`; null if the request has no token. */
   token: string | null;
 }
 

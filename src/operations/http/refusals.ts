@@ -16,7 +16,7 @@ export interface RefusedRequests {
   count: number;
   /** Time of the last rejected request, as ISO 8601 text. */
   lastAt: string;
-  /** Network address that sent the last rejected request; null if unknown. */
+  /** Network address that sent the last rejected request; null if the address is unknown. */
   lastAddress: string | null;
 }
 

@@ -390,7 +390,7 @@ export function createManifests(options: {
         });
       });
     } catch (error) {
-      // Another request created a definition with the same name at the same time.
+      // These errors mean that another request has created a definition with the same name at the same time.
       if (isDuplicate(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
       throw error;
     }

@@ -18,7 +18,7 @@ import type { FileRow } from "./media-rows.js";
 export interface MediaContents {
   name: string;
   contentType: string;
-  /** Number of bytes of the content; null if unknown, because the content is created while it is sent. */
+  /** Number of bytes of the content; null if the number is unknown, because the content is created while it is sent. */
   bytes: number | null;
   /** Strong entity tag (ETag) of the content, including the quotes. */
   tag: string;

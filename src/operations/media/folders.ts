@@ -49,7 +49,10 @@ export interface FolderListing {
 
 export interface ListingOptions {
   folderId?: unknown;
-  /** Text that the names must contain, regardless of case. If it is set, searches all folders and files of the app. */
+  /**
+   * Text that the names must contain, regardless of case. If this text is set, searches all folders and files of the
+   * app.
+   */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;

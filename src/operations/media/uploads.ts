@@ -343,7 +343,8 @@ export function createUploads(options: UploadsOptions) {
   return {
     /**
      * Starts an upload request.
-     * @param length value of Content-Length, from which the size of the files is estimated; null if unknown
+     * @param length value of Content-Length, from which the size of the files is estimated; null if the length is
+     *   unknown
      * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {

@@ -42,7 +42,7 @@ export type SendInvitation = ((invitation: Invitation, link: string) => Promise<
 /** Result of accepting an invitation. `session` is null if the person was already signed in. */
 export interface AcceptedInvitation {
   user: User;
-  /** Time at which the credential expires, as ISO 8601 text; null if it does not expire. */
+  /** Time at which the credential expires, as ISO 8601 text; null if the credential does not expire. */
   expiresAt: string | null;
   session: SignInResult["session"] | null;
 }

@@ -23,7 +23,9 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: PushRequest | null;
   publishedAt: string | null;
-  /** Position of the notification among the app's published notifications; null if it is not published. */
+  /**
+   * Position of the notification among the app's published notifications; null if the notification is not published.
+   */
   cursor: number | null;
   /** True if the reader who requests the notification has marked it as read. */
   readStatus: boolean;
@@ -108,7 +110,7 @@ export interface SearchedNotifications {
    * alternatives.
    */
   alternatives: number;
-  /** Lowest cursor of the searched notifications; null if there were none. */
+  /** Lowest cursor of the searched notifications; null if no notification was searched. */
   lastCursor: number | null;
   /**
    * Searched notifications that the reader may be able to read, the newest first. `isUserInScope` makes the final

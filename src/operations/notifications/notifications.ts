@@ -357,7 +357,7 @@ export function createNotificationsService(options: {
 
     /**
      * Publishes the scheduled notifications whose time has come. Returns the time of the next scheduled notification as
-     * Unix time in milliseconds; null if there is none.
+     * Unix time in milliseconds; null if no notification is scheduled.
      */
     async publishDue(): Promise<number | null> {
       const moment = new Date(now());

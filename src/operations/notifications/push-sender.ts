@@ -184,7 +184,7 @@ export function createPushSender(options: {
 
     /**
      * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds;
-     * null if there is none.
+     * null if no push message waits to be sent.
      */
     async sendDue(): Promise<number | null> {
       while (await createDeliveries());

@@ -230,7 +230,7 @@ export function createStoredScripts(db: DataSource) {
       return rows<ScriptFacts>(db, sql, [hashes]);
     },
 
-    /** Returns a stored script, from memory if possible; null if it is not stored. */
+    /** Returns a stored script, from memory if possible; null if the script is not stored. */
     async read(sha256: string): Promise<StoredScript | null> {
       const recentScript = recentScripts.get(sha256);
       if (recentScript) return recentScript;

@@ -18,7 +18,7 @@ export interface RunEnd {
   hosts?: readonly string[];
   /** JSON text of the requests that the run sent to other services; null if it sent none. */
   requests?: string | null;
-  /** Mode of the sandbox in which the code was evaluated on the server; null if no code was evaluated there. */
+  /** Mode of the sandbox in which the code was evaluated on the server; null if no code was evaluated on the server. */
   sandbox?: SandboxMode | null;
   /**
    * Version number of the app's secrets with which the outcome was masked. The outcome is written only if this version

@@ -62,7 +62,10 @@ const DEADLOCK_OUTCOME = createFailedOutcome(
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
 
-/** Outcomes of cancelled runs, compared by object identity, because code can throw an error with the same name. */
+/**
+ * Outcomes of cancelled runs. They are recognized by object identity, because an action's code can throw an error with
+ * the same name.
+ */
 const cancelledOutcomes = new WeakSet<RunOutcome>();
 
 /**

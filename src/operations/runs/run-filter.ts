@@ -43,14 +43,14 @@ const COPY_BY_NAME = { draft: "master", live: "production", master: "master", pr
 const SEARCH_MIN_CHARACTERS = 2;
 const SEARCH_MAX_CHARACTERS = 200;
 const SEARCH_WORDS_MAX = 5;
-/** Maximum number of runs that a search by words returns; these are the newest ones. */
+/** Maximum number of runs that a search by words returns. If more runs match, the newest are returned. */
 const SEARCH_RESULTS_MAX = 1_000;
 /** Within this interval, runs can have another order by ID than by time, because their transactions overlap. */
 const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
 /** Run states that are rare and for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
-/** Returns `value` if it is one of the allowed values; null if it is missing. @throws REQUEST_INVALID */
+/** Returns `value` if it is one of the allowed values; null if `value` is missing. @throws REQUEST_INVALID */
 export function optionalChoice<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;

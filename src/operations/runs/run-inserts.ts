@@ -113,8 +113,8 @@ const notifyQueued = (isAnnounced: string) => `
        THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
 
 /**
- * SQL for an action whose ID is known. $9 is the action, $10 the trigger, $11 the run whose payload is repeated, $12
- * the version, $13 the condition for which the run waits.
+ * SQL for an action whose ID is known. $9 is the action, $10 the trigger, $11 the run whose payload the new run uses
+ * again, $12 the version of the action, $13 the condition for which the run waits.
  */
 const insertKnownSql = (kind: UniqueKeyKind | null) => `
   WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}

@@ -51,7 +51,7 @@ export interface RunSummary {
   /** ID of the older version whose code ran; null if the draft or live version ran. */
   versionId: number | null;
   personId: number | null;
-  /** The person who started the run; null if no person did. */
+  /** The person who started the run; null if no person has started it. */
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each host that the run contacted. */
   hosts: string[];

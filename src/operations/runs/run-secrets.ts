@@ -182,7 +182,7 @@ export class RunSecrets {
     return this.masked.payload;
   }
 
-  /** Returns a scan for the secrets that are known now. */
+  /** Returns a scan that covers all secrets that are known now. */
   outcomeScan(): OutcomeScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);

@@ -29,7 +29,7 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
   integrationOrigins?: string[];
 };
 
-/** Fields of a run that are known when its action is called. `payload` is JSON text. */
+/** Fields of a run that are known when an action is called. `payload` is JSON text. */
 interface RunBase {
   appId: number;
   actionId: number;

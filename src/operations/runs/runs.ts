@@ -42,7 +42,7 @@ export interface RunRequest {
 /** A run on demand whose row was inserted. */
 export interface OnDemandRun {
   id: number;
-  /** True if an earlier request with the same key has inserted the row. */
+  /** True if an earlier request with the same key has already started the run. */
   isRepeated: boolean;
   outcome(): Promise<RunOutcome>;
 }

@@ -107,7 +107,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       masterKey(await currentMasterKeyName(db.manager));
     },
 
-    /** Returns the app's data key; null if the app has none yet. */
+    /** Returns the app's data key; null if the app has no data key yet. */
     async find(appId: number): Promise<KeyObject | null> {
       const hit = cachedKeys.get(appId);
       if (hit) return hit;

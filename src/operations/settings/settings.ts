@@ -281,7 +281,7 @@ export function createSettings(options: {
     },
     updatedAt,
 
-    /** Converts copied rows of settings to the form of a response. Leaves out protected settings, like `httpSettings`. */
+    /** Converts rows of settings from a snapshot to the form of a response. Leaves out protected settings, like `httpSettings`. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return selectHttpSettings(
         await openSettings(

@@ -40,7 +40,7 @@ export interface Stage {
   /** Name of the stage; null for the original app, from which the group started. */
   name: string | null;
   appName: string;
-  /** Time at which the stage expires and is deleted; null if it does not expire. */
+  /** Time at which the stage expires and is deleted; null if the stage never expires. */
   expiresAt: string | null;
   createdAt: string;
 }

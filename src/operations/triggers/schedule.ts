@@ -111,7 +111,7 @@ interface ActionCircumstances {
   publishedAppIds: ReadonlySet<number>;
   /** IDs of the apps whose schedules are paused. */
   pausedAppIds: ReadonlySet<number>;
-  /** Start time of the oldest live scheduler process; null if none has registered yet. */
+  /** Start time of the scheduler process that has run for the longest time; null if no scheduler has registered yet. */
   upSince: Date | null;
 }
 
@@ -226,7 +226,7 @@ export function createScheduler(options: {
   return {
     /**
      * Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is
-     * none.
+     * no next tick.
      */
     async claimDue(): Promise<number | null> {
       const moment = new Date(now());
