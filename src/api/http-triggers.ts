@@ -15,7 +15,7 @@ import type {
   TriggerRequest,
   TriggerResponse,
 } from "../operations/http/http-triggers.js";
-import { allowHeaderOf, routeFor, type TriggerRoute } from "../operations/http/routes.js";
+import { allowHeaderOf, selectRoute, type TriggerRoute } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
@@ -108,7 +108,7 @@ function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { rou
   reply.code(204);
   if (!isPreflight(request)) return reply.header("allow", allowHeaderOf(routes)).send();
   const requestedMethod = headers["access-control-request-method"]!;
-  const route = routeFor(routes, requestedMethod);
+  const route = selectRoute(routes, requestedMethod);
   if (route && setOriginHeaders(request, reply, route)) {
     const names = headers["access-control-request-headers"];
     reply
@@ -202,7 +202,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     if (routes.length === 0) throw new ActionError("NOT_FOUND");
     foundTriggers.set(request, found);
     if (method === OPTIONS_METHOD) return found;
-    const route = routeFor(routes, method);
+    const route = selectRoute(routes, method);
     if (route) {
       setOriginHeaders(request, reply, route);
       return found;
@@ -241,7 +241,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // The service delays refusals of these requests, so that clients cannot guess passwords and tokens quickly.
         delete context.mayRejectWithoutDelay;
-        if (routeFor(found.routes, method)?.where.auth.type === "basic")
+        if (selectRoute(found.routes, method)?.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
       if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED")

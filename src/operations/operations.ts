@@ -280,7 +280,7 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const messaging = createMessaging(surroundings, ofMessaging);
   const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addAssetUrls, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, instance: processId, intake, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, processId, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
   const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder: processId });

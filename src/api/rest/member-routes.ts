@@ -1,5 +1,5 @@
 /** REST routes of organizations, members and invitations (contract, section 7): entries for the route table in rest/routes.ts. */
-import { type Member, memberVersions } from "../../operations/members/members.js";
+import { listItemVersionsOf, type Member } from "../../operations/members/members.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -15,7 +15,7 @@ const INVITATION_SHAPE = flatShape(
 );
 
 const replyWithMembers = (request: RestRequest, members: Member[]) =>
-  request.setListTag(memberVersions(members), { members });
+  request.setListTag(listItemVersionsOf(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {

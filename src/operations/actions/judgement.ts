@@ -36,7 +36,7 @@ export interface ValidatedAction {
 const isText = (code: unknown): code is string => typeof code === "string";
 
 /** Returns the property `key` of `data`; undefined if it is missing or `data` is not an object. */
-function propertyOf(data: unknown, key: string): unknown {
+function readProperty(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
 
@@ -76,14 +76,14 @@ export function createActionValidation(options: {
   const createdInput = (appId: number, { data, fault }: BuiltSource) =>
     checkInput(
       appId,
-      propertyOf(data, "code"),
+      readProperty(data, "code"),
       (checkCode) => parseCreate(data, { checkCode, ...checkOptions }),
       null,
       fault,
     );
 
   function updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
-    const code = propertyOf(data, "code") ?? current.code;
+    const code = readProperty(data, "code") ?? current.code;
     const parse = (checkCode: CodeCheck) =>
       parseUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...checkOptions });
     return checkInput(current.appId, code, parse, current.code, fault);
@@ -99,7 +99,7 @@ export function createActionValidation(options: {
     current: ActionRow | null,
     promisedAssets: PromisedAssets,
   ) {
-    const input = propertyOf(data, "dependencies");
+    const input = readProperty(data, "dependencies");
     const list = findDependenciesFault(input) === null ? (input as string[]) : [];
     return packages.resolve(author, list, current?.assets ?? [], promisedAssets);
   }
@@ -142,7 +142,7 @@ export function createActionValidation(options: {
     const validatedAction = await judge().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
-      const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
+      const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
       // Here the name itself is valid: an invalid name is an earlier error in the validation table than
       // NAME_ALREADY_EXISTS.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
@@ -172,21 +172,21 @@ export function createActionValidation(options: {
       promisedAssets = NO_PROMISED_ASSETS,
     ): Promise<ResolvedPackages> {
       try {
-        const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
+        const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
         const resolvedEarly = hasSource
           ? await resolveSourceDependencies(author, data, current, promisedAssets)
           : NO_PACKAGES;
         const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
-          const code = propertyOf(wholeSnapshot, "code");
+          const code = readProperty(wholeSnapshot, "code");
           if (isText(code)) await codeChecker.read(author.appId, code);
           return resolvedEarly;
         }
         const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
         // If `data` has no `dependencies`, the action keeps its scripts, even if a URL now returns another file. The
         // service only tries to get the scripts that are missing.
-        if (current && propertyOf(data, "dependencies") === undefined)
+        if (current && readProperty(data, "dependencies") === undefined)
           return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
       } catch (error) {

@@ -41,11 +41,11 @@ export interface BuiltSource {
 
 type SourceBuild = SourceScript | { fault: string };
 
-const propertyOf = (data: Record<string, unknown>, key: string): unknown =>
+const readProperty = (data: Record<string, unknown>, key: string): unknown =>
   Object.hasOwn(data, key) ? data[key] : undefined;
 
 function dependenciesAfterChange(data: Record<string, unknown>, current: ActionRow | null): string[] {
-  const input = propertyOf(data, "dependencies") ?? current?.dependencies;
+  const input = readProperty(data, "dependencies") ?? current?.dependencies;
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
@@ -54,14 +54,14 @@ function dependenciesAfterChange(data: Record<string, unknown>, current: ActionR
  * not be built.
  */
 function sourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
-  const input = propertyOf(data, "source");
+  const input = readProperty(data, "source");
   if (input !== undefined) return input;
   if (hasCode(data)) return null;
   // Built code contains the imports of the dependencies, so changed dependencies require a new build.
-  return current?.source && propertyOf(data, "dependencies") !== undefined ? current.source : undefined;
+  return current?.source && readProperty(data, "dependencies") !== undefined ? current.source : undefined;
 }
 
-const hasCode = (data: Record<string, unknown>): boolean => (propertyOf(data, "code") ?? null) !== null;
+const hasCode = (data: Record<string, unknown>): boolean => (readProperty(data, "code") ?? null) !== null;
 
 function isUnchanged(source: ActionSource, dependencies: readonly string[], current: ActionRow | null): boolean {
   if (!current?.source) return false;

@@ -75,7 +75,7 @@ export interface VersionPagination {
   hasMore: boolean;
 }
 
-function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): StoredSnapshot {
+function createSnapshot(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): StoredSnapshot {
   const { assets, masterId: masterTaskId, actionVersion } = row;
   const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
   return { action: occasion, ...authoredFieldsOf(row), assets, actionVersion, ...links };
@@ -113,7 +113,7 @@ interface SnapshotOrigin extends Pick<Caller, "personId" | "commit"> {
 
 async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion, personId, commit }: SnapshotOrigin) {
   const production = await findLiveVersion(manager, row.id);
-  const snapshot = snapshotOf(row, occasion, production?.id ?? null);
+  const snapshot = createSnapshot(row, occasion, production?.id ?? null);
   const { name, description, active, environment, frequency } = row;
   const summary = { action: occasion, name, description, active, environment, frequency };
   const [version] = await rows<{ id: number }>(manager, INSERT_SNAPSHOT, [

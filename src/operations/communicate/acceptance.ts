@@ -30,7 +30,7 @@ export type ValidatedMessage = Email | Sms;
  */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
-const recipientsOf = (message: ValidatedMessage): Recipient[] =>
+const createRecipients = (message: ValidatedMessage): Recipient[] =>
   message.kind === "email"
     ? message.to.map(({ email, name, type }) => ({ address: email, name, type }))
     : [{ address: message.to, name: null, type: null }];
@@ -101,7 +101,10 @@ export function createMessageAcceptor(options: {
     purpose: MessagePurpose,
   ): Promise<(executor: SqlClient) => Promise<MessageReceipt[]>> {
     const status = await statusFor(appId, messages[0]!.kind);
-    const rows = messages.map((message) => ({ content: messageContentOf(message), recipients: recipientsOf(message) }));
+    const rows = messages.map((message) => ({
+      content: messageContentOf(message),
+      recipients: createRecipients(message),
+    }));
     intake.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
     return async (executor) => {
       const receipts: MessageReceipt[] = [];
@@ -141,7 +144,12 @@ export function createMessageAcceptor(options: {
       message: ValidatedMessage,
       status: MessageReceipt["status"],
     ): Promise<void> {
-      const row = { appId: entry.appId, status, content: messageContentOf(message), recipients: recipientsOf(message) };
+      const row = {
+        appId: entry.appId,
+        status,
+        content: messageContentOf(message),
+        recipients: createRecipients(message),
+      };
       const { data } = await writeMessage(executor, emitter, row, "dataSourceHook");
       await recordHooked(executor, emitter, entry, message.kind, data);
       if (status === "queued") await outbox.announce(executor);

@@ -111,7 +111,7 @@ interface RunningPull {
   publishedActions: string[];
 }
 
-const actionNamesIn = (document: unknown): Set<string> => {
+const readActionNames = (document: unknown): Set<string> => {
   const { actions } = document as { actions?: { name?: unknown }[] };
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
@@ -122,7 +122,7 @@ const actionNamesIn = (document: unknown): Set<string> => {
  */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
   const drafts: DraftToPublish[] = [];
-  for (const name of actionNamesIn(document)) {
+  for (const name of readActionNames(document)) {
     const draft = await manager.findOneBy(ActionRow, { appId, name, masterId: IsNull(), actionVersion: "v3" });
     if (!draft) continue;
     const live = await findLiveVersion(manager, draft.id);

@@ -20,12 +20,12 @@ import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import { RoutesChangedError } from "../runs/matching-routes.js";
 import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
-import { outcomeIn } from "../runs/run-texts.js";
+import { readRunOutcome } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { TriggerEndpoints } from "./endpoints.js";
 import { type TriggerProofs, type VerifiableRequest, WrongProofError } from "./proofs.js";
 import type { RefusalCounter } from "./refusals.js";
-import { findRoutes, type MatchingRoutes, routeFor, type TriggerRoute } from "./routes.js";
+import { findRoutes, type MatchingRoutes, selectRoute, type TriggerRoute } from "./routes.js";
 
 /** Address of a request to an HTTP trigger: the app, draft or live version, and the path. */
 export interface TriggerAddress {
@@ -203,7 +203,7 @@ export function createHttpTriggers(options: {
     }[];
     if (run && !run.ended) return undefined;
     const entry = await logs.entryOfRun(runId);
-    return entry ? toTriggerResponse(outcomeIn(entry)) : null;
+    return entry ? toTriggerResponse(readRunOutcome(entry)) : null;
   }
 
   /**
@@ -264,7 +264,7 @@ export function createHttpTriggers(options: {
      */
     findCached(address: TriggerAddress, method: string): MatchedTriggers | null {
       const found = address.isDraft ? undefined : cached.get(triggerCacheKey(address));
-      return found && routeFor(found.routes, method) ? { ...found, address, isCached: true } : null;
+      return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
     },
 
     /**
@@ -291,7 +291,7 @@ export function createHttpTriggers(options: {
       visitor: AccessRequest,
     ): Promise<TriggerResponse> {
       const { appId, isDraft } = address;
-      const route = routeFor(routes, request.method)!;
+      const route = selectRoute(routes, request.method)!;
       const { where, actionId } = route;
       const caller =
         author ??

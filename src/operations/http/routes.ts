@@ -193,7 +193,10 @@ export async function findRoutes(
  * Returns the route that accepts the method: first a route for exactly this method, then for HEAD a GET route, then a
  * route for all methods.
  */
-export function routeFor<R extends Pick<TriggerRoute, "where">>(routes: readonly R[], method: string): R | undefined {
+export function selectRoute<R extends Pick<TriggerRoute, "where">>(
+  routes: readonly R[],
+  method: string,
+): R | undefined {
   const withMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY_METHOD) === wanted);
   return withMethod(method) ?? (method === "HEAD" ? withMethod("GET") : undefined) ?? withMethod(ANY_METHOD);
 }

@@ -52,12 +52,12 @@ export type ContentsOfFiles = ReturnType<typeof createContents>;
 
 export function createContents(options: {
   store: BlobStore;
-  callers: MediaRightsResolver;
+  mediaRights: MediaRightsResolver;
   files: MediaFiles;
   links: SignedMediaUrls;
   pictures: MediaPictures;
 }) {
-  const { store, callers, files, links, pictures } = options;
+  const { store, mediaRights: callers, files, links, pictures } = options;
 
   async function readBlob(key: string, range?: ByteRange): Promise<Readable> {
     return store.read(key, range).catch((error: unknown) => {

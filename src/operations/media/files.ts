@@ -22,14 +22,14 @@ export type MediaFiles = ReturnType<typeof createMediaFiles>;
 
 export function createMediaFiles(options: {
   db: DataSource;
-  callers: MediaRightsResolver;
+  mediaRights: MediaRightsResolver;
   folders: MediaFolders;
   intake: ReceivedDataLimiter;
   baseUrl: string;
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, callers, folders, intake, baseUrl, markUnused, removeUnused } = options;
+  const { db, mediaRights: callers, folders, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Returns the row of a file.

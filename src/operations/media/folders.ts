@@ -100,7 +100,7 @@ export type MediaFolders = ReturnType<typeof createMediaFolders>;
 
 export function createMediaFolders(options: {
   db: DataSource;
-  callers: MediaRightsResolver;
+  mediaRights: MediaRightsResolver;
   intake: ReceivedDataLimiter;
   baseUrl: string;
   /** Marks the blobs of deleted files as unused. Called in the transaction that deletes the files. */
@@ -108,7 +108,7 @@ export function createMediaFolders(options: {
   /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, callers, intake, baseUrl, markUnused, removeUnused } = options;
+  const { db, mediaRights: callers, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Returns the row of a folder.

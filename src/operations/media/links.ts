@@ -30,11 +30,11 @@ export type SignedMediaUrls = ReturnType<typeof createSignedMediaUrls>;
 
 export function createSignedMediaUrls(options: {
   ring: KeyRing;
-  callers: MediaRightsResolver;
+  mediaRights: MediaRightsResolver;
   files: MediaFiles;
   baseUrl: string;
 }) {
-  const { ring, callers, files, baseUrl } = options;
+  const { ring, mediaRights: callers, files, baseUrl } = options;
 
   function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
     const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));

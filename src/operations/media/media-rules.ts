@@ -40,11 +40,11 @@ export type MediaRulesStore = ReturnType<typeof createMediaRulesStore>;
 
 export function createMediaRulesStore(options: {
   db: DataSource;
-  callers: MediaRightsResolver;
+  mediaRights: MediaRightsResolver;
   files: MediaFiles;
   folders: MediaFolders;
 }) {
-  const { db, callers, files, folders } = options;
+  const { db, mediaRights: callers, files, folders } = options;
 
   /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
   async function trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {

@@ -50,14 +50,14 @@ export async function createMedia(options: {
   db: DataSource;
   ring: KeyRing;
   /** ID of this process of the service. */
-  instance: string;
+  processId: string;
   intake: ReceivedDataLimiter;
   logEvents: LogEvents;
   appUserOf: ResolveAppUser;
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, ring, instance, intake, logEvents, appUserOf, baseUrl, log } = options;
+  const { config, db, ring, processId: instance, intake, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
@@ -69,7 +69,7 @@ export async function createMedia(options: {
   const blobs = createMediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
-  const callers = createMediaRightsResolver({ db, appUserOf });
+  const mediaRights = createMediaRightsResolver({ db, appUserOf });
 
   /** Deletes blobs that no file uses from the media store now, instead of at the next sweep. */
   async function removeUnused(keys: readonly string[]): Promise<void> {
@@ -85,22 +85,34 @@ export async function createMedia(options: {
     }
   }
 
-  const sharedParts = { db, callers, intake, baseUrl, markUnused: blobs.markUnused, removeUnused };
+  const sharedParts = { db, mediaRights, intake, baseUrl, markUnused: blobs.markUnused, removeUnused };
   const folders = createMediaFolders(sharedParts);
   const files = createMediaFiles({ ...sharedParts, folders });
-  const links = createSignedMediaUrls({ ring, callers, files, baseUrl });
+  const links = createSignedMediaUrls({ ring, mediaRights, files, baseUrl });
   const hasDiskSpace = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize - bytes >= config.diskFreeMinMb * MB;
   };
-  const parts = { store, reception, blobs, pictures, callers, folders, intake, logEvents, baseUrl, hasDiskSpace, log };
+  const parts = {
+    store,
+    reception,
+    blobs,
+    pictures,
+    mediaRights,
+    folders,
+    intake,
+    logEvents,
+    baseUrl,
+    hasDiskSpace,
+    log,
+  };
   return {
     folders,
     files,
     links,
-    rules: createMediaRulesStore({ db, callers, files, folders }),
-    contents: createContents({ store, callers, files, links, pictures }),
+    rules: createMediaRulesStore({ db, mediaRights, files, folders }),
+    contents: createContents({ store, mediaRights, files, links, pictures }),
     uploads: createUploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
     sweep,
     usage: blobs.usage,

@@ -72,7 +72,7 @@ export interface UploadsOptions {
   reception: UploadReceiver;
   blobs: MediaBlobs;
   pictures: MediaPictures;
-  callers: MediaRightsResolver;
+  mediaRights: MediaRightsResolver;
   folders: MediaFolders;
   intake: ReceivedDataLimiter;
   logEvents: LogEvents;
@@ -116,7 +116,7 @@ export function createUploads(options: UploadsOptions) {
     reception,
     blobs,
     pictures,
-    callers,
+    mediaRights: callers,
     folders,
     intake,
     logEvents,

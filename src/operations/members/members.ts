@@ -32,7 +32,7 @@ export interface Member {
 }
 
 /** Returns the fields of members from which the ETag of a list of members is computed. */
-export const memberVersions = (members: readonly Member[]): ListItemVersion[] =>
+export const listItemVersionsOf = (members: readonly Member[]): ListItemVersion[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
 /** The person whose role a request changes. `precondition` lists the ETags that the request accepts (`If-Match`). */
@@ -236,7 +236,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     precondition: ExpectedETags,
   ) {
     if (!precondition) return;
-    const members = memberVersions(await listMembers(manager, scope));
+    const members = listItemVersionsOf(await listMembers(manager, scope));
     requireExpectedItemVersion(
       members.find(({ id }) => id === personId),
       [members],

@@ -81,7 +81,7 @@ export interface NotificationPage {
   pagination: { total: number; hasMore: boolean };
 }
 
-const paginationOf = (total: number, end: number) => ({ total, hasMore: end < total });
+const createPagination = (total: number, end: number) => ({ total, hasMore: end < total });
 
 export type NotificationsService = ReturnType<typeof createNotificationsService>;
 
@@ -317,7 +317,7 @@ export function createNotificationsService(options: {
         const all = status === null || status === "published" ? await listNotifications(appId, reader) : [];
         const ids = all.slice(offset, offset + limit).map(({ id }) => id);
         const entries = await pageOfReader(appId, reader, ids, reserve);
-        return { entries, pagination: paginationOf(all.length, offset + entries.length) };
+        return { entries, pagination: createPagination(all.length, offset + entries.length) };
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
@@ -325,7 +325,7 @@ export function createNotificationsService(options: {
       const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
       const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
       const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);
-      return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
+      return { entries, pagination: createPagination(count!.total, offset + entries.length) };
     },
 
     /**

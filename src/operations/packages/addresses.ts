@@ -9,7 +9,7 @@ import {
 } from "../../engine/checked-connections.js";
 import { createUnresolvedError } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
-import { assetOf, type StoredScripts, sha256Hex } from "./kept-scripts.js";
+import { type StoredScripts, sha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
 import { DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";
 
@@ -101,7 +101,7 @@ export function createUrlScripts(options: {
       await quota.countScript(author, dependency, sha256Hex(source), source.length);
       intake.takeRows(author.caller, author.appId, source.length);
       const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
-      return assetOf(dependency, await scripts.store(source, noFacts));
+      return toStoredScriptAsset(dependency, await scripts.store(source, noFacts));
     },
 
     /**

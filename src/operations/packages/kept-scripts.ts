@@ -145,7 +145,7 @@ export function sha256OfIntegrity(integrity: unknown): string | null {
 const toIntegrityValue = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
 /** Returns the asset of a dependency that refers to its stored script. */
-export function assetOf(name: string, facts: ScriptFacts): StoredScriptAsset {
+export function toStoredScriptAsset(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = toIntegrityValue(sha256);
   const logFacts = {

@@ -27,7 +27,6 @@ import {
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import { createUrlScripts, RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
-  assetOf,
   type ContainedPackage,
   createStoredScripts,
   type ScriptFacts,
@@ -35,6 +34,7 @@ import {
   sha256Hex,
   sha256OfIntegrity,
   storedScriptHashes,
+  toStoredScriptAsset,
 } from "./kept-scripts.js";
 import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
@@ -210,7 +210,7 @@ export function createDependencyResolver(options: PackagesOptions) {
         });
     // Checks the licences again, because the operator may have changed the list of allowed licences since the package was stored.
     checkLicences(dependency, script.parts);
-    return assetOf(dependency, script);
+    return toStoredScriptAsset(dependency, script);
   }
 
   async function assetFor(
@@ -362,7 +362,7 @@ export function createDependencyResolver(options: PackagesOptions) {
       );
       const stored = entries.flatMap(({ name, sha256 }) => {
         const facts = scriptsByHash.get(sha256);
-        return facts && isScriptOf(facts, name) ? [assetOf(name, facts)] : [];
+        return facts && isScriptOf(facts, name) ? [toStoredScriptAsset(name, facts)] : [];
       });
       return {
         storedAssets: stored,

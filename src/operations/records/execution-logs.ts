@@ -102,7 +102,7 @@ const RESULT_END = ',"success":true}}';
  * Adds the result or the error of a run to the JSON of its log entry, and closes the JSON object.
  * @param head JSON before the result
  */
-function appendResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
+function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
     return `${head},"error":${error},"result":{"error":${error},"success":false,"errorObject":{}}}`;
@@ -135,7 +135,7 @@ export function buildEntryData(facts: EntryFacts): EntryData {
   const head = `{${entryParts.join(",")}`;
   // Uses the first occurrence of the key, because no text of a caller precedes it in the JSON.
   const payloadAt = payload === null ? head.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null;
-  return { text: appendResult(head, outcome, isScheduled), payloadAt };
+  return { text: appendRunResult(head, outcome, isScheduled), payloadAt };
 }
 
 /**

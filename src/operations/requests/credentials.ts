@@ -19,12 +19,12 @@ class Sha256 {
   private readonly hash;
 
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    const key = typeof secret === "string" || secret === undefined ? secret : bytesOf(secret);
+    const key = typeof secret === "string" || secret === undefined ? secret : toBytes(secret);
     this.hash = key === undefined ? createHash("sha256") : createHmac("sha256", key);
   }
 
   update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.hash.update(typeof data === "string" ? data : bytesOf(data));
+    this.hash.update(typeof data === "string" ? data : toBytes(data));
   }
 
   async digest(): Promise<Uint8Array> {
@@ -34,7 +34,7 @@ class Sha256 {
   reset(): void {}
 }
 
-const bytesOf = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
+const toBytes = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
   ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
 
 const bindingError = ({ key, origin }: SecretBinding, problem: string) =>

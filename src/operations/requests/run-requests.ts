@@ -82,7 +82,7 @@ const UNAUTHORIZED_STATUS = 401;
 const HTTPS_PORT = "443";
 const HTTP_PORT = "80";
 
-function hostOf(origin: string): string {
+function hostAndPortOf(origin: string): string {
   const { hostname, port, protocol } = new URL(origin);
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
@@ -173,7 +173,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
       const budget = new RunBudget();
       const records: RequestRecord[] = [];
       const onHop = (origin: string, method: string) => {
-        const host = hostOf(origin);
+        const host = hostAndPortOf(origin);
         run.onHostContacted(host);
         const endHop = run.startRequestSpan(origin, method);
         return (facts: HopSummary) => {

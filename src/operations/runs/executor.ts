@@ -120,7 +120,7 @@ function createUrlCheck(
  * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{<mark>: options}` is the value of
  * `Svc.App.V3.Actions.response`.
  */
-async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
+async function toRunOutcome(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
     if (page.cause === "cancelled")
       return reason instanceof Cancellation ? createCancelledRunOutcome(reason.displacedBy) : STOPPED_OUTCOME;
@@ -217,7 +217,7 @@ export class RunExecutor {
       ]);
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
-    const outcome = await outcomeOf(ended, signal, scripts.responseMark);
+    const outcome = await toRunOutcome(ended, signal, scripts.responseMark);
     if (isCancelled(outcome)) return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }

@@ -10,7 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { optionalCopy } from "./run-filter.js";
+import { parseOptionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
@@ -93,7 +93,7 @@ export class RunReplayer {
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);
     const versionId = parseOptionalId(options.versionId, "versionId");
-    const copyOption = optionalCopy(options.copy);
+    const copyOption = parseOptionalCopy(options.copy);
     if (versionId !== null && copyOption === "production") {
       throw new ActionError("REQUEST_INVALID", '"copy" must not be "production" if "versionId" is set');
     }

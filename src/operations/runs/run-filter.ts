@@ -51,7 +51,7 @@ const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
 /** Returns `value` if it is one of the allowed values; null if `value` is missing. @throws REQUEST_INVALID */
-export function optionalChoice<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
+export function parseOptionalChoice<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
   refuseField(name, `one of ${allowed.join(", ")}`, value);
@@ -62,15 +62,15 @@ export function optionalChoice<T extends string>(value: unknown, name: string, a
  * is missing.
  * @throws REQUEST_INVALID
  */
-export function optionalCopy(value: unknown): DraftOrLive | null {
-  const name = optionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
+export function parseOptionalCopy(value: unknown): DraftOrLive | null {
+  const name = parseOptionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
   return name === null ? null : COPY_BY_NAME[name];
 }
 
 const ISO_TIME_PATTERN = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /** Parses a time in ISO 8601; null if the value is missing. @throws REQUEST_INVALID */
-export function optionalMoment(value: unknown, name: string): Date | null {
+export function parseOptionalTime(value: unknown, name: string): Date | null {
   if (value === undefined || value === null) return null;
   const moment =
     value instanceof Date
@@ -111,7 +111,7 @@ export interface RunConditions {
 }
 
 /** Converts the filters of a request to SQL conditions. @throws REQUEST_INVALID */
-export function runConditions(appId: number, filter: RunListOptions): RunConditions {
+export function toRunConditions(appId: number, filter: RunListOptions): RunConditions {
   const parameters: unknown[] = [appId];
   const bind = (value: unknown) => `$${parameters.push(value)}`;
   const indexed = ["run.app_id = $1"];
@@ -120,18 +120,18 @@ export function runConditions(appId: number, filter: RunListOptions): RunConditi
   const actionId = parseOptionalId(filter.actionId, "actionId");
   const before = parseOptionalId(filter.before, "before");
   if (before !== null) indexed.push(`run.id < ${bind(before)}`);
-  const [from, to] = [optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to")];
+  const [from, to] = [parseOptionalTime(filter.from, "from"), parseOptionalTime(filter.to, "to")];
   addTimeConditions(from, to, indexed, bind);
 
-  const state = optionalChoice(filter.state, "state", RUN_STATES);
+  const state = parseOptionalChoice(filter.state, "state", RUN_STATES);
   // Writes the state into the SQL instead of a parameter, so that PostgreSQL can use the partial index of this state.
   if (state !== null) (INDEXED_STATES.includes(state) ? indexed : unindexed).push(`run.state = '${state}'`);
   if (state !== null && INDEXED_STATES.includes(state)) {
     indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");
   }
   const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
-  equal("trigger", optionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
-  equal("copy", optionalCopy(filter.copy));
+  equal("trigger", parseOptionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
+  equal("copy", parseOptionalCopy(filter.copy));
   equal("version_id", parseOptionalId(filter.versionId, "versionId"));
   equal("person_id", parseOptionalId(filter.personId, "personId"));
   return {
@@ -231,7 +231,7 @@ export type NewestRuns = (columns: string, limit: number) => string;
  * Returns a function that builds the SQL for the newest runs. The SQL selects the runs of the draft and of the live
  * version separately, because no index covers both.
  */
-export async function newestRuns(
+export async function createNewestRunsSql(
   executor: SqlClient,
   appId: number,
   { actionId, indexed }: Pick<RunConditions, "actionId" | "indexed">,

@@ -9,7 +9,7 @@ import { readMemberText } from "../../rules/json-scan.js";
 import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
-import { newestRuns, type RunListOptions, runConditions, searchRuns } from "./run-filter.js";
+import { createNewestRunsSql, type RunListOptions, searchRuns, toRunConditions } from "./run-filter.js";
 
 /** A run or a skipped schedule time, as lists return it. Times are ISO 8601 text. */
 export interface RunSummary {
@@ -166,10 +166,10 @@ export class RunQueries {
     const { conditions, further } = await searchRuns(
       { db: this.db, runWords: this.runWords },
       appId,
-      runConditions(appId, options),
+      toRunConditions(appId, options),
     );
     const { unindexed, parameters, limit, offset } = conditions;
-    const newest = await newestRuns(this.db, appId, conditions);
+    const newest = await createNewestRunsSql(this.db, appId, conditions);
     const matching = (max: number) =>
       unindexed === null
         ? newest("run.id", max)

@@ -8,13 +8,13 @@ import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
 import type { RunSearch } from "../records/run-words.js";
 import {
+  createNewestRunsSql,
   type NewestRuns,
-  newestRuns,
-  optionalChoice,
-  optionalMoment,
+  parseOptionalChoice,
+  parseOptionalTime,
   type RunFilter,
-  runConditions,
   searchRuns,
+  toRunConditions,
 } from "./run-filter.js";
 
 export interface StatisticsOptions extends RunFilter {
@@ -94,9 +94,10 @@ const toPeriod = (start: Date, { p50, p95, ...counts }: Omit<StatisticsPeriod, "
 
 /** Returns the time range of the request and the length of its periods. @throws REQUEST_INVALID */
 function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
-  const by = optionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
-  const to = optionalMoment(options.to, "to") ?? new Date(now);
-  const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS_BY_PERIOD[by].defaultDays * DAY_MS);
+  const by = parseOptionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
+  const to = parseOptionalTime(options.to, "to") ?? new Date(now);
+  const from =
+    parseOptionalTime(options.from, "from") ?? new Date(to.getTime() - DAYS_BY_PERIOD[by].defaultDays * DAY_MS);
   if (from >= to) throw new ActionError("REQUEST_INVALID", '"from" must be before "to"');
   const { maxDays } = DAYS_BY_PERIOD[by];
   if (to.getTime() - from.getTime() > maxDays * DAY_MS) {
@@ -122,8 +123,8 @@ export function createRunStatistics(services: { db: DataSource; runWords: RunSea
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);
-    const { conditions, further } = await searchRuns(services, appId, runConditions(appId, { ...options, from, to }));
-    const newest = await newestRuns(db, appId, conditions);
+    const { conditions, further } = await searchRuns(services, appId, toRunConditions(appId, { ...options, from, to }));
+    const newest = await createNewestRunsSql(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
     const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
     const periodRows = await rows<PeriodRow>(db, selectPeriods(newest, conditions.unindexed, period, zone), values);

@@ -22,12 +22,12 @@ export function payloadText(payload: unknown): string {
 }
 
 /** Returns the error of a failed run from the data of its log entry. */
-export const errorIn = (data: JsonText): ScriptError =>
+export const readScriptError = (data: JsonText): ScriptError =>
   JSON.parse(readMemberText(data.text, "error") ?? "{}") as ScriptError;
 
 /** Returns the outcome of a run from its log entry. */
-export function outcomeIn({ type, data }: LogEntry): RunOutcome {
-  if (type !== "app.task.completed") return { ok: false, error: errorIn(data) };
+export function readRunOutcome({ type, data }: LogEntry): RunOutcome {
+  if (type !== "app.task.completed") return { ok: false, error: readScriptError(data) };
   const members = readMemberTexts(data.text);
   const result = readMemberText(members.get("result") ?? "", "data");
   return { ok: true, data: result, ...(members.get("httpResponse") === "true" && { isResponse: true as const }) };

@@ -23,7 +23,7 @@ import { createCancelledBrowserRunEnd, createCancelledRunEnd } from "./outcomes.
 import { type FindAppUser, runAccessOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
 import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
-import { errorIn, outcomeIn, payloadText } from "./run-texts.js";
+import { payloadText, readRunOutcome, readScriptError } from "./run-texts.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type NewRun, type RunRecord } from "./run-types.js";
 
 /** A call of the operation `run` or `runWithResult`. */
@@ -150,7 +150,7 @@ export class Runs {
     if (await repository.finish(runId, BROWSER_HOLDER, createCancelledBrowserRunEnd(run))) return;
     await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
-    if (errorIn(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
+    if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
 
   /**
@@ -209,7 +209,7 @@ export class Runs {
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
     const followLog = () => {
       const entry = waitForLogEntry({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
-      runInBackground(entry.then(outcomeIn).then(resolve, reject));
+      runInBackground(entry.then(readRunOutcome).then(resolve, reject));
       // Ignores an error. Without the notification, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };

@@ -14,7 +14,7 @@ import { createDataKeys } from "./data-keys.js";
  */
 const ROTATION_LOCK = 7_203_114_285_022;
 
-function keysOf(path: string): Buffer[] {
+function readMasterKeys(path: string): Buffer[] {
   try {
     return readKeyFile(path);
   } catch (error) {
@@ -32,7 +32,7 @@ function keysOf(path: string): Buffer[] {
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
   const next = createMasterKey();
-  writeKeyFile(path, [next, ...keysOf(path)]);
+  writeKeyFile(path, [next, ...readMasterKeys(path)]);
   const count = await createDataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
   writeKeyFile(path, [next]);
   return count;
