@@ -1,6 +1,6 @@
 /** Reads a backup's encryption options from the command line, and the passphrase or key from the named file. */
 import { readFileSync } from "node:fs";
-import type { Secret } from "../engine/archive/sealing.js";
+import type { BackupSecret } from "../engine/archive/sealing.js";
 import { StartError } from "../errors.js";
 
 /** Minimum length of a passphrase. Checking one guess takes a third of a second, but an attacker could still find a shorter passphrase. */
@@ -29,7 +29,7 @@ function readFileText(path: string): string {
  * Reads the secret that encrypts a backup. Returns null if the command line has no option for it.
  * @throws StartError if the command line names two files, or if the file's content is invalid
  */
-export function readSecret(values: SecretOptionValues): Secret | null {
+export function readSecret(values: SecretOptionValues): BackupSecret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
   if (passphraseFile !== undefined && keyFile !== undefined) {
     throw new StartError("Set --passphrase-file or --key-file, not both.");

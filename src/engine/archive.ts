@@ -10,7 +10,7 @@ import { pipeline as pipe, Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { ArchiveError, createDamageError } from "./archive/failure.js";
-import { HEADER_BYTES, SEAL_MAGIC, type Secret, sealStream, unsealStream } from "./archive/sealing.js";
+import { type BackupSecret, HEADER_BYTES, SEAL_MAGIC, sealStream, unsealStream } from "./archive/sealing.js";
 import { type ArchivePart, readTar, writeTar } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
@@ -35,7 +35,7 @@ async function syncFolder(path: string): Promise<void> {
 export async function writeArchive(
   path: string,
   parts: AsyncIterable<ArchivePart>,
-  secret: Secret | null,
+  secret: BackupSecret | null,
 ): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
@@ -74,7 +74,7 @@ async function readFirstBytes(path: string): Promise<Buffer> {
 }
 
 /** Returns the gzip-compressed bytes of a backup file. Decrypts these bytes first if the file is encrypted. */
-async function readCompressedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
+async function readCompressedBytes(path: string, secret: BackupSecret | null): Promise<AsyncIterable<Buffer>> {
   const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_CHUNK_BYTES });
   if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
@@ -103,7 +103,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
  * digest of the file has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
-export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<ArchivePart> {
+export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchivePart> {
   const source = Readable.from(await readCompressedBytes(path, secret), { objectMode: false });
   // `pipe` forwards errors of `source` to the last stream, so the callback can ignore them.
   const plain = pipe(source, createGunzip(), () => undefined);

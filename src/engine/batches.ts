@@ -4,7 +4,7 @@
  */
 import { runInBackground } from "../background.js";
 
-export interface Batches<Item, Result> {
+export interface BatchProcessor<Item, Result> {
   /** Adds an item to the next batch, and resolves with its result. @throws errors of `processBatch` */
   add(item: Item): Promise<Result>;
 }
@@ -15,7 +15,7 @@ interface WaitingItem<Item, Result> {
   reject: (error: unknown) => void;
 }
 
-export function createBatches<Item, Result>(options: {
+export function createBatchProcessor<Item, Result>(options: {
   /** Processes all items or none. Resolves with the results in the order of the items. */
   processBatch: (items: readonly Item[]) => Promise<readonly Result[]>;
   maxItems: number;
@@ -26,7 +26,7 @@ export function createBatches<Item, Result>(options: {
    * batch is then processed in a call of its own.
    */
   isCausedByOneItem: (error: unknown) => boolean;
-}): Batches<Item, Result> {
+}): BatchProcessor<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
   let waiting: WaitingItem<Item, Result>[] = [];
   let activeCalls = 0;

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
-import type { PackageInTree, Script } from "./bundler/make-script.js";
+import type { BundledScript, PackageInTree } from "./bundler/make-script.js";
 import { readMemory, readProcessorTime } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
 import {
@@ -70,7 +70,7 @@ export interface BundleJob {
 
 /** Response of a build process. */
 export type BundlerAnswer =
-  | { script: Script }
+  | { script: BundledScript }
   | { built: SourceScript }
   | { document: string }
   | { fault: string; reason?: string };
@@ -112,7 +112,7 @@ export function createBundler(options: {
   unshareCommand?: readonly string[];
   bounds?: BuildLimits;
   /** Returns the CPU time of a process and its children in seconds. */
-  processorTime?: (pid: number) => Promise<number>;
+  measureCpuSeconds?: (pid: number) => Promise<number>;
 }) {
   const {
     log,
@@ -120,7 +120,7 @@ export function createBundler(options: {
     script = CHILD_PROGRAM,
     unshareCommand = UNSHARE_COMMAND,
     bounds = BUILD_LIMITS,
-    processorTime = readProcessorTime,
+    measureCpuSeconds = readProcessorTime,
   } = options;
   const running = new Set<ChildProcess>();
   let sandboxPromise: Promise<BundlerSandbox> | null = null;
@@ -158,7 +158,7 @@ export function createBundler(options: {
       killProcess(child);
     };
     const endIfOverTime = async () => {
-      const isStarved = (await processorTime(pid)) * 1_000 < ms * MIN_CPU_SHARE;
+      const isStarved = (await measureCpuSeconds(pid)) * 1_000 < ms * MIN_CPU_SHARE;
       killChild(
         isStarved
           ? new BundlerBusyError("the machine is too busy to bundle code")
@@ -250,7 +250,7 @@ export function createBundler(options: {
   }
 
   return {
-    room: findWorkingSandbox,
+    findSandbox: findWorkingSandbox,
 
     /**
      * Bundles a package with its dependencies.
@@ -258,7 +258,7 @@ export function createBundler(options: {
      * @param subpath path of the module in the requested package; empty for its main module
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
-    async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<Script> {
+    async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
       const child = startChild(await findWorkingSandbox());
       const job = {
         packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
@@ -268,7 +268,8 @@ export function createBundler(options: {
       const archives = packages.map(({ archive }) => archive);
       const answer = await requestFromChild(job, archives, child, bounds);
       if ("script" in answer) return answer.script;
-      if (!("fault" in answer)) throw new PackageFault("the package cannot be read");
+      if (!("fault" in answer))
+        throw new PackageFault("the package could not be read; the build process returned no script and no error");
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
       throw new PackageFault(answer.fault);
     },

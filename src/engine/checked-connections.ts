@@ -187,7 +187,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<WebAnswe
 const REDIRECTS_MAX = 3;
 
 /** Reads the whole body of the response. @throws TooLargeError if the body is larger than `maxBytes` */
-function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
+function downloadBody(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
     request.on("error", reject).once("response", (response) => {
@@ -212,9 +212,10 @@ export function createCheckedConnections(options: CheckedOptions): AddressChecke
 
   async function connectSocket(host: string, port: number): Promise<Socket> {
     const isTrusted = trusted?.has(`${removeBrackets(host)}:${port}`) === true;
-    if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
+    if (!isTrusted && mayUsePort?.(port) === false)
+      throw new NotConnectedError(`connections to port ${port} are not allowed`, true);
     const addresses = await resolveAddresses(removeBrackets(host), isTrusted ? resolveWithSystem : resolve);
-    if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
+    if (addresses.length === 0) throw new NotConnectedError("the host name has no IP address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host's address is not public", true);
     }
@@ -242,7 +243,7 @@ export function createCheckedConnections(options: CheckedOptions): AddressChecke
     const all = { host: url.host, connection: "close", ...headers };
     try {
       const sent = httpRequest({ method: "GET", path, headers: all, createConnection: () => socket, signal });
-      const answer = downloadWhole(sent, maxBytes);
+      const answer = downloadBody(sent, maxBytes);
       sent.end();
       return await answer;
     } finally {

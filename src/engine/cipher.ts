@@ -33,7 +33,7 @@ export const createMasterKey = (): Buffer => randomBytes(32);
  * Returns a new random data key. It is a key object, because converting a Buffer for each value would take longer than
  * the decryption.
  */
-export const newDataKey = (): KeyObject => createSecretKey(randomBytes(32));
+export const createDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
 /** Returns a text that identifies a master key without revealing it. */
 export function computeKeyFingerprint(masterKey: Buffer): string {

@@ -24,7 +24,7 @@ function decodeHead(head: Buffer): string | null {
 }
 
 /** Markup that may precede the root element of a document, such as a comment. */
-interface Preamble {
+interface MarkupPreamble {
   open: string;
   close: string;
   /**
@@ -34,9 +34,9 @@ interface Preamble {
   closeSearchOffset: number;
 }
 
-const MARKUP_COMMENT: Preamble = { open: "<!--", close: "-->", closeSearchOffset: 2 };
-const BEFORE_HTML: readonly Preamble[] = [MARKUP_COMMENT, { open: "<?xml", close: ">", closeSearchOffset: 5 }];
-const BEFORE_SVG: readonly Preamble[] = [
+const MARKUP_COMMENT: MarkupPreamble = { open: "<!--", close: "-->", closeSearchOffset: 2 };
+const BEFORE_HTML: readonly MarkupPreamble[] = [MARKUP_COMMENT, { open: "<?xml", close: ">", closeSearchOffset: 5 }];
+const BEFORE_SVG: readonly MarkupPreamble[] = [
   MARKUP_COMMENT,
   { open: "<?", close: "?>", closeSearchOffset: 2 },
   { open: "<!doctype svg", close: ">", closeSearchOffset: 13 },
@@ -47,7 +47,7 @@ function matchesAt(text: string, index: number, pattern: RegExp): boolean {
   return pattern.test(text);
 }
 
-function indexAfterSpace(text: string, index: number): number {
+function skipSpace(text: string, index: number): number {
   return matchesAt(text, index, LEADING_SPACE) ? LEADING_SPACE.lastIndex : index;
 }
 
@@ -55,14 +55,14 @@ function indexAfterSpace(text: string, index: number): number {
  * True if the text starts with the root element `root`, after white space and preambles. Reads each character only
  * once: a regular expression took 4.7 s for the 29 comments of a 204-byte upload.
  */
-function startsWithElement(text: string, root: RegExp, preambles: readonly Preamble[]): boolean {
-  let at = indexAfterSpace(text, 0);
+function startsWithElement(text: string, root: RegExp, preambles: readonly MarkupPreamble[]): boolean {
+  let at = skipSpace(text, 0);
   while (!matchesAt(text, at, root)) {
     const preamble = preambles.find(({ open }) => text.slice(at, at + open.length).toLowerCase() === open);
     if (preamble === undefined) return false;
     const preambleEnd = text.indexOf(preamble.close, at + preamble.closeSearchOffset);
     if (preambleEnd === -1) return false;
-    at = indexAfterSpace(text, preambleEnd + preamble.close.length);
+    at = skipSpace(text, preambleEnd + preamble.close.length);
   }
   return true;
 }

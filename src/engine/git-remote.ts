@@ -62,7 +62,7 @@ type Packet = Buffer | "flush" | "delimiter" | "end";
 const encodePacket = (line: string): string =>
   (Buffer.byteLength(line) + LENGTH_DIGITS).toString(16).padStart(LENGTH_DIGITS, "0") + line;
 
-const printableText = (bytes: Buffer): string =>
+const toPrintableText = (bytes: Buffer): string =>
   bytes
     .toString("utf8")
     .replace(/[^\x20-\x7e]+/g, " ")
@@ -76,7 +76,7 @@ function splitPackets(body: Buffer): Packet[] {
     const digits = body.toString("latin1", at, at + LENGTH_DIGITS);
     const length = /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : -1;
     if (length < 0 || length === 3 || at + length > body.length) {
-      throw new GitRemoteFault("the response is not that of a git server");
+      throw new GitRemoteFault("the response is not in the format of a Git server; check the URL of the repository");
     }
     if (packets.length === PACKETS_MAX)
       throw new GitRemoteFault(`the Git server sent more than ${PACKETS_MAX} packets in one response`);
@@ -95,7 +95,7 @@ function throwReportedError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
   );
-  if (stated) throw new GitRemoteFault(`the server rejects the request: ${printableText(stated.subarray(4))}`);
+  if (stated) throw new GitRemoteFault(`the Git server rejected the request: ${toPrintableText(stated.subarray(4))}`);
 }
 
 /** Throws if the response has an unexpected status or content type. @throws GitRemoteFault */
@@ -107,7 +107,8 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
     throw new GitRemoteFault("there is no repository at this URL, or the token is not allowed to read it (404)");
   if (status !== 200) throw new GitRemoteFault(`the Git server answered with the status ${status}`);
   const [media = ""] = (headers["content-type"] ?? "").split(";");
-  if (media.trim().toLowerCase() !== type) throw new GitRemoteFault("the response is not that of a git server");
+  if (media.trim().toLowerCase() !== type)
+    throw new GitRemoteFault("the response is not in the format of a Git server; check the URL of the repository");
 }
 
 /** Throws if a list of refs or capabilities exceeds LIST_MAX_BYTES. @throws GitRemoteFault */
@@ -174,7 +175,7 @@ function extractPack(packets: readonly Packet[]): Buffer {
     if (typeof received === "string") continue;
     const content = received.subarray(1);
     if (received[0] === ERROR_CHANNEL)
-      throw new GitRemoteFault(`the server rejects the request: ${printableText(content)}`);
+      throw new GitRemoteFault(`the Git server rejected the request: ${toPrintableText(content)}`);
     if (received[0] === PACK_CHANNEL) parts.push(content);
   }
   return Buffer.concat(parts);

@@ -27,12 +27,12 @@ export interface KeyRing {
   /** Where the keys come from (environment variable or file), as text for the log. */
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
-  current(): Buffer;
+  getCurrentKey(): Buffer;
   /**
    * Returns the first master key for which `fits` returns true; null if there is none. Reads the key file again before
    * it returns null, so that a key rotation needs no restart.
    */
-  find(fits: (key: Buffer) => boolean): Buffer | null;
+  findKey(fits: (key: Buffer) => boolean): Buffer | null;
 }
 
 /** Reads the key file: one key per line in base64, the current key first. */
@@ -106,11 +106,11 @@ export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; 
   let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {
     source: keys ? "SETTINGS_KEY" : path,
-    current() {
+    getCurrentKey() {
       if (knownKeys.length === 0) knownKeys = readOrCreateKeys(path);
       return knownKeys[0]!;
     },
-    find(fits) {
+    findKey(fits) {
       const knownKey = knownKeys.find(fits);
       if (knownKey || keys || !existsSync(path)) return knownKey ?? null;
       const read = readKeyFile(path);

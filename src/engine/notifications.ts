@@ -36,18 +36,18 @@ export interface DatabaseNotifications {
    */
   onGap(listener: () => void): () => void;
   /** False while the database connection is lost, so that the process may miss notifications. */
-  healthy(): boolean;
+  isHealthy(): boolean;
   stop(): Promise<void>;
 }
 
-interface Follower {
+interface ChannelFollower {
   listener: NotificationHandler;
   onGap: () => void;
 }
 
 /** State of a channel that has or had followers. */
 interface ChannelState {
-  followers: Set<Follower>;
+  followers: Set<ChannelFollower>;
   /** Connection that listens to the channel or will soon do so; null if no connection does. */
   connection: pg.Client | null;
   leaveTimer: NodeJS.Timeout | undefined;
@@ -193,7 +193,7 @@ export function createNotifications(options: {
       gapListeners.add(listener);
       return () => gapListeners.delete(listener);
     },
-    healthy: () => client !== null,
+    isHealthy: () => client !== null,
     stop,
   };
 }

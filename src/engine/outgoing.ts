@@ -12,7 +12,7 @@ import { REQUEST_REDIRECTS_MAX, RESPONSE_MAX_BYTES } from "../limits.js";
 import type { RunBudget } from "./outgoing/budget.js";
 import { ConnectionPools, type OpenConnection } from "./outgoing/connection-pools.js";
 import { ACCEPT_ENCODING, readDecodedBody } from "./outgoing/decoding.js";
-import { OutgoingError, transportReason } from "./outgoing/failure.js";
+import { getTransportReason, OutgoingError } from "./outgoing/failure.js";
 
 export { RunBudget } from "./outgoing/budget.js";
 export type { OpenConnection } from "./outgoing/connection-pools.js";
@@ -130,7 +130,7 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
     const reason = "the host has no public address, or the port is not allowed";
     return createPolicyError(`the request to ${origin} was not sent: ${reason}`, origin);
   }
-  const reason = transportReason(error);
+  const reason = getTransportReason(error);
   if (reason === "UND_ERR_INVALID_ARG")
     return createPolicyError(`the request to ${origin} has an invalid method, header or body`, origin);
   if (reason === "UND_ERR_HEADERS_OVERFLOW") {

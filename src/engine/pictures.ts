@@ -119,7 +119,7 @@ class PartReader {
 }
 
 /** Returns null for the error of a picture that could not be decoded. Throws other errors again. */
-const nullIfUndecodable = (error: unknown): null => {
+const toNullIfUndecodable = (error: unknown): null => {
   if (error instanceof PictureFault) return null;
   throw error;
 };
@@ -178,7 +178,7 @@ export function createPictures({ log }: { log: Logger }) {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.readHeader()).catch(
-      nullIfUndecodable,
+      toNullIfUndecodable,
     );
     if (answers !== null) return;
     account = null;
@@ -210,9 +210,9 @@ export function createPictures({ log }: { log: Logger }) {
         const clean = await frames.readHeader();
         if (clean.fault !== undefined) throw new PictureFault(clean.fault);
         const stored = await keep(frames.streamBytes(clean.bytes));
-        const small = await frames.readHeader().catch(nullIfUndecodable);
+        const small = await frames.readHeader().catch(toNullIfUndecodable);
         const bytes = small?.size
-          ? await frames.readBytes(small.bytes, thumbnail.maxBytes).catch(nullIfUndecodable)
+          ? await frames.readBytes(small.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
           : null;
         return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
       });

@@ -16,7 +16,7 @@ export interface PushRequest {
 /** Time in seconds for which a push service stores a message for a device that is offline. */
 const STORAGE_SECONDS = 24 * 60 * 60;
 
-export const newVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
+export const generateVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
 /**
  * Builds the request.

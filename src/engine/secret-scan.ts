@@ -5,7 +5,7 @@
 import { createScanCache } from "./secret-scan/kept-scans.js";
 import type { MaskedBeginning, TextBeginning } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
-import { countTaskCharacters, performScanTask, type Task } from "./secret-scan/task.js";
+import { countTaskCharacters, performScanTask, type ScanTask } from "./secret-scan/task.js";
 import { createThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
@@ -40,7 +40,7 @@ export interface SecretScanner {
 export interface SecretScans {
   /**
    * Returns the functions that search for a set of secrets.
-   * @param asker owner of the work: owners take turns in the thread
+   * @param owner owner of the work: owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
   getScan(asker: string, key: string, secrets: readonly Secret[]): SecretScanner;
@@ -65,14 +65,14 @@ export function createSecretScans(): SecretScans {
   const thread = createThreadQueue();
 
   return {
-    getScan(asker, key, secrets) {
+    getScan(owner, key, secrets) {
       if (secrets.length === 0) return NO_SECRETS;
       const characters = secrets.reduce((sum, { value }) => sum + value.length, 0);
       const isSmall = secrets.length <= INLINE_SECRETS_MAX && characters <= INLINE_SECRET_MAX_CHARACTERS;
       // biome-ignore lint/suspicious/noExplicitAny: the type of the result depends on the kind of the task
-      async function runTask(task: Task): Promise<any> {
+      async function runTask(task: ScanTask): Promise<any> {
         if (!isSmall || countTaskCharacters(task) > INLINE_TEXT_MAX_CHARACTERS)
-          return thread.runTask(asker, key, secrets, task);
+          return thread.runTask(owner, key, secrets, task);
         return performScanTask(inline.find(key) ?? inline.create(key, secrets), task);
       }
       return {

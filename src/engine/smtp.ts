@@ -6,10 +6,10 @@
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
-import { createErrorOutcome, createSuccessOutcome, type Delivery } from "./smtp/outcome.js";
+import { createErrorOutcome, createSuccessOutcome, type DeliveryOutcome } from "./smtp/outcome.js";
 import { createSmtpPool, type PooledSession } from "./smtp/pool.js";
 
-export type { Delivery, RefusedRecipient } from "./smtp/outcome.js";
+export type { DeliveryOutcome, RefusedRecipient } from "./smtp/outcome.js";
 
 export interface SmtpServer {
   host: string;
@@ -51,7 +51,7 @@ const SMTP_TIMEOUTS: SmtpTimeouts = { greetingMs: 20_000, responseMs: 60_000, at
 
 export interface Smtp {
   /** Sends a message. Reports errors as an outcome, and never throws. */
-  deliver(server: SmtpServer, handover: MailHandover): Promise<Delivery>;
+  deliver(server: SmtpServer, handover: MailHandover): Promise<DeliveryOutcome>;
   stop(): void;
 }
 
@@ -108,7 +108,7 @@ function waitForCallback<T>(
   start: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const rejectLost = (error?: Error) => reject(error ?? new Error("the connection was lost"));
+    const rejectLost = (error?: Error) => reject(error ?? new Error("the connection to the mail server was lost"));
     connection.once("error", rejectLost).once("end", rejectLost);
     const stop = () => connection.off("error", rejectLost).off("end", rejectLost);
     start((error, value) => {
@@ -126,7 +126,7 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
     session: PooledSession,
     handover: MailHandover,
     started: { value: boolean },
-  ): Promise<Delivery> {
+  ): Promise<DeliveryOutcome> {
     const { connection } = session;
     const { from, to, content } = handover;
     const stream = Readable.from(yieldMailContent(handover, started), { objectMode: false });
@@ -142,7 +142,7 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
    */
   async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
-    const onTimeout = () => reject(new Error("the server did not answer in time"));
+    const onTimeout = () => reject(new Error("the mail server did not answer in time"));
     signal.addEventListener("abort", onTimeout, { once: true });
     if (signal.aborted) onTimeout();
     try {
@@ -158,7 +158,7 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
     server: SmtpServer,
     handover: MailHandover,
     signal: AbortSignal,
-  ): Promise<Delivery | "stale"> {
+  ): Promise<DeliveryOutcome | "stale"> {
     const started = { value: false };
     let session: PooledSession | null = null;
     try {

@@ -19,7 +19,7 @@ export interface Ticker {
   /** Calls `work` now, because some of the work may be due earlier than expected. */
   wake(): void;
   /** True if a call of `work` has succeeded within UNHEALTHY_AFTER_MS. */
-  healthy(): boolean;
+  isHealthy(): boolean;
   /** Stops the ticker. Resolves when the current call of `work` has ended. */
   stop(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export function createTicker(options: {
       await working;
     },
     wake: checkDue,
-    healthy: () => performance.now() - lastDone < UNHEALTHY_AFTER_MS,
+    isHealthy: () => performance.now() - lastDone < UNHEALTHY_AFTER_MS,
     async stop() {
       stopped = true;
       clearTimeout(timer);

@@ -25,7 +25,7 @@ export interface Caller {
    */
   organizations: ReadonlyMap<number, Role>;
   /** Scopes of an API token; null for a token without scopes, and for all other kinds of credentials. */
-  scopes: readonly Scope[] | null;
+  scopes: readonly TokenScope[] | null;
   /**
    * Only for an OAuth token: the current role on the app of the person who authorized the client. The client never has
    * more rights than this person. Null if the person has no role on the app any more.
@@ -64,19 +64,19 @@ export interface Caller {
 }
 
 /** What an API token with scopes can do (contract, section 7). */
-export const SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
-export type Scope = (typeof SCOPES)[number];
+export const TOKEN_SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
+export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
 /** Kinds of callers in the access table: administrators of the service, roles of people, and credentials of one app. */
 export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "live";
 
-interface Rule {
+interface OperationRule {
   callers: readonly CallerRole[];
   /**
    * Scopes of which an API token with scopes needs at least one. If absent, the operation rejects API tokens with
    * scopes.
    */
-  scopes?: readonly Scope[];
+  scopes?: readonly TokenScope[];
   rateClass?: RateClass;
 }
 
@@ -120,7 +120,7 @@ export const ACCESS_TABLE = {
   manageOrganization: { callers: ADMIN_ROLES },
   readMembers: { callers: AUTHOR_ROLES },
   manageMembers: { callers: ADMIN_ROLES },
-  listApps: { callers: [...MEMBER_ROLES, "api", "task", "viewer", "live"], scopes: SCOPES },
+  listApps: { callers: [...MEMBER_ROLES, "api", "task", "viewer", "live"], scopes: TOKEN_SCOPES },
   publishApp: { callers: AUTHOR_ROLES, scopes: ["publish"] },
   manageEditors: { callers: AUTHOR_ROLES },
   manageTokens: { callers: AUTHOR_ROLES },
@@ -197,7 +197,7 @@ export const ACCESS_TABLE = {
   markNotifications: { callers: NOTIFICATION_READERS, scopes: ["data"] },
   pushDevices: { callers: NOTIFICATION_READERS, scopes: ["data"] },
   addPushDevice: { callers: NOTIFICATION_READERS, scopes: ["data"] },
-} as const satisfies Record<string, Rule>;
+} as const satisfies Record<string, OperationRule>;
 
 export type Operation = keyof typeof ACCESS_TABLE;
 
@@ -308,7 +308,7 @@ export const getRateWindowMs = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
 export function getRateClass(operation: Operation): RateClass | undefined {
-  return (ACCESS_TABLE[operation] as Rule).rateClass;
+  return (ACCESS_TABLE[operation] as OperationRule).rateClass;
 }
 
 /** True for the session of a person, with any role. */
@@ -338,9 +338,9 @@ export function getCallerRole(caller: Caller, appId: number): CallerRole | null 
 export function allowsOperation(
   operation: Operation,
   callerRole: CallerRole,
-  scopes: readonly Scope[] | null = null,
+  scopes: readonly TokenScope[] | null = null,
 ): boolean {
-  const { callers: who, scopes: permitted = [] }: Rule = ACCESS_TABLE[operation];
+  const { callers: who, scopes: permitted = [] }: OperationRule = ACCESS_TABLE[operation];
   if (callerRole === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
   return who.includes(callerRole);
 }

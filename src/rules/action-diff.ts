@@ -79,7 +79,11 @@ function createWholeTextHunk(before: string, after: string): StructuredPatchHunk
 }
 
 /** Returns a unified diff, which the program `patch` can read; null if the texts are the same. */
-export function unifiedDiff(before: string, after: string, labels: { before: string; after: string }): string | null {
+export function createUnifiedDiff(
+  before: string,
+  after: string,
+  labels: { before: string; after: string },
+): string | null {
   if (before === after) return null;
   const options = { context: CONTEXT_LINES, maxEditLength: MAX_DISTANCE_LINES };
   const patch = structuredPatch(labels.before, labels.after, before, after, undefined, undefined, options) ?? {
@@ -107,7 +111,7 @@ export function diffActions({ before, after, labels }: DiffedActions): ActionDif
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
     changes: changedFields.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),
-    code: unifiedDiff(before.code, after.code, labels),
+    code: createUnifiedDiff(before.code, after.code, labels),
   };
 }
 
@@ -115,7 +119,7 @@ export function diffActions({ before, after, labels }: DiffedActions): ActionDif
  * Returns the package scripts that differ between the two versions, sorted by name. A different order of scripts is no
  * difference.
  */
-export function changedScripts(changes: readonly FieldChange[]): ScriptChange[] {
+export function listChangedScripts(changes: readonly FieldChange[]): ScriptChange[] {
   const change = changes.find(({ field }) => field === "assets");
   const [before, after] = [change?.before, change?.after].map(
     (scripts) => new Map(((scripts ?? []) as ComparedScript[]).map((script) => [script.name, script])),

@@ -1,6 +1,6 @@
 /** Validates the fields of an action. Each function checks for one error status, and returns the error message or null. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
-import { countCharacters, describeValue, unstorableCharacterIndex } from "./described.js";
+import { countCharacters, describeValue, findUnstorableCharacter } from "./described.js";
 import { findFrequencyFault, findTimezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
@@ -42,7 +42,7 @@ export function findDescriptionFault(description: unknown): string | null {
   if (description === null) return null;
   if (typeof description !== "string")
     return `description must be a string or null (got ${describeValue(description)})`;
-  const at = unstorableCharacterIndex(description);
+  const at = findUnstorableCharacter(description);
   return at < 0 ? null : `description must be plain text; the character at position ${at + 1} cannot be stored`;
 }
 
@@ -107,7 +107,7 @@ export function findDependenciesFault(dependencies: unknown): string | null {
     return `dependencies must have at most ${DEPENDENCIES_MAX} items (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
-    const isValid = typeof dependency === "string" && dependency !== "" && unstorableCharacterIndex(dependency) < 0;
+    const isValid = typeof dependency === "string" && dependency !== "" && findUnstorableCharacter(dependency) < 0;
     if (isValid && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
     const expected = `a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
     return `dependencies[${index}] must be ${expected} (got ${describeValue(dependency)})`;

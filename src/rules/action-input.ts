@@ -31,7 +31,7 @@ import {
   getTriggerShape,
   toStoredTriggers,
 } from "./trigger-input.js";
-import { flatShape, type Shape } from "./unknown-fields.js";
+import { createFlatShape, type Shape } from "./unknown-fields.js";
 import { getValidationPosition } from "./validation-table.js";
 
 /** Fields of an action that its author sets (specification, Create parameters), after validation. */
@@ -86,10 +86,10 @@ interface RuleContext {
 }
 
 /**
- * Decorator that adds a check and its error status to a field. `faultOf` builds the error message, because
+ * Decorator that adds a check and its error status to a field. `createInputError` builds the error message, because
  * class-validator would replace `$value` in a text that the caller sent.
  */
-function Rule(status: Status, fault: FindFault): PropertyDecorator {
+function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
   return ValidateBy(
     {
@@ -144,61 +144,67 @@ class ActionBody {
     return this.#allowPrivateNetwork;
   }
 
-  @Rule("NAME_REQUIRED", fields.findMissingNameFault)
-  @Rule("NAME_EMPTY", fields.findEmptyNameFault)
-  @Rule("NAME_TOO_LONG", fields.findLongNameFault)
-  @Rule("NAME_INVALID_CHARS", fields.findNameFault)
+  @FieldCheck("NAME_REQUIRED", fields.findMissingNameFault)
+  @FieldCheck("NAME_EMPTY", fields.findEmptyNameFault)
+  @FieldCheck("NAME_TOO_LONG", fields.findLongNameFault)
+  @FieldCheck("NAME_INVALID_CHARS", fields.findNameFault)
   name: unknown = undefined;
 
-  @Rule("DESCRIPTION_INVALID", fields.findDescriptionFault)
-  @Rule("DESCRIPTION_TOO_LONG", fields.findLongDescriptionFault)
+  @FieldCheck("DESCRIPTION_INVALID", fields.findDescriptionFault)
+  @FieldCheck("DESCRIPTION_TOO_LONG", fields.findLongDescriptionFault)
   description: unknown = null;
 
-  @Rule("CODE_REQUIRED", fields.findMissingCodeFault)
-  @Rule("CODE_EMPTY", fields.findEmptyCodeFault)
-  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.findInvalidCodeFault(code, body.dependencies, body.checkCode))
+  @FieldCheck("CODE_REQUIRED", fields.findMissingCodeFault)
+  @FieldCheck("CODE_EMPTY", fields.findEmptyCodeFault)
+  @FieldCheck("CODE_VALIDATION_FAILED", (code, body) =>
+    fields.findInvalidCodeFault(code, body.dependencies, body.checkCode),
+  )
   code: unknown = undefined;
 
-  @Rule("REQUEST_INVALID", fields.findActiveFault)
+  @FieldCheck("REQUEST_INVALID", fields.findActiveFault)
   active: unknown = false;
 
-  @Rule("ENVIRONMENT_INVALID", fields.findEnvironmentFault)
+  @FieldCheck("ENVIRONMENT_INVALID", fields.findEnvironmentFault)
   environment: unknown = "server";
 
-  @Rule("FREQUENCY_INVALID", fields.findInvalidFrequencyFault)
-  @Rule("FREQUENCY_TOO_FREQUENT", fields.findHighFrequencyFault)
+  @FieldCheck("FREQUENCY_INVALID", fields.findInvalidFrequencyFault)
+  @FieldCheck("FREQUENCY_TOO_FREQUENT", fields.findHighFrequencyFault)
   frequency: unknown = null;
 
-  @Rule("TIMEZONE_INVALID", fields.findInvalidTimezoneFault)
+  @FieldCheck("TIMEZONE_INVALID", fields.findInvalidTimezoneFault)
   timezone: unknown = null;
 
-  @Rule("TRIGGERS_INVALID", findTriggersFault)
-  @Rule("TRIGGER_TYPE_INVALID", findTriggerTypeFault)
-  @Rule("TRIGGER_NOT_ALLOWED", (triggers, body) => findForbiddenTriggerFault(triggers, body.environment))
+  @FieldCheck("TRIGGERS_INVALID", findTriggersFault)
+  @FieldCheck("TRIGGER_TYPE_INVALID", findTriggerTypeFault)
+  @FieldCheck("TRIGGER_NOT_ALLOWED", (triggers, body) => findForbiddenTriggerFault(triggers, body.environment))
   triggers: unknown = [];
 
-  @Rule("DEPENDENCIES_INVALID", fields.findDependenciesFault)
+  @FieldCheck("DEPENDENCIES_INVALID", fields.findDependenciesFault)
   dependencies: unknown = [];
 
-  @Rule("ACCESS_INVALID", findAccessFault)
+  @FieldCheck("ACCESS_INVALID", findAccessFault)
   access: unknown = DEFAULT_ACCESS;
 
-  @Rule("REQUEST_INVALID", (concurrency, body) => findConcurrencyFault(concurrency, body.environment))
+  @FieldCheck("REQUEST_INVALID", (concurrency, body) => findConcurrencyFault(concurrency, body.environment))
   concurrency: unknown = null;
 
-  @Rule("REQUEST_INVALID", (debounce, body) => findDebounceFault(debounce, body.environment))
+  @FieldCheck("REQUEST_INVALID", (debounce, body) => findDebounceFault(debounce, body.environment))
   debounce: unknown = null;
 
-  @Rule("REQUEST_INVALID", (timeoutMs, body) => findTimeoutFault(timeoutMs, body.environment, body.serverTimeoutMs))
+  @FieldCheck("REQUEST_INVALID", (timeoutMs, body) =>
+    findTimeoutFault(timeoutMs, body.environment, body.serverTimeoutMs),
+  )
   timeoutMs: unknown = null;
 
-  @Rule("REQUEST_INVALID", (jitterSeconds, body) => findJitterFault(jitterSeconds, body.triggers))
+  @FieldCheck("REQUEST_INVALID", (jitterSeconds, body) => findJitterFault(jitterSeconds, body.triggers))
   jitterSeconds: unknown = null;
 
-  @Rule("INTEGRATION_ORIGINS_INVALID", (origins, body) => findIntegrationOriginsFault(origins, body.environment, body))
+  @FieldCheck("INTEGRATION_ORIGINS_INVALID", (origins, body) =>
+    findIntegrationOriginsFault(origins, body.environment, body),
+  )
   integrationOrigins: unknown = [];
 
-  @Rule("REQUEST_INVALID", findSourceFault)
+  @FieldCheck("REQUEST_INVALID", findSourceFault)
   source: unknown = null;
 }
 
@@ -216,7 +222,7 @@ const READ_ONLY = [
 /** Fields that a request with an action may contain. */
 export const ACTION_SHAPE: Shape = {
   fields: {
-    ...flatShape(Object.keys(new ActionBody({}))).fields,
+    ...createFlatShape(Object.keys(new ActionBody({}))).fields,
     ...{ triggers: [getTriggerShape], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
   },
   readOnly: READ_ONLY,
@@ -263,7 +269,7 @@ function applyRequestData(body: ActionBody, data: unknown): ActionBody {
 
 function checkBody(body: ActionBody): ActionInput {
   const errors = validateSync(body, { validationError: { target: false, value: false } });
-  if (errors.length > 0) throw faultOf(errors, body);
+  if (errors.length > 0) throw createInputError(errors, body);
   return {
     name: body.name as string,
     code: body.code as string,
@@ -293,7 +299,7 @@ export class ActionInputError extends ActionError {
   }
 }
 
-function faultOf(errors: ValidationError[], body: ActionBody): ActionError {
+function createInputError(errors: ValidationError[], body: ActionBody): ActionError {
   const brokenFields = errors
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),

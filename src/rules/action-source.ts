@@ -2,8 +2,8 @@
  * Validates the field `source` of an action, which contains the files from which the service builds the action's code.
  */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
-import { describeValue, isObject, unstorableCharacterIndex } from "./described.js";
-import { flatShape, type Shape } from "./unknown-fields.js";
+import { describeValue, findUnstorableCharacter, isObject } from "./described.js";
+import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
@@ -26,7 +26,7 @@ export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
  * Allowed fields of `source`. Requests may contain `map`, but the service ignores it. `files` may have any keys,
  * because they are paths.
  */
-export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
+export const SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
 
 /** True for a relative path with forward slashes that has no segment `.` or `..`. */
 export function isSourcePath(path: string): boolean {
@@ -61,7 +61,7 @@ function findFilesFault(files: Record<string, unknown>): string | null {
     }
     if (typeof text !== "string")
       return `source.files[${JSON.stringify(path)}] must be a string (got ${describeValue(text)})`;
-    if (unstorableCharacterIndex(text) >= 0)
+    if (findUnstorableCharacter(text) >= 0)
       return `source.files[${JSON.stringify(path)}] must not contain U+0000 or a lone surrogate`;
     bytes += Buffer.byteLength(path) + Buffer.byteLength(text);
   }

@@ -36,7 +36,7 @@ export interface AppQueueState {
   oldestQueuedMs: number;
 }
 
-type Rule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
+type AlertRule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
 
 export const NEW_STATE: AlertState = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
 
@@ -48,7 +48,7 @@ const startFiring = (state: AlertState, reason: string, runId: number | null): A
 const stopFiring = (state: AlertState): AlertState =>
   state.firing ? { ...state, firing: false, reason: null, runId: null } : state;
 
-function computeStateAfterExecutedRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
+function computeStateAfterExecutedRun(rule: AlertRule, state: AlertState, run: EndedRun): AlertState {
   const outcomes = (state.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
   const failedCount = outcomes.replaceAll("c", "").length;
   const next = { ...state, outcomes };
@@ -58,7 +58,7 @@ function computeStateAfterExecutedRun(rule: Rule, state: AlertState, run: EndedR
 }
 
 /** Returns the rule's next state after `run` has ended. */
-export function computeStateAfterRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
+export function computeStateAfterRun(rule: AlertRule, state: AlertState, run: EndedRun): AlertState {
   switch (rule.condition) {
     case "failed":
       return run.state === "skipped" ? state : computeStateAfterExecutedRun(rule, state, run);
@@ -78,7 +78,7 @@ export function computeStateAfterRun(rule: Rule, state: AlertState, run: EndedRu
  * Returns the rule's next state at a periodic check. The check also detects that no run has succeeded, or that a run
  * waits too long.
  */
-export function computeStateAfterCheck(rule: Rule, state: AlertState, queueState: AppQueueState): AlertState {
+export function computeStateAfterCheck(rule: AlertRule, state: AlertState, queueState: AppQueueState): AlertState {
   const { now, countedSince: since, isTickOverdue: overdue, oldestQueuedMs: oldestMs } = queueState;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {

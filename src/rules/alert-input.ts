@@ -1,10 +1,10 @@
 /** Validates alert rules. Each error message contains the name of the invalid field. */
 
 import { ActionError } from "../errors.js";
-import { isObject, unstorableCharacterIndex } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
 import { isEmailAddress } from "./message-fields.js";
-import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const ALERT_CONDITIONS = ["failed", "silent", "skipped", "queued"] as const;
 export type AlertCondition = (typeof ALERT_CONDITIONS)[number];
@@ -57,7 +57,7 @@ function requireWholeNumber(value: unknown, field: string, min: number, max: num
 function requireName(value: unknown): string {
   const text = typeof value === "string" ? value.trim() : "";
   const isValid =
-    text !== "" && text.length <= NAME_MAX_CHARACTERS && unstorableCharacterIndex(text) < 0 && !/\p{Cc}/u.test(text);
+    text !== "" && text.length <= NAME_MAX_CHARACTERS && findUnstorableCharacter(text) < 0 && !/\p{Cc}/u.test(text);
   return isValid ? text : refuseField("name", `a line of 1 to ${NAME_MAX_CHARACTERS} characters`, value);
 }
 
@@ -72,7 +72,7 @@ function requireRecipients(value: unknown): string[] {
 }
 
 function requireProtectedKey(value: unknown): string {
-  const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && unstorableCharacterIndex(value) < 0;
+  const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && findUnstorableCharacter(value) < 0;
   return isValid ? value : refuseField("setting", "the key of a protected setting, such as __alerts", value);
 }
 
@@ -105,7 +105,7 @@ export function parseAlertInput(body: unknown, current: Partial<AlertInput> = {}
     setting: channel === "email" ? null : requireProtectedKey(fieldValue("setting")),
     enabled,
   };
-  refuseUnknownFields(body, flatShape(Object.keys(input), READ_ONLY));
+  refuseUnknownFields(body, createFlatShape(Object.keys(input), READ_ONLY));
   return input;
 }
 

@@ -4,9 +4,9 @@
  */
 
 import { containsTextFolded } from "./comparable-text.js";
-import { isObject, unstorableCharacterIndex } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
-import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 /** Value with which a condition of an access rule can compare. Objects are not allowed, because they could contain query operators. */
 export type ScalarValue = string | number | boolean;
@@ -38,14 +38,14 @@ export type CallerRule = "all" | "loggedIn" | { user: ColumnConditions };
 /** Data of the app user who is signed in to a page: the columns of the user's entry. */
 export type UserData = Readonly<Record<string, unknown>>;
 
-const CONDITION_SHAPE = flatShape(["equals", "notequals", "contains"]);
-const CALLER_RULE_SHAPE = flatShape(["user"]);
+const CONDITION_SHAPE = createFlatShape(["equals", "notequals", "contains"]);
+const CALLER_RULE_SHAPE = createFlatShape(["user"]);
 const COLUMNS_MAX = 50;
 const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
 
 const isText = (value: unknown, max: number): value is string =>
-  typeof value === "string" && value !== "" && value.length <= max && unstorableCharacterIndex(value) < 0;
+  typeof value === "string" && value !== "" && value.length <= max && findUnstorableCharacter(value) < 0;
 
 /** Checks that the value is the name of a column. @throws REQUEST_INVALID that names `field` */
 export function checkColumn(value: unknown, field: string): void {

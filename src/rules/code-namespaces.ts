@@ -1,6 +1,6 @@
 /** Finds in the syntax tree of an action's code which properties of the global `Svc` the code uses. */
 import type { AnyNode, Pattern, Program } from "acorn";
-import { collectNodesWithScopes, lookUpBinding, readLiteralKey, type Scope } from "./code-scopes.js";
+import { collectNodesWithScopes, type LexicalScope, lookUpBinding, readLiteralKey } from "./code-scopes.js";
 
 /**
  * Place in the source that uses `Svc.<namespace>`. `offset` is the index of the place's first character in the source.
@@ -42,7 +42,7 @@ export function findNamespaceUses(program: Program): NamespaceUse[] {
   return uses.sort((a, b) => a.offset - b.offset);
 }
 
-function findUsesInNode(node: AnyNode, scope: Scope): NamespaceUse[] {
+function findUsesInNode(node: AnyNode, scope: LexicalScope): NamespaceUse[] {
   switch (node.type) {
     case "MemberExpression": {
       const namespace = readLiteralKey(node.property, node.computed);
@@ -62,7 +62,7 @@ function findUsesInNode(node: AnyNode, scope: Scope): NamespaceUse[] {
   }
 }
 
-function resolveAssignedValue(target: AnyNode, value: AnyNode, scope: Scope): ResolvedObject {
+function resolveAssignedValue(target: AnyNode, value: AnyNode, scope: LexicalScope): ResolvedObject {
   return target.type === "ObjectPattern" ? resolveNode(value, scope) : null;
 }
 
@@ -83,7 +83,7 @@ function resolveGlobalProperty(key: string): ResolvedObject {
   return GLOBAL_OBJECTS.has(key) ? "global" : null;
 }
 
-function resolveNode(node: AnyNode, scope: Scope, steps = 0): ResolvedObject {
+function resolveNode(node: AnyNode, scope: LexicalScope, steps = 0): ResolvedObject {
   if (steps > STEPS_MAX) return null;
   switch (node.type) {
     case "Identifier": {

@@ -5,10 +5,10 @@ import type { AnyNode, Expression, Pattern } from "acorn";
  * Initial value of a variable, and the scope of the value. The initial value is the expression `value` or, if `key` is
  * set, the property `key` of this expression. null if it is not known.
  */
-export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
+export type Binding = { value: Expression; key: string | null; scope: LexicalScope } | null;
 
-export interface Scope {
-  parent: Scope | null;
+export interface LexicalScope {
+  parent: LexicalScope | null;
   /** True for the scope of a function, to which `var` declarations belong. */
   isFunctionScope: boolean;
   names: Map<string, Binding>;
@@ -40,15 +40,18 @@ const FUNCTION_NODES: ReadonlySet<string> = new Set([
  * Returns the nodes of the tree that have one of these types, each with its scope. Does not use recursion, because
  * deeply nested code would overflow the stack.
  */
-export function collectNodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
-  const all: { node: AnyNode; scope: Scope }[] = [];
-  const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: createScope(null, true) }];
+export function collectNodesWithScopes(
+  root: AnyNode,
+  types: ReadonlySet<string>,
+): { node: AnyNode; scope: LexicalScope }[] {
+  const all: { node: AnyNode; scope: LexicalScope }[] = [];
+  const pending: { node: AnyNode; outer: LexicalScope }[] = [{ node: root, outer: createScope(null, true) }];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node, outer } = next;
-    const scope = scopeInside(node, outer);
+    const scope = createInnerScope(node, outer);
     declareNames(node, outer, scope);
     if (types.has(node.type)) all.push({ node, scope });
-    for (const child of childNodes(node)) pending.push({ node: child, outer: scope });
+    for (const child of listChildNodes(node)) pending.push({ node: child, outer: scope });
   }
   return all;
 }
@@ -57,10 +60,11 @@ export function collectNodesWithScopes(root: AnyNode, types: ReadonlySet<string>
  * Looks up a name in a scope and its outer scopes. Returns its binding; undefined if the code does not declare the
  * name, so that the name is global.
  */
-export function lookUpBinding(scope: Scope, name: string): Binding | undefined {
+export function lookUpBinding(scope: LexicalScope, name: string): Binding | undefined {
   if (scope.bindingCache.has(name)) return scope.bindingCache.get(name);
   let binding: Binding | undefined;
-  for (let at: Scope | null = scope; at !== null && binding === undefined; at = at.parent) binding = at.names.get(name);
+  for (let at: LexicalScope | null = scope; at !== null && binding === undefined; at = at.parent)
+    binding = at.names.get(name);
   scope.bindingCache.set(name, binding);
   return binding;
 }
@@ -73,16 +77,16 @@ export function readLiteralKey(key: AnyNode, computed: boolean): string | null {
   return null;
 }
 
-function createScope(parent: Scope | null, isFunctionScope: boolean): Scope {
+function createScope(parent: LexicalScope | null, isFunctionScope: boolean): LexicalScope {
   return { parent, isFunctionScope: isFunctionScope, names: new Map(), bindingCache: new Map() };
 }
 
-function scopeInside(node: AnyNode, outer: Scope): Scope {
+function createInnerScope(node: AnyNode, outer: LexicalScope): LexicalScope {
   if (FUNCTION_NODES.has(node.type)) return createScope(outer, true);
   return BLOCK_NODES.has(node.type) ? createScope(outer, false) : outer;
 }
 
-function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
+function declareNames(node: AnyNode, outer: LexicalScope, inner: LexicalScope): void {
   switch (node.type) {
     case "FunctionDeclaration":
     case "ClassDeclaration":
@@ -112,7 +116,7 @@ function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
  * Adds the names on the left side of a declaration to the scope. Stores initial values only for plain names and for one
  * level of destructuring.
  */
-function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
+function bindPattern(pattern: Pattern, binding: Binding, scope: LexicalScope): void {
   switch (pattern.type) {
     case "Identifier":
       scope.names.set(pattern.name, binding);
@@ -143,7 +147,7 @@ function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
   }
 }
 
-function childNodes(node: AnyNode): AnyNode[] {
+function listChildNodes(node: AnyNode): AnyNode[] {
   const childList: AnyNode[] = [];
   for (const value of Object.values(node)) {
     if (isNode(value)) childList.push(value);

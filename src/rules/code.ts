@@ -6,7 +6,7 @@ import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern,
 import { ActionError } from "../errors.js";
 import { findNamespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
-import { describeValue, unstorableCharacterIndex } from "./described.js";
+import { describeValue, findUnstorableCharacter } from "./described.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
 const ACCEPTED_FORMS =
@@ -57,7 +57,7 @@ export function parseCode(source: string): CodeParseResult {
     const { line, column } = getLineInfo(source, offset);
     return `code, line ${line}, column ${column + 1}: ${reason}`;
   };
-  const unstorableIndex = unstorableCharacterIndex(source);
+  const unstorableIndex = findUnstorableCharacter(source);
   if (unstorableIndex >= 0) {
     const reason = "U+0000 or a lone surrogate cannot be stored";
     return { fault: at({ offset: unstorableIndex, reason }), uses: [] };

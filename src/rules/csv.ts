@@ -48,7 +48,7 @@ type ParserState = "start" | "bare" | "quoted" | "closing" | "closed";
 
 /** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quote. */
 export class CsvParser {
-  private readonly delimiter: number;
+  private readonly delimiterCode: number;
   private state: ParserState = "start";
   private cells: string[] = [];
   private cell = "";
@@ -58,7 +58,7 @@ export class CsvParser {
 
   /** @param delimiter single character for which `isDelimiter` is true */
   constructor(delimiter: string) {
-    this.delimiter = delimiter.charCodeAt(0);
+    this.delimiterCode = delimiter.charCodeAt(0);
   }
 
   /**
@@ -80,11 +80,11 @@ export class CsvParser {
         if (quote >= 0) this.state = "closing";
         continue;
       }
-      if (code === this.delimiter || code === CR || code === LF) {
+      if (code === this.delimiterCode || code === CR || code === LF) {
         if (this.state === "start" || this.state === "bare") this.cell += text.slice(fieldStart, at);
         fieldStart = at + 1;
-        this.endCell(code === this.delimiter);
-        if (code === this.delimiter) continue;
+        this.endCell(code === this.delimiterCode);
+        if (code === this.delimiterCode) continue;
         this.unfinishedRowCharacters = 0;
         rowFrom = fieldStart;
         this.endRow(rows);

@@ -35,7 +35,7 @@ export function countCharacters(text: string): number {
  * Returns the index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate); -1
  * if there is none.
  */
-export function unstorableCharacterIndex(text: string): number {
+export function findUnstorableCharacter(text: string): number {
   const nul = text.indexOf("\0");
   const surrogateIndex = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
   return nul < 0 || surrogateIndex < 0 ? Math.max(nul, surrogateIndex) : Math.min(nul, surrogateIndex);

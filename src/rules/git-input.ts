@@ -4,7 +4,7 @@ import { isSourcePath } from "./action-source.js";
 import { describeType, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
 import { normalizeOrigin } from "./integration-origins.js";
-import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const GIT_PROVIDERS = ["github", "gitlab", "gitea"] as const;
 export type GitProvider = (typeof GIT_PROVIDERS)[number];
@@ -148,7 +148,7 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
  * @throws REQUEST_INVALID
  */
 export function refuseUnknownGitFields(body: unknown): void {
-  refuseUnknownFields(body, flatShape(GIT_FIELD_NAMES, READ_ONLY));
+  refuseUnknownFields(body, createFlatShape(GIT_FIELD_NAMES, READ_ONLY));
 }
 
 /** True if the name of a tag matches the pattern, in which `*` stands for any number of characters. */

@@ -106,7 +106,7 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
  * Returns the position of the value that follows a value that ends at `from`. `ended` is true if there is none, because
  * the outermost value has ended.
  */
-function nextValueAfter(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
+function findNextValue(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
     at = skipWhitespace(text, at);
@@ -137,7 +137,7 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
       if (!empty) continue;
     } else at = skipScalar(text, at);
     if (at === NOT_FOUND) return NOT_FOUND;
-    const { at: next, ended } = nextValueAfter(text, at, nesting);
+    const { at: next, ended } = findNextValue(text, at, nesting);
     if (ended) return next;
     at = next;
   }

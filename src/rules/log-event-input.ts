@@ -1,10 +1,10 @@
 /** Validates log events in requests (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { containsInfinity, describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
+import { containsInfinity, describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "./described.js";
 import { parseOptionalId, refuseField } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
-import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
@@ -17,7 +17,7 @@ const RESERVED_TYPE_PREFIX = "app.task.";
 const ID_FIELDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
 /** Allowed fields of a log event in a request. The service ignores fields that only responses have. */
-const EVENT_SHAPE = flatShape(
+const EVENT_SHAPE = createFlatShape(
   ["type", "data", ...ID_FIELDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
 );
@@ -29,7 +29,7 @@ export type LogEventInput = { type: string; data: Record<string, unknown> } & Re
 
 function readEventType(value: unknown): string {
   const isText = typeof value === "string" && value !== "" && value.length <= EVENT_TYPE_MAX_CHARACTERS;
-  if (!isText || unstorableCharacterIndex(value) >= 0) {
+  if (!isText || findUnstorableCharacter(value) >= 0) {
     const expected = `type must be a log event type of 1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
     throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(value)})`);
   }

@@ -18,7 +18,7 @@ import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js";
 import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
-import { findNearestName, flatShape, type Shape } from "./unknown-fields.js";
+import { createFlatShape, findNearestName, type Shape } from "./unknown-fields.js";
 
 /** Version number of the manifest format. An incompatible change of the format must increase it. */
 export const MANIFEST_VERSION = 1;
@@ -248,10 +248,10 @@ export function createManifestJsonSchema(id: string): object {
 const getSchemaFields = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
 /** Allowed fields of each item in the manifest: settings here, and alerts, data sources and the app below. */
-export const SETTING_SHAPE: Shape = flatShape(getSchemaFields(settingSchema));
+export const SETTING_SHAPE: Shape = createFlatShape(getSchemaFields(settingSchema));
 export const ALERT_FIELDS: readonly string[] = getSchemaFields(alertSchema);
 export const DATA_SOURCE_FIELDS: readonly string[] = getSchemaFields(dataSourceSchema);
-export const APP_SHAPE: Shape = flatShape(getSchemaFields(appSchema));
+export const APP_SHAPE: Shape = createFlatShape(getSchemaFields(appSchema));
 
 /** Converts a path to text: `["actions", 3, "name"]` becomes `actions[3].name`. */
 export function formatPath(path: readonly PropertyKey[]): string {
@@ -269,7 +269,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
 export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
-function unknownFieldMessage(path: readonly PropertyKey[], name: string): string {
+function createUnknownFieldMessage(path: readonly PropertyKey[], name: string): string {
   const knownSchema =
     path.length === 0 ? MANIFEST_SCHEMA : path[0] === "app" ? appSchema : path[0] === "settings" ? settingSchema : null;
   const nearestAdvice = knownSchema
@@ -288,7 +288,7 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
     document,
   );
   if (received === undefined) return "is required (got nothing)";
-  if (issue.code === "invalid_type") return `must be ${withArticle(issue.expected)} (got ${describeType(received)})`;
+  if (issue.code === "invalid_type") return `must be ${addArticle(issue.expected)} (got ${describeType(received)})`;
   if (issue.code === "invalid_value") {
     const values = issue.values.map((value) => JSON.stringify(value));
     return `must be ${values.length > 1 ? "one of " : ""}${values.join(", ")} (got ${describeType(received)})`;
@@ -296,7 +296,7 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
   return `is not valid: ${issue.message.slice(0, 200).toWellFormed()}`;
 }
 
-const withArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
+const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
 /**
  * Validates a manifest with the schema. Returns the faults in the order of the document. Their messages never contain
@@ -311,7 +311,8 @@ export function findShapeFaults(document: unknown): { faults: PathFault[]; isRea
     const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
       const pathName = place.length === 0 ? "the manifest" : formatPath(place);
-      const reason = keys.length > 0 ? unknownFieldMessage(path, String(place.at(-1))) : describeIssue(issue, document);
+      const reason =
+        keys.length > 0 ? createUnknownFieldMessage(path, String(place.at(-1))) : describeIssue(issue, document);
       return { path: formatPath(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
     });
   });

@@ -4,7 +4,7 @@ import { ActionError } from "../errors.js";
 import { allowsUser, type CallerRule, checkCallerRule, type UserData } from "./caller-rules.js";
 import { isObject } from "./described.js";
 import { refuseField } from "./fields.js";
-import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
 export type MediaRight = (typeof MEDIA_RIGHTS)[number];
@@ -18,7 +18,7 @@ export interface MediaRule {
 
 const RULES_MAX = 50;
 const RULES_MAX_BYTES = 32 * 1024;
-const RULE_SHAPE = flatShape(["type", "allow", "enabled"]);
+const RULE_SHAPE = createFlatShape(["type", "allow", "enabled"]);
 
 function checkRule(rule: unknown, field: string): void {
   if (!isObject(rule)) refuseField(field, "an object", rule);

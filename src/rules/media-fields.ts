@@ -1,7 +1,7 @@
 /** Validates the names of folders and files, and the options of requests that read a file. */
-import { isObject, unstorableCharacterIndex } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./described.js";
 import { parseOptionalId, refuseField } from "./fields.js";
-import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_NAME_MAX_CHARACTERS = 255;
 export const PICTURE_MAX_WIDTH = 8_192;
@@ -21,7 +21,7 @@ export function parseMediaName(value: unknown, field = "name"): string {
   const isValid =
     text !== "" &&
     text.length <= MEDIA_NAME_MAX_CHARACTERS &&
-    unstorableCharacterIndex(text) < 0 &&
+    findUnstorableCharacter(text) < 0 &&
     !INVALID_NAME_CHARACTERS.test(text);
   if (isValid && text !== "." && text !== "..") return text;
   const expected = `a name of 1 to ${MEDIA_NAME_MAX_CHARACTERS} characters without slashes and control characters`;
@@ -64,8 +64,8 @@ export function parseFolderId(value: unknown, field = "folderId"): number | null
   return parseOptionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
 }
 
-export const FOLDER_SHAPE = flatShape(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
-const FILE_SHAPE = flatShape(
+export const FOLDER_SHAPE = createFlatShape(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
+const FILE_SHAPE = createFlatShape(
   ["name", "folderId"],
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );

@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import { isObject, unstorableCharacterIndex } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
 
 export const RECIPIENT_TYPES = ["to", "cc", "bcc"] as const;
@@ -50,7 +50,7 @@ export function requireLine(value: unknown, field: string, max = LINE_MAX_CHARAC
     typeof value === "string" &&
     value.length <= max &&
     !CONTROL_CHARACTER.test(value) &&
-    unstorableCharacterIndex(value) < 0;
+    findUnstorableCharacter(value) < 0;
   return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
@@ -65,7 +65,7 @@ export function parseOptionalLine(value: unknown, field: string, max = NAME_MAX_
  */
 export function parseOptionalText(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
-  if (typeof value === "string" && unstorableCharacterIndex(value) < 0) return value;
+  if (typeof value === "string" && findUnstorableCharacter(value) < 0) return value;
   return refuseField(field, "a text without U+0000 and lone surrogates", value);
 }
 
@@ -138,7 +138,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
     return refuseField(`${field}.type`, "a content type such as text/csv", type);
   if (!ATTACHMENT_ENCODINGS.some((allowed) => allowed === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
-  if (typeof content !== "string" || unstorableCharacterIndex(content) >= 0)
+  if (typeof content !== "string" || findUnstorableCharacter(content) >= 0)
     return refuseField(`${field}.content`, "a text", typeof content);
   const bareText = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
   if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT.test(bareText))) {

@@ -18,7 +18,7 @@ import {
   requireLine,
 } from "./message-fields.js";
 import { fillTemplate } from "./message-template.js";
-import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export interface Email {
   kind: "email";
@@ -45,13 +45,13 @@ export interface Sms {
 
 const EMAIL_SHAPE: Shape = {
   fields: {
-    ...flatShape(["subject", "from_name", "fromName", "html", "text", "headers", "data"]).fields,
-    to: [flatShape(["email", "name", "type"])],
-    attachments: [flatShape(["type", "name", "content", "encoding"])],
+    ...createFlatShape(["subject", "from_name", "fromName", "html", "text", "headers", "data"]).fields,
+    to: [createFlatShape(["email", "name", "type"])],
+    attachments: [createFlatShape(["type", "name", "content", "encoding"])],
   },
 };
-const SMS_TEXT_SHAPE = flatShape(["to", "body", "from"]);
-const SMS_SHAPE = flatShape([...Object.keys(SMS_TEXT_SHAPE.fields), "provider"]);
+const SMS_TEXT_SHAPE = createFlatShape(["to", "body", "from"]);
+const SMS_SHAPE = createFlatShape([...Object.keys(SMS_TEXT_SHAPE.fields), "provider"]);
 
 /** Maximum number of messages in one request. */
 export const BATCH_MAX = 1_000;
@@ -62,7 +62,7 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
   refuseField(name, "an object", value);
 }
 
-const dataOf = (value: unknown): Record<string, unknown> | null =>
+const readData = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
 /**
@@ -87,7 +87,7 @@ function prefixField<T>(where: string, parse: () => T): T {
 export function parseEmail(body: unknown, path = ""): Email {
   const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
-  const data = dataOf(input["data"]);
+  const data = readData(input["data"]);
   const to = parseRecipients(options["to"]);
   const subject = requireLine(
     fillTemplate(requireLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),

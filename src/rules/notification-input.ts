@@ -2,10 +2,10 @@
 
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
+import { findUnstorableCharacter, isObject, nestsDeeperThan } from "./described.js";
 import { refuseField } from "./fields.js";
-import { parseScope, type Scope } from "./scope.js";
-import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
+import { type NotificationScope, parseScope } from "./scope.js";
+import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
@@ -22,15 +22,15 @@ export interface NotificationFields {
   data?: Record<string, unknown>;
   /** Properties that are added to the notification's `data`. Its other properties stay unchanged. */
   extendData?: Record<string, unknown>;
-  scope?: Scope | null;
+  scope?: NotificationScope | null;
   orderAt?: Date | null;
   push?: PushRequest | null;
 }
 
 const NOTIFICATION_SHAPE: Shape = {
   fields: {
-    ...flatShape(["status", "data", "extendData", "scope", "orderAt"]).fields,
-    pushNotification: flatShape(["payload", "delayUntilTimestamp"]),
+    ...createFlatShape(["status", "data", "extendData", "scope", "orderAt"]).fields,
+    pushNotification: createFlatShape(["payload", "delayUntilTimestamp"]),
   },
   readOnly: ["id", "appId", "publishedAt", "cursor", "readStatus", "createdAt", "updatedAt"],
 };
@@ -51,7 +51,7 @@ function readStorableObject(value: unknown, field: string, maxBytes: number): Re
   const text = JSON.stringify(value);
   if (Buffer.byteLength(text) > maxBytes)
     refuseField(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
-  if (/\\u0000/.test(text) || unstorableCharacterIndex(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
+  if (/\\u0000/.test(text) || findUnstorableCharacter(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
     throw new ActionError("REQUEST_INVALID", `${field} must not contain U+0000 or a lone surrogate`);
   }
   return value;
@@ -121,7 +121,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
 /** Value of the field `ids` in a request that stands for all published notifications. */
 export const ALL_NOTIFICATIONS = "all";
 
-const MARK_SHAPE = flatShape(["ids"]);
+const MARK_SHAPE = createFlatShape(["ids"]);
 
 /** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
 export function parseMarkedIds(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
@@ -143,13 +143,13 @@ export interface PushTarget {
 
 /** Allowed fields of a push subscription, as the browser's `PushSubscription.toJSON()` returns it. */
 export const PUSH_TARGET_SHAPE: Shape = {
-  fields: { ...flatShape(["endpoint", "expirationTime"]).fields, keys: flatShape(["p256dh", "auth"]) },
+  fields: { ...createFlatShape(["endpoint", "expirationTime"]).fields, keys: createFlatShape(["p256dh", "auth"]) },
 };
 /**
  * Allowed fields of a request that removes a device: the fields of a device in a response, and the fields of a push
  * subscription in the browser.
  */
-export const PUSH_DEVICE_SHAPE = flatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
+export const PUSH_DEVICE_SHAPE = createFlatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX_CHARACTERS = 2_000;
 const KEY_BYTES = 65;

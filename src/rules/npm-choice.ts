@@ -28,7 +28,7 @@ export type VersionResult = ChosenVersion | { fault: string };
 const DEPENDENCIES_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
-const VERSION = /^[0-9A-Za-z.+-]{1,128}$/;
+const VERSION_PATTERN = /^[0-9A-Za-z.+-]{1,128}$/;
 
 function listStringEntries(value: unknown): [string, string][] {
   if (!isObject(value)) return [];
@@ -95,7 +95,7 @@ export function chooseVersion({ document, range, publishedBefore }: VersionQuery
   const { version, dist } = manifest as NonNullable<typeof manifest>;
   const tarball = isObject(dist) ? dist["tarball"] : undefined;
   const integrity = isObject(dist) ? readIntegrity(dist) : null;
-  if (typeof version !== "string" || !VERSION.test(version))
+  if (typeof version !== "string" || !VERSION_PATTERN.test(version))
     return { fault: "has an invalid version number in the registry" };
   if (typeof tarball !== "string" || tarball.length > TEXT_MAX_CHARACTERS || !URL.canParse(tarball))
     return { fault: `has no archive of ${version} in the registry` };

@@ -4,13 +4,13 @@
  */
 import { getImportName } from "./packages.js";
 
-type Item = Record<string, unknown>;
+type DefinitionItem = Record<string, unknown>;
 
 /** Parts of an app's manifest for which svc.d.ts contains declarations. */
 export interface DeclaredDefinitions {
-  settings?: Item[] | undefined;
-  dataSources?: Item[] | undefined;
-  secretBindings?: Item[] | undefined;
+  settings?: DefinitionItem[] | undefined;
+  dataSources?: DefinitionItem[] | undefined;
+  secretBindings?: DefinitionItem[] | undefined;
 }
 
 /**
@@ -146,7 +146,7 @@ function collectSealedKeys(...definitions: DeclaredDefinitions[]): Set<unknown> 
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
 }
 
-const getSettingType = ({ value }: Item): string =>
+const getSettingType = ({ value }: DefinitionItem): string =>
   value !== undefined && value !== null && typeof value !== "object" ? typeof value : "any";
 
 function createTypeBlock(head: string, lines: readonly string[]): string {
@@ -154,9 +154,11 @@ function createTypeBlock(head: string, lines: readonly string[]): string {
 }
 
 /** Merges two lists of items. A local item replaces the server's item that has the same value in the field `key`. */
-const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
-  ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
-];
+const mergeItems = (
+  server: readonly DefinitionItem[] = [],
+  local: readonly DefinitionItem[] = [],
+  key: string,
+): DefinitionItem[] => [...new Map([...server, ...local].map((item) => [item[key], item])).values()];
 
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 

@@ -11,8 +11,8 @@ import {
   JITTER_MAX_SECONDS,
   TIMEOUT_MIN_MS,
 } from "../limits.js";
-import { describeValue, isObject, unstorableCharacterIndex } from "./described.js";
-import { flatShape } from "./unknown-fields.js";
+import { describeValue, findUnstorableCharacter, isObject } from "./described.js";
+import { createFlatShape } from "./unknown-fields.js";
 
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
@@ -31,8 +31,8 @@ const isWithin = (value: unknown, min: number, max: number): value is number =>
  * Allowed fields of `concurrency` (this constant) and `debounce` (the next one). The validation of the action rejects
  * other fields.
  */
-export const CONCURRENCY_SHAPE = flatShape(["policy", "limit", "key"]);
-export const DEBOUNCE_SHAPE = flatShape(["delayMs", "maxWaitMs", "manual"]);
+export const CONCURRENCY_SHAPE = createFlatShape(["policy", "limit", "key"]);
+export const DEBOUNCE_SHAPE = createFlatShape(["delayMs", "maxWaitMs", "manual"]);
 
 function findNumberFault(
   value: unknown,
@@ -50,7 +50,7 @@ function findKeyFault(key: unknown): string | null {
     typeof key === "string" &&
     key.length <= KEY_MAX_CHARACTERS &&
     KEY_PATH.test(key) &&
-    unstorableCharacterIndex(key) < 0;
+    findUnstorableCharacter(key) < 0;
   const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
   return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;
 }

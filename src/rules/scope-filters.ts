@@ -2,12 +2,12 @@
  * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Callers
  * must pass only conditions that entry-query has validated.
  */
-import { containsTextFolded, foldCase, formatDecimal, textsEqualTo } from "./comparable-text.js";
+import { containsTextFolded, foldCase, formatDecimal, listEqualTexts } from "./comparable-text.js";
 import { isObject } from "./described.js";
 import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
 
-const NUMBER = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
-const DAY = /^\d{4}-\d{2}-\d{2}/;
+const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
+const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
 
 function scalarToText(value: unknown): string {
   if (typeof value === "number") return formatDecimal(value);
@@ -15,7 +15,7 @@ function scalarToText(value: unknown): string {
 }
 const isNotObject = (value: FoundValue): boolean => typeof value !== "object" || value === null;
 const equalsAsText = (value: FoundValue, expected: string): boolean =>
-  isNotObject(value) && textsEqualTo(expected).some((text) => foldCase(scalarToText(value)) === foldCase(text));
+  isNotObject(value) && listEqualTexts(expected).some((text) => foldCase(scalarToText(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
 const isAbove: CompareValues = (a, b) => a > b;
@@ -31,9 +31,9 @@ const isEqual: CompareValues = (a, b) => a === b;
 function createComparison(holds: CompareValues): (operand: unknown) => ValueTest {
   return (operand) => {
     const text = scalarToText(operand);
-    if (!NUMBER.test(text)) return (value) => typeof value === "string" && holds(value, text);
+    if (!NUMBER_PATTERN.test(text)) return (value) => typeof value === "string" && holds(value, text);
     return (value) => {
-      const isNumber = typeof value === "number" || (typeof value === "string" && NUMBER.test(value));
+      const isNumber = typeof value === "number" || (typeof value === "string" && NUMBER_PATTERN.test(value));
       return isNumber && holds(Number(value), Number(text));
     };
   };
@@ -43,7 +43,7 @@ const createDayTest =
   (holds: CompareValues) =>
   (operand: unknown): ValueTest =>
   (value) =>
-    typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
+    typeof value === "string" && DAY_PATTERN.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
 /**
  * Creates a condition that tests if a value is in a range, with both bounds included. Its operand is `[from, to]` or

@@ -72,14 +72,14 @@ const createComparisonTest =
 
 const NUMBER_TYPES = ["number", "double", "int", "long", "decimal"];
 
-function typeName(value: FoundValue): string {
+function getTypeName(value: FoundValue): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
 function createTypeTest(expected: unknown): ValueTest {
   const name = NUMBER_TYPES.includes(String(expected)) ? "number" : expected === "bool" ? "boolean" : expected;
-  return (value) => typeName(value) === name;
+  return (value) => getTypeName(value) === name;
 }
 
 function createRemainderTest(expected: unknown): ValueTest {
@@ -95,7 +95,7 @@ interface Operator {
   negated?: boolean;
 }
 
-const elementOperator = (test: Operator["test"]): Operator => ({ test, testsElements: true });
+const createElementOperator = (test: Operator["test"]): Operator => ({ test, testsElements: true });
 const createOneOfTest = (expected: unknown): ValueTest => {
   const tests = (expected as unknown[]).map(createEqualsTest);
   return (value) => tests.some((test) => test(value));
@@ -103,17 +103,19 @@ const createOneOfTest = (expected: unknown): ValueTest => {
 
 /** Operators by name. scope.ts evaluates `$exists: false` as the opposite of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
-  $eq: elementOperator(createEqualsTest),
-  $ne: { ...elementOperator(createEqualsTest), negated: true },
-  $gt: elementOperator(createComparisonTest((order) => order > 0)),
-  $gte: elementOperator(createComparisonTest((order) => order >= 0)),
-  $lt: elementOperator(createComparisonTest((order) => order < 0)),
-  $lte: elementOperator(createComparisonTest((order) => order <= 0)),
-  $in: elementOperator(createOneOfTest),
-  $nin: { ...elementOperator(createOneOfTest), negated: true },
-  $type: elementOperator(createTypeTest),
-  $mod: elementOperator(createRemainderTest),
-  $iLike: elementOperator((part) => (value) => isScalar(value) && containsTextFolded(String(value), String(part))),
+  $eq: createElementOperator(createEqualsTest),
+  $ne: { ...createElementOperator(createEqualsTest), negated: true },
+  $gt: createElementOperator(createComparisonTest((order) => order > 0)),
+  $gte: createElementOperator(createComparisonTest((order) => order >= 0)),
+  $lt: createElementOperator(createComparisonTest((order) => order < 0)),
+  $lte: createElementOperator(createComparisonTest((order) => order <= 0)),
+  $in: createElementOperator(createOneOfTest),
+  $nin: { ...createElementOperator(createOneOfTest), negated: true },
+  $type: createElementOperator(createTypeTest),
+  $mod: createElementOperator(createRemainderTest),
+  $iLike: createElementOperator(
+    (part) => (value) => isScalar(value) && containsTextFolded(String(value), String(part)),
+  ),
   $size: { test: (size) => (value) => Array.isArray(value) && value.length === size, testsElements: false },
   $exists: { test: () => (value) => value !== undefined, testsElements: false },
 };

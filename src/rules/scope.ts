@@ -22,12 +22,12 @@ import {
 /** Data of an app user; null for an anonymous visitor. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
-export type Scope = Record<string, unknown> | Record<string, unknown>[];
+export type NotificationScope = Record<string, unknown> | Record<string, unknown>[];
 type ScopeWhere = Record<string, unknown>;
 
 const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
-const LIST_MAX = 1_000;
+const LIST_MAX_ITEMS = 1_000;
 
 /**
  * Rejects `$regex`: here, the pattern would run in this process, and an untrusted pattern could block all other
@@ -43,12 +43,12 @@ function rejectRegex(value: unknown, fieldPath: string): void {
 /** Validates a `where` by compiling it to SQL, as a query of a data source does. The SQL is not used. */
 function checkWhere(where: unknown, fieldPath: string): void {
   if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the user", where);
-  compileWhere(where, { doc: "", entry: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
+  compileWhere(where, { documentSql: "", entryAlias: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
   rejectRegex(where, fieldPath);
 }
 
 /** Validates a scope. A number in an array is the ID of an app user. null selects all users. @throws REQUEST_INVALID */
-export function parseScope(value: unknown): Scope | null {
+export function parseScope(value: unknown): NotificationScope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
     return refuseField("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON with ${SCOPE_MAX_DEPTH} levels`, value);
@@ -56,10 +56,10 @@ export function parseScope(value: unknown): Scope | null {
   const list = (Array.isArray(value) ? value : [value]).map((element) =>
     Number.isSafeInteger(element) ? { id: element } : element,
   );
-  if (list.length > LIST_MAX) refuseField("scope", `a list of at most ${LIST_MAX} items`, value);
+  if (list.length > LIST_MAX_ITEMS) refuseField("scope", `a list of at most ${LIST_MAX_ITEMS} items`, value);
   for (const [index, element] of list.entries())
     checkWhere(element, Array.isArray(value) ? `scope[${index}]` : "scope");
-  return (Array.isArray(value) ? list : list[0]) as Scope;
+  return (Array.isArray(value) ? list : list[0]) as NotificationScope;
 }
 
 /** Evaluates a `where` on one document in memory. @throws TestLimitError if this needs too many tests of values */
@@ -141,7 +141,7 @@ class ScopeEvaluator {
 const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 
 function parseColumnPath(column: unknown): readonly string[] {
-  const path = parsePath(column, "scope", { entry: null });
+  const path = parsePath(column, "scope", { entryAlias: null });
   return path.entryField === null ? path.segments : [path.entryField];
 }
 
@@ -149,7 +149,7 @@ function parseColumnPath(column: unknown): readonly string[] {
  * True if the scope selects the user. Only a scope of null selects an anonymous visitor.
  * @param scope result of `parseScope`
  */
-export function isUserInScope(scope: Scope | null, user: ScopeUser): boolean {
+export function isUserInScope(scope: NotificationScope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;
   try {

@@ -33,7 +33,7 @@ const SECRET_PART_MIN_CHARACTERS = 16;
 const LETTERS_ONLY = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
-const PEM = /-----BEGIN [^-]+-----/;
+const PEM_HEADER_PATTERN = /-----BEGIN [^-]+-----/;
 const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
@@ -92,7 +92,7 @@ function* findSecretParts(text: string): Generator<string> {
   const pendingValues = [text];
   while (pendingValues.length > 0) {
     const next = pendingValues.pop()!;
-    if (PEM.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
+    if (PEM_HEADER_PATTERN.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
     for (const password of findUrlPasswords(next)) yield* [password, decodePercentEncoding(password)];
     for (const leaf of scalarLeaves(parseJsonDocument(next))) {
       if (typeof leaf !== "string" || leaf.length < SECRET_PART_MIN_CHARACTERS) continue;

@@ -25,7 +25,7 @@ export interface AttemptState {
 const computeWaitMs = (level: number): number => Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** level);
 
 /** Returns the time until which the subject must wait before the next sign-in attempt; null if it may try now. */
-export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
+export const getBlockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
   until !== null && until > now ? until : null;
 
 /**

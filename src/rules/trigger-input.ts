@@ -1,9 +1,9 @@
 /** Validates the field `triggers` of an action, and converts triggers to the form in which they are stored. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
-import { describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
+import { describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "./described.js";
 import { findHttpWhereFault, findRepeatedRouteFault, HTTP_WHERE_FIELDS, toStoredHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
-import { flatShape, type Shape } from "./unknown-fields.js";
+import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
@@ -20,7 +20,7 @@ const FORBIDDEN_TRIGGER_TYPES: Record<Environment, readonly TriggerType[]> = {
 };
 
 export const TRIGGERS_MAX = 100;
-export const WHERE_SHAPE = flatShape(["type", "dataSourceId", "data"]);
+export const WHERE_SHAPE = createFlatShape(["type", "dataSourceId", "data"]);
 const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   log: WHERE_SHAPE,
   analytics: WHERE_SHAPE,
@@ -56,7 +56,9 @@ export function findTriggersFault(value: unknown): string | null {
 
 /** Returns the `where` of each HTTP trigger, and the index of the trigger in the list. */
 function listHttpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
-  const httpTriggers = listTriggers(triggers).filter(([, element]) => fieldOrUndefined(element, "trigger") === "http");
+  const httpTriggers = listTriggers(triggers).filter(
+    ([, element]) => getFieldOrUndefined(element, "trigger") === "http",
+  );
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
@@ -72,7 +74,7 @@ export function parseLogWhere(where: unknown): { fault: string } | { where: LogW
  */
 export function findTriggerTypeFault(value: unknown): string | null {
   for (const [index, element] of listTriggers(value)) {
-    const type = fieldOrUndefined(element, "trigger");
+    const type = getFieldOrUndefined(element, "trigger");
     if (isTriggerType(type)) continue;
     const expected = TRIGGER_TYPES.join(", ");
     return `triggers[${index}].trigger must be one of ${expected} (got ${describeValue(type)})`;
@@ -87,7 +89,7 @@ export function findTriggerTypeFault(value: unknown): string | null {
 export function findForbiddenTriggerFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of listTriggers(value)) {
-    const type = fieldOrUndefined(element, "trigger");
+    const type = getFieldOrUndefined(element, "trigger");
     if (!isTriggerType(type) || !FORBIDDEN_TRIGGER_TYPES[environment].includes(type)) continue;
     return `triggers[${index}].trigger must not be "${type}" in an action whose environment is "${environment}"`;
   }
@@ -117,37 +119,37 @@ function listTriggers(value: unknown): [number, Record<string, unknown>][] {
   return Array.isArray(value) ? [...value.entries()].filter(([, element]) => isObject(element)) : [];
 }
 
-function fieldOrUndefined(object: Record<string, unknown>, key: string): unknown {
+function getFieldOrUndefined(object: Record<string, unknown>, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 function findWhereFault(element: Record<string, unknown>): string | null {
-  const type = fieldOrUndefined(element, "trigger");
-  if (type === "http") return findHttpWhereFault(fieldOrUndefined(element, "where"));
+  const type = getFieldOrUndefined(element, "trigger");
+  if (type === "http") return findHttpWhereFault(getFieldOrUndefined(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
-  const where = fieldOrUndefined(element, "where");
+  const where = getFieldOrUndefined(element, "where");
   if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${describeValue(where)})`;
   return type === "log" ? findLogWhereFault(where) : findAnalyticsWhereFault(where);
 }
 
 function findLogWhereFault(where: Record<string, unknown>): string | null {
-  const type = fieldOrUndefined(where, "type");
+  const type = getFieldOrUndefined(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
   if (typeof type !== "string") return `where.type must be a log event type (got ${describeValue(type)})`;
-  if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableCharacterIndex(type) >= 0) {
+  if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || findUnstorableCharacter(type) >= 0) {
     return `where.type must be a log event type of ${length} (got ${describeValue(type)})`;
   }
-  const id = fieldOrUndefined(where, "dataSourceId") ?? null;
+  const id = getFieldOrUndefined(where, "dataSourceId") ?? null;
   if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
   return `where.dataSourceId must be a positive integer (got ${describeValue(id)})`;
 }
 
 function findAnalyticsWhereFault(where: Record<string, unknown>): string | null {
-  const type = fieldOrUndefined(where, "type");
+  const type = getFieldOrUndefined(where, "type");
   if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
     return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${describeValue(type)})`;
   }
-  const data = fieldOrUndefined(where, "data") ?? null;
+  const data = getFieldOrUndefined(where, "data") ?? null;
   if (data === null) return null;
   if (!isObject(data)) return `where.data must be an object (got ${describeValue(data)})`;
   if (nestsDeeperThan(data, WHERE_DATA_MAX_DEPTH)) return `where.data must nest at most ${WHERE_DATA_MAX_DEPTH} levels`;
@@ -157,13 +159,13 @@ function findAnalyticsWhereFault(where: Record<string, unknown>): string | null 
 }
 
 function toStoredLogWhere(where: Record<string, unknown>): LogWhere {
-  const id = fieldOrUndefined(where, "dataSourceId") ?? null;
+  const id = getFieldOrUndefined(where, "dataSourceId") ?? null;
   const type = where["type"] as string;
   return id === null ? { type } : { type, dataSourceId: id as number };
 }
 
 function toStoredAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
-  const data = fieldOrUndefined(where, "data") ?? null;
+  const data = getFieldOrUndefined(where, "data") ?? null;
   const type = where["type"] as AnalyticsWhere["type"];
   return data === null ? { type } : { type, data: data as Record<string, unknown> };
 }

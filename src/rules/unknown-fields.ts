@@ -21,7 +21,7 @@ export interface Shape {
 }
 
 /** Returns the shape of an object that can have these fields. The values of the fields are not checked. */
-export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
+export const createFlatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
 });

@@ -8,7 +8,7 @@ import { describeType, describeValue, isObject } from "./described.js";
 import { refuseField } from "./fields.js";
 import { isEmailAddress, parsePhoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
-import { flatShape } from "./unknown-fields.js";
+import { createFlatShape } from "./unknown-fields.js";
 
 /** Key of the private setting that turns on verification codes for an app. */
 export const VERIFY_SETTING = "_verify";
@@ -88,7 +88,7 @@ export function parseVerificationRules(value: unknown): VerificationRules | null
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
 
-export const VERIFICATION_SHAPE = flatShape(["email", "sms", "secondFactor", "code"]);
+export const VERIFICATION_SHAPE = createFlatShape(["email", "sms", "secondFactor", "code"]);
 
 function readCode(value: unknown): string | null {
   if (value === undefined || value === null) return null;

@@ -83,7 +83,7 @@ export class ServiceStarter {
     await probe.start();
     releases.add("disk probe", () => probe.stop());
     readinessChecks["database"] = () =>
-      isDiskFull() ? "its disk is full" : db.isInitialized && notifications.healthy();
+      isDiskFull() ? "its disk is full" : db.isInitialized && notifications.isHealthy();
     return { url, db, notifications };
   }
 
@@ -143,7 +143,13 @@ export class ServiceStarter {
     first.close();
     const openings = new FairSemaphore(CONCURRENT_OPENINGS_MAX, 1);
     const onLoss = measures.browserLost;
-    const browsers = new Browsers({ sources, log, openProxyPort: egress.openProxyPort, openings, onLoss });
+    const browsers = new Browsers({
+      sources,
+      log,
+      openProxyPort: egress.openProxyPort,
+      openingQueue: openings,
+      onLoss,
+    });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     readinessChecks["browser"] = () => browsers.isReady();
@@ -244,7 +250,7 @@ export class ServiceStarter {
         Promise.race([httpEntryPoint.waitUntilIdle(), graceOver]),
       ]),
     );
-    const isClaimingRuns = () => ticker.healthy() && longestWaitMs < UNCLAIMED_RUN_WAIT_MAX_MS;
+    const isClaimingRuns = () => ticker.isHealthy() && longestWaitMs < UNCLAIMED_RUN_WAIT_MAX_MS;
     if (config.roles.has("runner")) {
       notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
       notifications.onGap(ticker.wake);

@@ -31,7 +31,7 @@ export async function startScheduler(
   notifications.onGap(ticker.wake);
   await ticker.start();
   releases.add("ticker", () => ticker.stop());
-  readinessChecks["scheduler"] = ticker.healthy;
+  readinessChecks["scheduler"] = ticker.isHealthy;
 }
 
 /**

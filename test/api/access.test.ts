@@ -18,8 +18,8 @@ import {
   allowsOperation,
   type CallerRole,
   type Operation,
-  SCOPES,
-  type Scope,
+  TOKEN_SCOPES,
+  type TokenScope,
 } from "../../src/rules/access.js";
 import { ROLES } from "../../src/rules/roles.js";
 import { sampleOf } from "../harness/samples.js";
@@ -51,7 +51,7 @@ const SCOPE_TITLES: Record<CallerScope, string> = {
 
 interface Owner {
   personId?: number | null;
-  scopes?: readonly Scope[] | null;
+  scopes?: readonly TokenScope[] | null;
 }
 
 /** Test caller: one for each column of the access table. */
@@ -59,7 +59,7 @@ interface TestCaller {
   name: string;
   /** The column of the access table that describes the caller; null for a person without a role. */
   standing: CallerRole | null;
-  scopes: readonly Scope[] | null;
+  scopes: readonly TokenScope[] | null;
   /** Apps on which the caller has the rights of this column. */
   reaches: readonly CallerScope[];
   token: string;
@@ -148,7 +148,7 @@ describe("the access matrix", () => {
     add("the first editor", "editor", tokens.editor);
     for (const kind of ["api", "viewer", "live"] as const) add(kind, kind, tokens[kind]);
     add("task", "task", await credential("task", {}));
-    for (const scope of SCOPES)
+    for (const scope of TOKEN_SCOPES)
       add(`api with ${scope}`, "api", await credential("api", { scopes: [scope] }), { scopes: [scope] });
     add("api with no scope at all", "api", await credential("api", { scopes: [] }), { scopes: [] });
     add("a person without a role", null, (await person("nobody")).token);

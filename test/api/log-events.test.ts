@@ -220,7 +220,7 @@ describe("log events", () => {
     /** Emits the event as the newest run of the action. Returns the run that the event starts. */
     async function emitAs(runId: number, actionId: number, type: string): Promise<Record<string, unknown>> {
       const db = await openDatabase(service.databaseUrl, 1);
-      const notifications = { listen: () => () => undefined, onGap: () => () => undefined, healthy: () => false };
+      const notifications = { listen: () => () => undefined, onGap: () => () => undefined, isHealthy: () => false };
       const credentials = createCredentials({ db, notifications: notifications as never });
       const { token } = await credentials.issue({ kind: "task", appId: service.appId, runId });
       await db.destroy();

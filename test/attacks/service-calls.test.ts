@@ -25,7 +25,7 @@ function createServiceCalls() {
       });
     },
   };
-  const admit = async () => ({ headers: {}, end: () => {} });
+  const admit = async () => ({ headers: {}, reportEnd: () => {} });
   const calls = new ServiceCalls(admit, async (...reply) => void replies.push(reply));
   return { calls, way, sent, replies, answers };
 }
@@ -122,8 +122,8 @@ describe("forged calls of the service", () => {
     const { way, sent } = createServiceCalls();
     let judged: () => void = () => {};
     const admit = () =>
-      new Promise<{ headers: object; end: () => void }>((resolve) => {
-        judged = () => resolve({ headers: {}, end: () => {} });
+      new Promise<{ headers: object; reportEnd: () => void }>((resolve) => {
+        judged = () => resolve({ headers: {}, reportEnd: () => {} });
       });
     const calls = new ServiceCalls(admit as never, async () => {});
     calls.beginRun({ service: way });

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
-import type { Secret } from "../../src/engine/archive/sealing.js";
+import type { BackupSecret } from "../../src/engine/archive/sealing.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
 import { type BackupReport, createBackup } from "../../src/operations/backup/backup.js";
@@ -14,7 +14,7 @@ import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import type { TestService } from "../harness/service.js";
 import { mediaOf, noise, picture } from "../media/support.js";
 
-export const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
+export const KEY: BackupSecret = { kind: "key", bytes: Buffer.alloc(32, 7) };
 export const SCHEDULED_ACTION = "nightly";
 
 type SendRest = TestService["rest"];
@@ -103,7 +103,7 @@ export interface RestoreTo {
   url: string;
   dataDir: string;
   replace?: boolean;
-  secret?: Secret | null;
+  secret?: BackupSecret | null;
   warnings?: string[];
 }
 

@@ -6,25 +6,25 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Header } from "tar";
-import { HEADER_BYTES, type Secret } from "../../src/engine/archive/sealing.js";
+import { type BackupSecret, HEADER_BYTES } from "../../src/engine/archive/sealing.js";
 import type { ArchivePart } from "../../src/engine/archive/tape.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 
-const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
+const KEY: BackupSecret = { kind: "key", bytes: Buffer.alloc(32, 7) };
 const CHUNK_BYTES = 64 * 1024 + 16;
 
 async function* each(parts: readonly ArchivePart[]): AsyncGenerator<ArchivePart> {
   yield* parts;
 }
 
-async function read(path: string, secret: Secret | null): Promise<ArchivePart[]> {
+async function read(path: string, secret: BackupSecret | null): Promise<ArchivePart[]> {
   const parts: ArchivePart[] = [];
   for await (const part of readArchive(path, secret)) parts.push(part);
   return parts;
 }
 
 /** Reads a backup that must be rejected. Returns the error's message. */
-async function refusal(path: string, secret: Secret | null): Promise<string> {
+async function refusal(path: string, secret: BackupSecret | null): Promise<string> {
   return read(path, secret).then(
     () => "nothing is wrong",
     (error: Error) => `${error.name}: ${error.message}`,
@@ -69,7 +69,7 @@ describe("an archive", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   it("is restored unchanged, encrypted with a passphrase, with a key, or not encrypted", async () => {
-    const passphrase: Secret = { kind: "passphrase", text: "correct horse battery" };
+    const passphrase: BackupSecret = { kind: "passphrase", text: "correct horse battery" };
     for (const secret of [passphrase, KEY, null]) {
       const path = fresh();
       await writeArchive(path, each(parts), secret);

@@ -1,6 +1,6 @@
 /** Tests batches: items that arrive together are processed together, each with its own outcome. */
 import { expect } from "chai";
-import { createBatches } from "../../src/engine/batches.js";
+import { createBatchProcessor } from "../../src/engine/batches.js";
 
 class AwayError extends Error {}
 
@@ -8,7 +8,7 @@ class AwayError extends Error {}
 function createDoublingBatches({ most = 10, atOnce = 1 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();
-  const batches = createBatches<number, number>({
+  const batches = createBatchProcessor<number, number>({
     maxItems: most,
     maxConcurrentCalls: atOnce,
     isCausedByOneItem: (error) => !(error instanceof AwayError),

@@ -71,7 +71,7 @@ describe("the process in which packages are bundled", () => {
   });
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
-    const { isSealedByLandlock, account } = await bundlerWith({}).bundler.room();
+    const { isSealedByLandlock, account } = await bundlerWith({}).bundler.findSandbox();
     // Without Landlock, only the bundler's separate account protects files.
     if (!isSealedByLandlock && account === null) return;
     if (isSealedByLandlock) {
@@ -104,7 +104,7 @@ describe("the process in which packages are bundled", () => {
     expect(lines).to.deep.equal([(refusal as Error).message]);
     unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
-    expect((await bundler.room()).isNetworkIsolated).to.equal(true);
+    expect((await bundler.findSandbox()).isNetworkIsolated).to.equal(true);
   });
 
   it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {

@@ -136,7 +136,7 @@ describe("a package that is bundled", () => {
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };
-    const bundler = createBundler({ log, sandbox: true, bounds, processorTime: async () => seconds });
+    const bundler = createBundler({ log, sandbox: true, bounds, measureCpuSeconds: async () => seconds });
     const archive = archiveOf([{ path: "package/package.json", content: "{}" }]);
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
     return bundler.bundle([placed]).catch((error: unknown) => error);

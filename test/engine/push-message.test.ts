@@ -2,7 +2,7 @@
 import { createECDH, createPublicKey, createVerify } from "node:crypto";
 import { createRequire } from "node:module";
 import { expect } from "chai";
-import { createPushRequest, newVapidKeys } from "../../src/engine/push-message.js";
+import { createPushRequest, generateVapidKeys } from "../../src/engine/push-message.js";
 
 const ece = createRequire(createRequire(import.meta.url).resolve("web-push"))("http_ece") as {
   decrypt(body: Buffer, how: object): Buffer;
@@ -46,7 +46,7 @@ describe("push messages", () => {
 
   it("can be decrypted only by the device, and are signed by the app (RFC 8292)", () => {
     const { receiverPrivate, receiverPublic, auth } = RFC_8291;
-    const vapid = newVapidKeys();
+    const vapid = generateVapidKeys();
     const target = {
       endpoint: "https://push.example.net/push/JzLQ3raZJfFBR0aqvOMsLrt54w4rJUsV",
       p256dh: receiverPublic,

@@ -188,13 +188,13 @@ describe("git repositories", () => {
     const cases: [send: SendGitRequest, fault: RegExp][] = [
       [server("", { status: 500 }), /the status 500/],
       [server("", { status: 404 }), /no repository at this URL/],
-      [server("<html>", { type: "text/html" }), /not that of a git server/],
-      [server("zzzz"), /not that of a git server/],
-      [server("ffffabc"), /not that of a git server/],
+      [server("<html>", { type: "text/html" }), /not in the format of a Git server/],
+      [server("zzzz"), /not in the format of a Git server/],
+      [server("ffffabc"), /not in the format of a Git server/],
       [server(advertiseRefs("# service=git-upload-pack")), /does not support version 2/],
       [server(advertiseRefs("version 2", "ls-refs")), /one commit without its history/],
       [server(advertiseRefs("version 2", "ls-refs", "fetch=shallow", "object-format=sha256")), /SHA-256/],
-      [server(packet("ERR go away\u001b[31m")), /^the server rejects the request: go away \[31m$/],
+      [server(packet("ERR go away\u001b[31m")), /^the Git server rejected the request: go away \[31m$/],
     ];
     for (const [send, fault] of cases) expect(await faultOf(openGitRemote(send))).to.match(fault);
   });

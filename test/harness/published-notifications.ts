@@ -1,6 +1,6 @@
 /** Adds many published notifications to an app with one statement, because requests that create them take seconds. */
 import type { DataSource } from "typeorm";
-import type { Scope } from "../../src/rules/scope.js";
+import type { NotificationScope } from "../../src/rules/scope.js";
 
 const INSERT_PUBLISHED = `
   WITH place AS (
@@ -11,6 +11,11 @@ const INSERT_PUBLISHED = `
   SELECT $1, 'published', '{}', $3, place.before + at, now() FROM place, generate_series(1, $2::int) AS at`;
 
 /** Publishes `count` notifications with this scope and no data, newer than all others of the app. */
-export async function publishNotifications(db: DataSource, appId: number, count: number, scope: Scope): Promise<void> {
+export async function publishNotifications(
+  db: DataSource,
+  appId: number,
+  count: number,
+  scope: NotificationScope,
+): Promise<void> {
   await db.query(INSERT_PUBLISHED, [appId, count, JSON.stringify(scope)]);
 }

@@ -19,7 +19,7 @@ describe("a browser whose processes die", () => {
   it("is replaced within two seconds after it is killed as a whole", async () => {
     const { run: lost, started } = startHangingRun(browsers);
     await started;
-    process.kill(browsers.pid()!, "SIGKILL");
+    process.kill(browsers.getBrowserPid()!, "SIGKILL");
     await lost;
     const lostAt = performance.now();
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);

@@ -17,29 +17,29 @@ describe("a browser that is lost while no run uses it", () => {
   afterEach(() => browsers.stop());
 
   it("is replaced if only the zygote is killed that forks its renderers", async () => {
-    const browser = browsers.pid()!;
+    const browser = browsers.getBrowserPid()!;
     const started = findZygotes(await readProcesses(browser));
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
     expect(forking).to.not.have.length(0);
     for (const pid of forking) signalProcess(pid, "SIGKILL");
-    await until(() => browsers.isReady() && browsers.pid() !== browser);
+    await until(() => browsers.isReady() && browsers.getBrowserPid() !== browser);
   });
 
   it("is replaced while it has no page, before a run needs one", async () => {
     const empty = testBrowsers({ spareContexts: 0 });
     await empty.start();
     try {
-      const killed = empty.pid()!;
+      const killed = empty.getBrowserPid()!;
       // Both zygotes end shortly after each other, so the second one may not exist any more.
       for (const pid of zygotesOf(killed)) signalProcess(pid, "SIGKILL");
-      await until(() => empty.isReady() && empty.pid() !== killed);
+      await until(() => empty.isReady() && empty.getBrowserPid() !== killed);
     } finally {
       await empty.stop();
     }
   });
 
   it("is replaced if it no longer responds, and the run that waits for a page is executed", async () => {
-    process.kill(-browsers.pid()!, "SIGSTOP");
+    process.kill(-browsers.getBrowserPid()!, "SIGSTOP");
     expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
   });
 });
@@ -55,9 +55,9 @@ describe("the pause before a browser is replaced", () => {
   afterEach(() => browsers.stop());
 
   async function killAndAwaitNext(): Promise<void> {
-    const killed = browsers.pid()!;
+    const killed = browsers.getBrowserPid()!;
     process.kill(-killed, "SIGKILL");
-    await until(() => browsers.isReady() && browsers.pid() !== killed);
+    await until(() => browsers.isReady() && browsers.getBrowserPid() !== killed);
   }
 
   it("is zero for each browser that had served a run", async () => {

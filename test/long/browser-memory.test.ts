@@ -65,7 +65,7 @@ describe("the browser's own processes", () => {
 
   for (const [what, code] of Object.entries(MEMORY_SINKS)) {
     it(`have a limit of ${what}: the run that fills them is ended, and no other`, async () => {
-      const group = browsers.pid()!;
+      const group = browsers.getBrowserPid()!;
       let peak = 0;
       let over = false;
       const watching = setInterval(() => {

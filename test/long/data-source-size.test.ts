@@ -107,7 +107,7 @@ describe("a million entries beside a thousand", function () {
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
     };
     const intake = createReceivedDataLimiter({ quotaBytes: 0, room: { level: () => "enough" } as never });
-    const notifications = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as never;
+    const notifications = { listen: () => undefined, onGap: () => undefined, isHealthy: () => true } as never;
     const changes = createEntryChanges({
       db: fixture.db,
       logEvents: createLogEvents({

@@ -58,9 +58,9 @@ describe("a browser that is killed right after a result", function () {
       for (const ms of DELAYS_MS) {
         expect(await resultOf(browsers, CODE, { mode, payload })).to.equal("read");
         await delay(ms);
-        const killed = browsers.pid()!;
+        const killed = browsers.getBrowserPid()!;
         process.kill(killed, "SIGKILL");
-        await until(() => browsers.isReady() && browsers.pid() !== killed, 30_000);
+        await until(() => browsers.isReady() && browsers.getBrowserPid() !== killed, 30_000);
       }
       expect(unhandled.map(String)).to.deep.equal([]);
     });

@@ -42,7 +42,7 @@ async function rowsOf(text: string, format: RowFormat): Promise<void> {
   for await (const _ of readRows(Readable.from(packets.map((packet) => Buffer.from(packet))), format));
 }
 
-const source = { doc: "doc", entry: "e", canSeeColumn: () => true };
+const source = { documentSql: "doc", entryAlias: "e", canSeeColumn: () => true };
 
 const PARSERS: Record<string, Parser> = {
   "CSV files": (text) => rowsOf(text, "csv"),

@@ -337,7 +337,9 @@ describe("alerts to hosts that an app names", () => {
           const { deliveries } = (await service.rest("GET", path)).body;
           return deliveries[0]?.status === "failed" && deliveries;
         });
-        expect(delivery.detail).to.match(/^(port \d+ may not be used|the host's address is not public)$/);
+        expect(delivery.detail).to.match(
+          /^(connections to port \d+ are not allowed|the host's address is not public)$/,
+        );
       }
       expect(hook.heard).to.deep.equal([]);
       const http = { __hook: { url: hook.url, secret: SECRET } };

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { searchNewestNotifications } from "../../src/operations/notifications/notification-rows.js";
-import { isUserInScope, type Scope } from "../../src/rules/scope.js";
+import { isUserInScope, type NotificationScope } from "../../src/rules/scope.js";
 import { publishNotifications } from "../harness/published-notifications.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -64,7 +64,7 @@ describe("notifications for a user", () => {
       "x.y": "dotted",
       none: null,
     };
-    const equal: Scope[] = [
+    const equal: NotificationScope[] = [
       { id: 7 },
       { tags: "a" },
       { tags: ["b"] },
@@ -72,7 +72,7 @@ describe("notifications for a user", () => {
       { isAdmin: false },
       [{ id: 1 }, { id: 7 }],
     ];
-    const other: Scope[] = [
+    const other: NotificationScope[] = [
       { "address.city": "Rome" },
       { "x\\.y": "dotted" },
       { none: null },
@@ -80,7 +80,7 @@ describe("notifications for a user", () => {
       {},
       { age: { $gt: 4 } },
     ];
-    const unequal: Scope[] = [
+    const unequal: NotificationScope[] = [
       { id: 8 },
       { tags: "b" },
       { age: "5" },

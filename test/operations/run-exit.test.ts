@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
-import { failedPageOutcome, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
+import { createFailedOutcome, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
 import type { SecretScanner, SecretScans } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequests } from "../../src/operations/requests/run-requests.js";
@@ -165,7 +165,7 @@ describe("the end of a run", () => {
       app.version += 1;
     });
     const signal = AbortSignal.abort(new Cancellation(null));
-    const outcome = await perform(() => {}, failedPageOutcome("cancelled", "AbortError", ""), signal);
+    const outcome = await perform(() => {}, createFailedOutcome("cancelled", "AbortError", ""), signal);
     expect(outcome).to.have.nested.property("error.name", "CancelledError");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([
       ["cancelled", null],

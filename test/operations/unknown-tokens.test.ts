@@ -119,7 +119,7 @@ describe("an unknown token", () => {
     const silent = {
       listen: () => undefined,
       onGap: () => undefined,
-      healthy: () => true,
+      isHealthy: () => true,
     } as unknown as DatabaseNotifications;
     const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { applyPatch } from "diff";
 import fc from "fast-check";
-import { changedScripts, diffActions, unifiedDiff } from "../../src/rules/action-diff.js";
+import { createUnifiedDiff, diffActions, listChangedScripts } from "../../src/rules/action-diff.js";
 import type { ActionInput } from "../../src/rules/action-input.js";
 import { caseCount } from "../harness/samples.js";
 
@@ -56,7 +56,7 @@ describe("the difference of two actions", () => {
 
   it("names the scripts that differ: changed, added and removed ones", () => {
     const script = (name: string, version: string, integrity = `sha256-${version}`) => ({ name, version, integrity });
-    const change = (before: object[], after: object[]) => changedScripts([{ field: "assets", before, after }]);
+    const change = (before: object[], after: object[]) => listChangedScripts([{ field: "assets", before, after }]);
     const [one, two] = [script("dayjs", "1"), script("dayjs", "2")];
     const [same, rebuilt] = [script("lodash", "4"), script("lodash", "4", "sha256-other")];
     expect(change([one, same], [same, two])).to.deep.equal([{ name: "dayjs", before: one, after: two }]);
@@ -66,7 +66,7 @@ describe("the difference of two actions", () => {
       { name: "lodash", before: null, after: same },
     ]);
     expect(change([one, same], [same, one])).to.deep.equal([]);
-    expect(changedScripts([])).to.deep.equal([]);
+    expect(listChangedScripts([])).to.deep.equal([]);
   });
 
   it("has a unified diff that leads from one text to the other, for any texts", () => {
@@ -84,7 +84,7 @@ describe("the difference of two actions", () => {
     );
     const text = fc.array(line, { maxLength: 12 }).map((lines) => lines.join("\n"));
     const property = fc.property(text, text, (before, after) => {
-      const patch = unifiedDiff(before, after, LABELS);
+      const patch = createUnifiedDiff(before, after, LABELS);
       if (before === after) expect(patch).to.equal(null);
       else expect(applyPatch(before, patch!, { autoConvertLineEndings: false })).to.equal(after);
     });
@@ -98,7 +98,7 @@ describe("the difference of two actions", () => {
       ["", "\n"],
     ] as const) {
       const [before, after] = [lines("a", endBefore), lines("b", endAfter)];
-      const patch = unifiedDiff(before, after, LABELS)!;
+      const patch = createUnifiedDiff(before, after, LABELS)!;
       expect(patch).to.include("@@ -1,60000 +1,60000 @@");
       expect(applyPatch(before, patch)).to.equal(after);
     }

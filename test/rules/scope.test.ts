@@ -105,7 +105,11 @@ describe("the scope of a notification", () => {
     const db = await openDatabase(url, 1);
     const found = async (where: unknown) => {
       const statement = new SqlStatement(JSON.stringify(ANN));
-      const condition = compileWhere(where, { doc: "doc", entry: null, canSeeColumn: () => true }, statement);
+      const condition = compileWhere(
+        where,
+        { documentSql: "doc", entryAlias: null, canSeeColumn: () => true },
+        statement,
+      );
       const sql = `SELECT ${condition} AS fits FROM (SELECT $1::jsonb AS doc) AS one`;
       return (await rows<{ fits: boolean }>(db, sql, statement.values))[0]!.fits;
     };

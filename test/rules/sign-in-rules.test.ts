@@ -5,7 +5,7 @@ import { toSafeNextPath } from "../../src/rules/next-path.js";
 import {
   type AttemptState,
   addAttempt,
-  blockedUntil,
+  getBlockedUntil,
   removeAttempt,
   STATE_LIFETIME_MS,
 } from "../../src/rules/sign-in-wait.js";
@@ -19,29 +19,29 @@ describe("waits after failed sign-ins", () => {
     Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(addAttempt, state);
 
   it("start with the tenth failure in ten minutes and double up to an hour", () => {
-    expect(blockedUntil(failing(fresh, 9, START_TIME), START_TIME)).to.equal(null);
+    expect(getBlockedUntil(failing(fresh, 9, START_TIME), START_TIME)).to.equal(null);
     let state = failing(fresh, 10, START_TIME);
     const waits: number[] = [];
     let now = START_TIME;
     for (let level = 0; level < 9; level += 1) {
-      const until = blockedUntil(state, now)!;
+      const until = getBlockedUntil(state, now)!;
       waits.push((until - now) / MINUTE_MS);
       now = until;
-      expect(blockedUntil(state, now)).to.equal(null);
+      expect(getBlockedUntil(state, now)).to.equal(null);
       // After a wait that is longer than the window, the ten failures before it cause no new wait.
-      while (blockedUntil(state, now) === null) state = addAttempt(state, now);
+      while (getBlockedUntil(state, now) === null) state = addAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
   it("do not start with ten failures over more than ten minutes", () => {
     const state = failing(fresh, 30, START_TIME, 1.2 * MINUTE_MS);
-    expect(blockedUntil(state, START_TIME + 36 * MINUTE_MS)).to.equal(null);
+    expect(getBlockedUntil(state, START_TIME + 36 * MINUTE_MS)).to.equal(null);
   });
 
   it("count a failure for ten minutes", () => {
     const nine = failing(fresh, 9, START_TIME);
-    const blockedAt = (now: number) => blockedUntil(addAttempt(nine, now), now) !== null;
+    const blockedAt = (now: number) => getBlockedUntil(addAttempt(nine, now), now) !== null;
     expect([blockedAt(START_TIME + 599_999), blockedAt(START_TIME + 600_000)]).to.deep.equal([true, false]);
     expect(addAttempt(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
     expect(STATE_LIFETIME_MS).to.equal(24 * 60 * MINUTE_MS);
@@ -51,7 +51,7 @@ describe("waits after failed sign-ins", () => {
     const ten = failing(fresh, 10, START_TIME, 1);
     const left = removeAttempt(ten, START_TIME + 3);
     expect(left).to.deep.equal({ ...ten, failures: ten.failures.filter((at) => at !== START_TIME + 3) });
-    expect(blockedUntil(left, START_TIME + 100)).to.equal(START_TIME + 9 + MINUTE_MS);
+    expect(getBlockedUntil(left, START_TIME + 100)).to.equal(START_TIME + 9 + MINUTE_MS);
     expect(removeAttempt(failing(fresh, 2, START_TIME, 1), START_TIME)).to.deep.equal({
       ...fresh,
       failures: [START_TIME + 1],
@@ -61,7 +61,7 @@ describe("waits after failed sign-ins", () => {
   it("end with the attempt that started them, if it succeeds", () => {
     const nine = failing(fresh, 9, START_TIME, 1);
     const ten = addAttempt(nine, START_TIME + 100);
-    expect(blockedUntil(ten, START_TIME + 100)).to.not.equal(null);
+    expect(getBlockedUntil(ten, START_TIME + 100)).to.not.equal(null);
     expect(removeAttempt(ten, START_TIME + 100)).to.deep.equal(nine);
   });
 });

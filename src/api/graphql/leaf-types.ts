@@ -17,7 +17,7 @@ import type { RunState } from "../../data/run.js";
 import type { APP_TOKEN_KINDS } from "../../operations/access/app-tokens.js";
 import type { MESSAGE_DECISIONS } from "../../operations/communicate/messages.js";
 import type { MessageKind, MessageStatus } from "../../operations/communicate/outbox.js";
-import type { Scope } from "../../rules/access.js";
+import type { TokenScope } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { NotificationStatus } from "../../rules/notification-input.js";
 import type { Role } from "../../rules/roles.js";
@@ -45,7 +45,7 @@ export const RoleEnum = createEnum<Role>("Role", "Role of a person in an organiz
   reader: "Reads code, runs, logs, data and schedules; changes nothing.",
 });
 
-export const TokenScopeEnum = createEnum<Scope>("TokenScope", "Part of an app that an API token can use.", {
+export const TokenScopeEnum = createEnum<TokenScope>("TokenScope", "Part of an app that an API token can use.", {
   read: "Reads actions with code, runs, logs, data and public settings.",
   run: "Runs live versions of actions and cancels its own runs.",
   settings: "Reads and writes settings; protected ones are never returned.",

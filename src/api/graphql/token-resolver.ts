@@ -3,7 +3,7 @@ import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver 
 import type { CredentialKind } from "../../data/credential.js";
 import type { AppTokens, TaggedToken } from "../../operations/access/app-tokens.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { Scope } from "../../rules/access.js";
+import type { TokenScope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
@@ -21,7 +21,7 @@ class TokenType {
   @Field(() => DateTime, { nullable: true, description: "Time when the token expires; null if it does not expire." })
   expiresAt: string | null;
   @Field(() => [TokenScopeEnum], { nullable: true, description: "Scopes of an API token; null if it has none." })
-  scopes: Scope[] | null;
+  scopes: TokenScope[] | null;
   @Field(() => DateTime, { nullable: true, description: "Time of the last use, to the minute; null if never used." })
   lastUsedAt: string | null;
   @Field(() => String, { nullable: true, description: "Network address of the last use; null if unknown." })

@@ -6,7 +6,7 @@ import type { ActionComparisons, Comparison } from "../../operations/actions/com
 import type { DraftRestorer, RestoreResult } from "../../operations/actions/restoring.js";
 import type { ActionVersions, Version } from "../../operations/actions/versions.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
-import { changedScripts, type ScriptChange } from "../../rules/action-diff.js";
+import { listChangedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
@@ -112,6 +112,6 @@ export class ActionVersionResolver {
       "Scripts of packages that differ between the live version and the draft; empty if `fields` has no `assets`.",
   })
   scripts(@Root() { changes }: Comparison): ScriptChange[] {
-    return changedScripts(changes);
+    return listChangedScripts(changes);
   }
 }

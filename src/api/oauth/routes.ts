@@ -6,7 +6,7 @@ import { checkResource, type OAuthServer } from "../../operations/oauth/oauth.js
 import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
 import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
-import { SCOPES, type Scope } from "../../rules/access.js";
+import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { createErrorReply } from "../error-reply.js";
 import type { WebPages } from "../web-assets.js";
@@ -62,7 +62,7 @@ function createServerMetadata(base: string) {
     registration_endpoint: `${base}/oauth/register`,
     revocation_endpoint: `${base}/oauth/revoke`,
     device_authorization_endpoint: `${base}/oauth/device_authorization`,
-    scopes_supported: SCOPES,
+    scopes_supported: TOKEN_SCOPES,
     response_types_supported: ["code"],
     response_modes_supported: ["query"],
     grant_types_supported: GRANT_TYPES,
@@ -77,7 +77,7 @@ function createServerMetadata(base: string) {
 const createResourceMetadata = (base: string, resource: string) => ({
   resource,
   authorization_servers: [base],
-  scopes_supported: SCOPES,
+  scopes_supported: TOKEN_SCOPES,
   bearer_methods_supported: ["header"],
   resource_name: "Svc App Actions",
   resource_documentation: `${base}/docs/reference/agents`,
@@ -178,13 +178,13 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
     allow === true &&
     Number.isSafeInteger(appId) &&
     Array.isArray(scopes) &&
-    scopes.every((scope) => (SCOPES as readonly unknown[]).includes(scope));
+    scopes.every((scope) => (TOKEN_SCOPES as readonly unknown[]).includes(scope));
   if (!isRight)
     throw new ActionError(
       "REQUEST_INVALID",
       '"allow" must be true or false, "appId" the ID of an app, and "scopes" a list of scopes',
     );
-  return { ...decider, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
+  return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };
 }
 
 /** Converts an OauthFailure to an ActionError, which the approval page shows. */

@@ -1,7 +1,7 @@
 /** REST routes for reports of runs in browsers and for analytics events: entries for the route table in rest/routes.ts. */
 
 import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 export const clientRoutes: readonly Route[] = [
@@ -15,7 +15,7 @@ export const clientRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.bodyFields(flatShape(["payload"]))["payload"],
+        request.bodyFields(createFlatShape(["payload"]))["payload"],
       )),
     }),
   },
@@ -39,7 +39,7 @@ export const clientRoutes: readonly Route[] = [
       ...(await clients.recordAnalytics(
         request.context,
         request.pathId("appId"),
-        request.bodyFields(flatShape(["events"]))["events"],
+        request.bodyFields(createFlatShape(["events"]))["events"],
       )),
     }),
   },

@@ -1,6 +1,6 @@
 /** REST routes that help authors (sample payloads, diagnostics, types): entries for the route table in rest/routes.ts. */
 import { refuseField } from "../../rules/fields.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const PRESETS_PATH = "/v3/apps/:appId/actions/:actionId/presets";
@@ -57,7 +57,7 @@ export const draftRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/problems",
     handle: async ({ drafts }, request) => {
-      const { code, dependencies } = request.bodyFields(flatShape(["code", "dependencies"]));
+      const { code, dependencies } = request.bodyFields(createFlatShape(["code", "dependencies"]));
       return {
         status: "CODE_CHECKED",
         problems: await drafts.codeProblems(

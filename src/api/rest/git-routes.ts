@@ -1,7 +1,7 @@
 /** REST routes of git connections: entries for the route table in rest/routes.ts. */
 import { createHash } from "node:crypto";
 import type { GitConnection } from "../../operations/git/git-connections.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -51,7 +51,7 @@ export const gitRoutes: readonly Route[] = [
     path: `${GIT_ROUTE}/pull`,
     hasNoVersion: true,
     handle: async ({ git }, request) => {
-      const { ref, commit } = request.bodyFields(flatShape(["ref", "commit"]));
+      const { ref, commit } = request.bodyFields(createFlatShape(["ref", "commit"]));
       return {
         pull: await git.pullGit(request.context, request.pathId("appId"), ref, request.queryFlag("plan"), commit),
       };

@@ -2,7 +2,7 @@
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
 import { FOLDER_SHAPE } from "../../rules/media-fields.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -159,7 +159,7 @@ export const mediaRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.bodyFields(flatShape(["expiresIn"]))["expiresIn"] ?? undefined,
+        request.bodyFields(createFlatShape(["expiresIn"]))["expiresIn"] ?? undefined,
       ),
   },
   ...accessRuleRoutes("file"),

@@ -1,15 +1,15 @@
 /** REST routes of organizations, members and invitations (contract, section 7): entries for the route table in rest/routes.ts. */
 import { listItemVersionsOf, type Member } from "../../operations/members/members.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ORGANIZATION_PATH = "/v1/organizations/:organizationId";
 const APP_ROUTE = "/v1/apps/:appId";
 
-const ORGANIZATION_SHAPE = flatShape(["name"], ["id", "role"]);
-const MEMBER_SHAPE = flatShape(["role"], ["user", "lastSeenAt", "updatedAt"]);
-const INVITATION_SHAPE = flatShape(
+const ORGANIZATION_SHAPE = createFlatShape(["name"], ["id", "role"]);
+const MEMBER_SHAPE = createFlatShape(["role"], ["user", "lastSeenAt", "updatedAt"]);
+const INVITATION_SHAPE = createFlatShape(
   ["email", "role", "appId", "expiresInHours"],
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );

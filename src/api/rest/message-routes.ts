@@ -1,5 +1,5 @@
 /** REST routes of messages: entries for the route table in rest/routes.ts. */
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const COMMUNICATE_PATH = "/v1/apps/:appId/communicate";
@@ -61,7 +61,7 @@ export const messageRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("messageId"),
-        request.bodyFields(flatShape(["decision"]))["decision"] as string,
+        request.bodyFields(createFlatShape(["decision"]))["decision"] as string,
       ),
     }),
   },

@@ -1,14 +1,14 @@
 /** REST routes of people, editors and tokens: entries for the route table in rest/routes.ts. */
 import type { Administrator } from "../../operations/members/administrators.js";
 import type { Editor } from "../../operations/members/editors.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
 
-const EDITOR_SHAPE = flatShape(["userId"]);
-const NEW_TOKEN_SHAPE = flatShape(
+const EDITOR_SHAPE = createFlatShape(["userId"]);
+const NEW_TOKEN_SHAPE = createFlatShape(
   ["kind", "name", "userId", "scopes", "expiresAt"],
   ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
 );

@@ -2,7 +2,7 @@
 import type { DraftOrLive } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -88,7 +88,7 @@ export const runRoutes: readonly Route[] = [
       ...(await queue.cancelBacklog(
         request.context,
         request.pathId("appId"),
-        request.bodyFields(flatShape(["actionId"]))["actionId"] as number,
+        request.bodyFields(createFlatShape(["actionId"]))["actionId"] as number,
       )),
     }),
   },

@@ -1,9 +1,9 @@
 /** REST routes of the session of an app's page: entries for the route table in rest/routes.ts. */
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SESSION_ROUTE = "/v1/apps/:appId/session";
-const LOCALE_SHAPE = flatShape(["locale"], ["appId", "user", "entries", "awaits", "environment"]);
+const LOCALE_SHAPE = createFlatShape(["locale"], ["appId", "user", "entries", "awaits", "environment"]);
 
 export const sessionRoutes: readonly Route[] = [
   {

@@ -1,6 +1,6 @@
 /** REST routes of settings: entries for the route table in rest/routes.ts. */
 import type { SettingStatus } from "../../operations/settings/settings.js";
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:appId/settings";
@@ -30,7 +30,7 @@ export const settingRoutes: readonly Route[] = [
       settings.deleteSettings(
         request.context,
         request.pathId("appId"),
-        request.bodyFields(flatShape(["keys"]))["keys"],
+        request.bodyFields(createFlatShape(["keys"]))["keys"],
         request.readExpectedTags(),
       ),
   },
@@ -38,7 +38,7 @@ export const settingRoutes: readonly Route[] = [
     method: "POST",
     path: `${SETTINGS_ROUTE}/secure`,
     handle: async ({ settings }, request) => {
-      const { settingKey, value } = request.bodyFields(flatShape(["settingKey", "value"]));
+      const { settingKey, value } = request.bodyFields(createFlatShape(["settingKey", "value"]));
       return {
         key: await settings.setSecureField(
           request.context,
@@ -54,7 +54,7 @@ export const settingRoutes: readonly Route[] = [
     method: "PUT",
     path: `${SETTINGS_ROUTE}/secrecy`,
     handle: async ({ settings }, request) => {
-      const { keys, secret } = request.bodyFields(flatShape(["keys", "secret"]));
+      const { keys, secret } = request.bodyFields(createFlatShape(["keys", "secret"]));
       return {
         details: settingDetailsOf(
           await settings.markSettings(

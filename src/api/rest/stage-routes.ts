@@ -1,5 +1,5 @@
 /** REST routes of stages and promotions: entries for the route table in rest/routes.ts. */
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
@@ -39,7 +39,7 @@ export const stageRoutes: readonly Route[] = [
     path: `${APP_ROUTE}/promotions`,
     successStatus: 201,
     handle: async ({ stages }, request) => {
-      const { fromAppId } = request.bodyFields(flatShape(["fromAppId"]));
+      const { fromAppId } = request.bodyFields(createFlatShape(["fromAppId"]));
       const [isPlan, precondition] = [request.queryFlag("plan"), request.readExpectedTags()];
       const { plan, promotion, tag } = await stages.promote(
         request.context,

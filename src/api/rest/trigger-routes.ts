@@ -1,5 +1,5 @@
 /** REST routes of triggers and schedules: entries for the route table in rest/routes.ts. */
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP_ROUTE = "/v3/apps/:appId";
@@ -38,7 +38,7 @@ export const triggerRoutes: readonly Route[] = [
       ...(await triggers.backtestTrigger(
         request.context,
         request.pathId("appId"),
-        request.bodyFields(flatShape(["where"]))["where"],
+        request.bodyFields(createFlatShape(["where"]))["where"],
       )),
     }),
   },

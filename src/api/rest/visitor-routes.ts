@@ -1,5 +1,5 @@
 /** REST routes for an app's own pages on other origins (contract, section 7): entries for the route table in rest/routes.ts. */
-import { flatShape } from "../../rules/unknown-fields.js";
+import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
@@ -16,7 +16,7 @@ export const visitorRoutes: readonly Route[] = [
     method: "PUT",
     path: `${APP_ROUTE}/origins`,
     handle: async ({ visitors }, request) => {
-      const { origins } = request.bodyFields(flatShape(["origins"]));
+      const { origins } = request.bodyFields(createFlatShape(["origins"]));
       return {
         origins: await visitors.setAppOrigins(
           request.context,

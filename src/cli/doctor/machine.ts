@@ -118,7 +118,7 @@ export async function checkBundling({ roles, npm }: Config): Promise<Diagnostic>
       "are not bundled by this process, because ROLES does not contain api",
     );
   try {
-    await createBundler({ log: pino({ level: "silent" }), sandbox: true }).room();
+    await createBundler({ log: pino({ level: "silent" }), sandbox: true }).findSandbox();
     return createPassedDiagnostic("packages of npm", "are bundled in a process without network access");
   } catch (error) {
     const advice =

@@ -4,7 +4,7 @@
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
+import { ACCESS_TABLE, type CallerRole, type Operation, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { inlineCode } from "./tables.js";
 
 /** Operations of resolver methods that check them through a helper, so that the method's code does not name the operation. */
@@ -116,8 +116,8 @@ const joinWithOr = (items: readonly string[]): string =>
 const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
 
 /** Describes the API tokens that may call an operation: those with one of the scopes, and perhaps those without scopes. */
-function describeApiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
-  if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
+function describeApiTokens(scopes: readonly TokenScope[], withoutScopes: boolean): string[] {
+  if (withoutScopes && scopes.length === TOKEN_SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
   const tokensWithScopes = `API tokens with the scope ${joinWithOr(scopes.map(inlineCode))}`;
   return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? [TOKENS_WITHOUT_SCOPES] : [])];

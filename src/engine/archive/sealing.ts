@@ -15,7 +15,7 @@ import { promisify } from "node:util";
 import { ArchiveError, createDamageError } from "./failure.js";
 
 /** Secret with which a backup file is encrypted: a passphrase, or a key of 32 random bytes. */
-export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
+export type BackupSecret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
 /** First bytes of every encrypted file. The digit at their end is the version of the format. */
 export const SEAL_MAGIC = Buffer.from("svc-backup-seal1");
@@ -41,7 +41,7 @@ interface DerivedKeys {
   headerKey: Buffer;
 }
 
-async function deriveKeys(secret: Secret, salt: Buffer): Promise<DerivedKeys> {
+async function deriveKeys(secret: BackupSecret, salt: Buffer): Promise<DerivedKeys> {
   const stretch = promisify<string, Buffer, number, typeof SCRYPT_PARAMETERS, Buffer>(scrypt);
   const keyBytes =
     secret.kind === "passphrase"
@@ -86,7 +86,7 @@ async function* splitIntoPieces(
 }
 
 /** Encrypts a stream: yields the header of the file, then the encrypted chunks. */
-export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
+export async function* sealStream(plain: AsyncIterable<Buffer>, secret: BackupSecret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([SEAL_MAGIC, Buffer.from([SECRET_KIND_CODES[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   yield Buffer.concat([head, computeHeaderChecksum(keys, head)]);
@@ -98,7 +98,7 @@ export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret):
   }
 }
 
-async function verifyHeader(header: Buffer, secret: Secret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
+async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - HEADER_CHECKSUM_BYTES);
   const kind = (["passphrase", "key"] as const).find(
     (kindName) => SECRET_KIND_CODES[kindName] === head[SEAL_MAGIC.length],
@@ -124,7 +124,7 @@ async function verifyHeader(header: Buffer, secret: Secret | null): Promise<{ ke
 export async function* unsealStream(
   header: Buffer,
   sealedChunks: AsyncIterable<Buffer>,
-  secret: Secret | null,
+  secret: BackupSecret | null,
 ): AsyncGenerator<Buffer> {
   const { keys, head } = await verifyHeader(header, secret);
   let number = 0;

@@ -20,7 +20,7 @@ export interface Chromium {
   /** False as soon as the connection has closed or `stop` was called, which is before `ended` resolves. */
   isAlive(): boolean;
   /** Time at which V8 last reported that its heap is full, in Unix milliseconds; 0 if it never did. */
-  heapFullAt(): number;
+  getHeapFullTime(): number;
   /** Ends the browser's process group, or closes the connection. Resolves together with `ended`. */
   stop(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export async function openConnection(transport: ConnectionTransport): Promise<Co
   const targetFilter = (target: { type(): string }) => target.type() === "browser";
   const browser = await connect({ transport, defaultViewport: null, targetFilter });
   const connection = (await browser.target().createCDPSession()).connection();
-  if (connection === undefined) throw new Error("the connection closed");
+  if (connection === undefined) throw new Error("the connection to the browser closed before it was ready");
   sendWithoutStacks(connection as CommandSender);
   // Stops Puppeteer from creating its page objects, because the service controls pages with protocol commands instead.
   await connection.send("Target.setAutoAttach", { autoAttach: false, waitForDebuggerOnStart: false, flatten: true });

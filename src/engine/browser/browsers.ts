@@ -11,8 +11,8 @@ import { createCodeNeedsFinder } from "./mode.js";
 import type { PageKey } from "./pages/pool.js";
 import { type BrowserSandboxState, readSandboxState } from "./processes/sandbox-proof.js";
 import {
+  createFailedOutcome,
   type FailureCause,
-  failedPageOutcome,
   hasNetwork,
   hasOverflowedStack,
   type PageOutcome,
@@ -21,10 +21,10 @@ import {
   SANDBOX_MODES,
   type SandboxMode,
 } from "./run.js";
-import { type BrowserGeneration, Supervisor, type SupervisorOptions } from "./supervisor.js";
+import { type BrowserGeneration, BrowserSupervisor, type BrowserSupervisorOptions } from "./supervisor.js";
 import { RememberedCode, type TrialForMode, Trials } from "./trials.js";
 
-export interface BrowsersOptions extends SupervisorOptions {
+export interface BrowsersOptions extends BrowserSupervisorOptions {
   /** Sources of browsers. The service keeps one browser of each source running. */
   sources: readonly BrowserSource[];
 }
@@ -36,8 +36,11 @@ const BROWSER_POLL_MS = 20;
  * Chooses the supervisor for a run. Prefers a supervisor that this run has not tried, then the one with the fewest
  * active runs, then the one whose browser has executed the fewest runs. Returns null if no supervisor has a browser.
  */
-function chooseSupervisor(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
-  const rank = (supervisor: Supervisor) => [
+function chooseSupervisor(
+  supervisors: readonly BrowserSupervisor[],
+  tried: ReadonlySet<BrowserSupervisor>,
+): BrowserSupervisor | null {
+  const rank = (supervisor: BrowserSupervisor) => [
     Number(tried.has(supervisor)),
     supervisor.countActiveRuns(),
     supervisor.current?.runCount ?? 0,
@@ -50,7 +53,7 @@ function chooseSupervisor(supervisors: readonly Supervisor[], tried: ReadonlySet
 }
 
 /** Waits until a browser is running. Resolves with false after BROWSER_START_TIMEOUT_MS. */
-async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boolean> {
+async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
     if (supervisors.some(({ current }) => current !== null)) return true;
@@ -68,18 +71,18 @@ const documentTrials = new Trials();
 const codeThatNeedsDocument = new RememberedCode();
 
 /** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
-interface Placement {
+interface RunPlacement {
   mode: SandboxMode;
-  trialOf: TrialForMode | null;
+  trialForMode: TrialForMode | null;
   network: boolean;
 }
 
 /** Chooses the cheapest mode that has all globals which the run's code and packages use. */
-function choosePlacement(request: PageRun): Placement {
+function choosePlacement(request: PageRun): RunPlacement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
-    return { mode: request.mode, trialOf: documentTrials.selectTrialMode(request, request.mode), network };
+    return { mode: request.mode, trialForMode: documentTrials.selectTrialMode(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const sourceNeeds = findCodeNeeds(source, defined);
@@ -89,12 +92,12 @@ function choosePlacement(request: PageRun): Placement {
   const isTooLarge = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
-    trialOf: documentTrials.selectTrialMode(request, mode, sourceNeeds.mode),
+    trialForMode: documentTrials.selectTrialMode(request, mode, sourceNeeds.mode),
     network: needs.some(({ network }) => network),
   };
 }
 
-function getPackageNeeds(script: PageScript): Pick<Placement, "mode" | "network"> {
+function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "network"> {
   if (!("source" in script)) return { mode: "document", network: true };
   const { mode = "document", network = hasNetwork(mode) } = script;
   return { mode, network };
@@ -107,14 +110,14 @@ const PAGE_REUSABLE_CAUSES: readonly FailureCause[] = ["script", "result", "retr
 const DOCUMENT_NEEDED_CAUSES: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
-  failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
+  createFailedOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /**
  * Runs the request with one supervisor in one mode. Resolves with null if no code of the run was evaluated, so that
  * another attempt is safe.
  */
 async function runWithSupervisor(
-  supervisor: Supervisor,
+  supervisor: BrowserSupervisor,
   generation: BrowserGeneration,
   request: PageRun,
   mode: SandboxMode,
@@ -153,9 +156,9 @@ async function runWithSupervisor(
   }
 }
 
-async function startSupervisors(supervisors: readonly Supervisor[]): Promise<void> {
-  const down: { supervisor: Supervisor; fault: Error }[] = [];
-  const open = (supervisor: Supervisor) =>
+async function startSupervisors(supervisors: readonly BrowserSupervisor[]): Promise<void> {
+  const down: { supervisor: BrowserSupervisor; fault: Error }[] = [];
+  const open = (supervisor: BrowserSupervisor) =>
     supervisor.replace().catch((fault: Error) => {
       down.push({ supervisor, fault });
     });
@@ -172,10 +175,10 @@ async function startSupervisors(supervisors: readonly Supervisor[]): Promise<voi
 }
 
 export class Browsers {
-  private readonly supervisors: readonly Supervisor[];
+  private readonly supervisors: readonly BrowserSupervisor[];
 
   constructor(options: BrowsersOptions) {
-    this.supervisors = options.sources.map((source) => new Supervisor(source, options));
+    this.supervisors = options.sources.map((source) => new BrowserSupervisor(source, options));
   }
 
   private get first(): Chromium | null {
@@ -195,11 +198,11 @@ export class Browsers {
    * no line. Never rejects.
    */
   readonly run = async (request: PageRun): Promise<PageOutcome> => {
-    const { mode, trialOf, network } = choosePlacement(request);
+    const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
     const placed: PageRun = network ? request : { ...withoutRequests, network };
-    if (trialOf !== null) {
-      const outcome = await documentTrials.run(placed, trialOf, (trial) => this.runInMode(trial, "isolate"));
+    if (trialForMode !== null) {
+      const outcome = await documentTrials.run(placed, trialForMode, (trial) => this.runInMode(trial, "isolate"));
       if (outcome !== null) {
         placed.onMode?.("isolate");
         return outcome;
@@ -246,7 +249,7 @@ export class Browsers {
   }
 
   /** Returns the process ID of the first running browser; null if there is none, or if it is remote. */
-  pid(): number | null {
+  getBrowserPid(): number | null {
     return this.first?.pid ?? null;
   }
 
@@ -262,7 +265,7 @@ export class Browsers {
 
   private async runInMode(request: PageRun, mode: SandboxMode): Promise<PageOutcome> {
     const { supervisors } = this;
-    const tried = new Set<Supervisor>();
+    const tried = new Set<BrowserSupervisor>();
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
@@ -274,6 +277,6 @@ export class Browsers {
       if (outcome !== null) return outcome;
       tried.add(supervisor);
     }
-    return failedPageOutcome("browser", "Error", "No browser was available for the run");
+    return createFailedOutcome("browser", "Error", "No browser was available for the run");
   }
 }

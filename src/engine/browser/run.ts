@@ -189,6 +189,6 @@ export type PageOutcome =
 export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 
-export function failedPageOutcome(cause: FailureCause, name: string, message: string): PageOutcome {
+export function createFailedOutcome(cause: FailureCause, name: string, message: string): PageOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

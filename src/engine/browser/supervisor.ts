@@ -5,16 +5,16 @@ import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { ProxyPort } from "./network/proxy-port.js";
 import type { PageLossReason } from "./pages/loss.js";
-import { type OpeningQueue, Pool } from "./pages/pool.js";
+import { type OpeningQueue, PagePool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
 import { LaunchWatch } from "./watch/launches.js";
 
-export interface SupervisorOptions {
+export interface BrowserSupervisorOptions {
   log: Logger;
   /** Opens a proxy port for a browser context. The value is null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue for opening contexts and documents, which all browsers share. Without this option, there is no queue. */
-  openings?: OpeningQueue;
+  openingQueue?: OpeningQueue;
   /** Number of browser contexts that are opened in advance; default 2. */
   spareContexts?: number;
   /** Maximum number of idle pages of a browser, which need 20 to 45 MB each; default 48. */
@@ -36,11 +36,11 @@ export interface SupervisorOptions {
  */
 export interface BrowserGeneration {
   chromium: Chromium;
-  pool: Pool;
+  pool: PagePool;
   watch: BrowserWatch;
   runCount: number;
   activeRuns: number;
-  retired: boolean;
+  isRetired: boolean;
 }
 
 /**
@@ -58,22 +58,22 @@ const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const NO_OPENING_QUEUE: OpeningQueue = { enter: async () => () => undefined };
 
-export class Supervisor {
+export class BrowserSupervisor {
   private readonly generations = new Set<BrowserGeneration>();
   private startPromise: Promise<BrowserGeneration> | null = null;
   private readonly stopping = new AbortController();
-  private backoff = 0;
+  private backoffMs = 0;
   private lastFault = "";
-  private newest: BrowserGeneration | null = null;
+  private newestGeneration: BrowserGeneration | null = null;
 
   constructor(
     private readonly source: BrowserSource,
-    private readonly options: SupervisorOptions,
+    private readonly options: BrowserSupervisorOptions,
   ) {}
 
   /** Browser for new runs; null while no browser is running. */
   get current(): BrowserGeneration | null {
-    return this.newest?.chromium.isAlive() ? this.newest : null;
+    return this.newestGeneration?.chromium.isAlive() ? this.newestGeneration : null;
   }
 
   get stopped(): boolean {
@@ -81,17 +81,17 @@ export class Supervisor {
   }
 
   private createGeneration(chromium: Chromium): BrowserGeneration {
-    const { openProxyPort, openings = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
+    const { openProxyPort, openingQueue = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
     const watch = new BrowserWatch(chromium, () => generation.activeRuns > 0);
-    const pool = new Pool({
+    const pool = new PagePool({
       chromium,
-      crashCause: () => watch.crashCause(),
+      getCrashCause: () => watch.getCrashCause(),
       openProxyPort,
-      openings,
+      openingQueue,
       spareContexts,
       idlePagesMax,
     });
-    const counts = { runCount: 0, activeRuns: 0, retired: false };
+    const counts = { runCount: 0, activeRuns: 0, isRetired: false };
     const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     const browser = this.source.name;
@@ -109,7 +109,7 @@ export class Supervisor {
     return generation;
   }
 
-  private async launch(): Promise<BrowserGeneration> {
+  private async launchBrowser(): Promise<BrowserGeneration> {
     const { source } = this;
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
@@ -123,8 +123,8 @@ export class Supervisor {
       await chromium.stop();
       throw error;
     }
-    const previous = this.newest;
-    this.newest = generation;
+    const previous = this.newestGeneration;
+    this.newestGeneration = generation;
     if (previous !== null) this.retire(previous);
     this.lastFault = "";
     return generation;
@@ -135,7 +135,7 @@ export class Supervisor {
    * @throws the error of the start, with a message from the source
    */
   replace(): Promise<BrowserGeneration> {
-    this.startPromise ??= this.launch()
+    this.startPromise ??= this.launchBrowser()
       .catch((error) => {
         throw this.source.describeFailure(error);
       })
@@ -146,19 +146,19 @@ export class Supervisor {
   }
 
   private retire(generation: BrowserGeneration): void {
-    generation.retired = true;
+    generation.isRetired = true;
     generation.pool.retire();
     this.stopIfRunsEnded(generation);
   }
 
   stopIfRunsEnded(generation: BrowserGeneration): void {
-    if (generation.retired && generation.activeRuns === 0) runInBackground(generation.chromium.stop());
+    if (generation.isRetired && generation.activeRuns === 0) runInBackground(generation.chromium.stop());
   }
 
   private onEnded(generation: BrowserGeneration): void {
     this.generations.delete(generation);
-    if (generation !== this.newest) return;
-    this.newest = null;
+    if (generation !== this.newestGeneration) return;
+    this.newestGeneration = null;
     if (this.stopped) return;
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
@@ -176,8 +176,8 @@ export class Supervisor {
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.stopped) {
-      await pause(this.backoff, this.stopping.signal);
-      this.backoff = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoff * 2), BACKOFF_MAX_MS);
+      await pause(this.backoffMs, this.stopping.signal);
+      this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
       if (this.stopped) return;
       try {
         await this.replace();
@@ -216,9 +216,9 @@ export class Supervisor {
   countRun(generation: BrowserGeneration): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;
-    this.backoff = 0;
+    this.backoffMs = 0;
     const old = generation.runCount >= runsPerBrowser || generation.watch.usesTooMuchMemory();
-    if (!old || generation !== this.newest || this.startPromise !== null) return;
+    if (!old || generation !== this.newestGeneration || this.startPromise !== null) return;
     log.info({ runs: generation.runCount }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }

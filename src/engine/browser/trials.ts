@@ -63,8 +63,8 @@ function areSearchable(packages: readonly PageScript[]): boolean {
  * True if a trial failed with an error that may not occur in a document. The reason is that a global has no stand-in if
  * the code builds its name at run time.
  */
-const isDocumentTrialFailure = (ended: PageOutcome, trialOf: TrialForMode): boolean =>
-  trialOf === "document" && !ended.ok && ended.cause === "script";
+const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialForMode): boolean =>
+  trialForMode === "document" && !ended.ok && ended.cause === "script";
 
 /** Set of code, by app, that failed in a trial (a first attempt in an isolate). Entries expire. */
 export class RememberedCode {
@@ -106,7 +106,7 @@ export class Trials {
    */
   async run(
     request: PageRun,
-    trialOf: TrialForMode,
+    trialForMode: TrialForMode,
     run: (request: PageRun) => Promise<PageOutcome>,
   ): Promise<PageOutcome | null> {
     const lines: ConsoleLine[] = [];
@@ -117,13 +117,13 @@ export class Trials {
     };
     const signal = AbortSignal.any([tooManyLines.signal, ...(request.signal ? [request.signal] : [])]);
     const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_SHARE_OF_TIMEOUT);
-    const outcome = await run({ ...request, onConsole, signal, timeoutMs, trialForMode: trialOf });
+    const outcome = await run({ ...request, onConsole, signal, timeoutMs, trialForMode });
     const needsMore =
       tooManyLines.signal.aborted ||
       hasOverflowedStack(outcome) ||
       (!outcome.ok && REPEAT_CAUSES.includes(outcome.cause));
     if (needsMore) this.codeWithFailedTrial.add(request);
-    if (needsMore || isDocumentTrialFailure(outcome, trialOf)) return null;
+    if (needsMore || isDocumentTrialFailure(outcome, trialForMode)) return null;
     for (const line of lines) request.onConsole?.(line);
     return outcome;
   }

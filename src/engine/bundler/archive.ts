@@ -9,7 +9,7 @@ export const FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
 
 /** Contents of files by path. Paths are relative to the package and begin with a slash. */
-export type Files = Map<string, Buffer>;
+export type PackageFiles = Map<string, Buffer>;
 
 /** Matches files that a bundle needs: sources, package metadata, and declarations. Source maps and TypeScript sources are not needed. */
 const BUNDLED_FILE_PATTERN = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
@@ -37,7 +37,7 @@ function unzipArchive(archive: Buffer): Buffer {
  * Returns the path of a file relative to the package. In an archive, all files are in one folder, which can have any
  * name.
  */
-function pathInPackage({ path }: ReadEntry): string {
+function getPathInPackage({ path }: ReadEntry): string {
   // Removes `.` from the path, because some programs write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
@@ -51,8 +51,8 @@ function pathInPackage({ path }: ReadEntry): string {
  * Returns the files of a package's archive.
  * @throws PackageFault if the archive contains other things than files and folders of the package, or is too large
  */
-export function unpackFiles(archive: Buffer): Files {
-  const files: Files = new Map();
+export function unpackFiles(archive: Buffer): PackageFiles {
+  const files: PackageFiles = new Map();
   let count = 0;
   let fault: Error | null = null;
   const extractEntry = (entry: ReadEntry) => {
@@ -61,7 +61,7 @@ export function unpackFiles(archive: Buffer): Files {
     if (entry.type === "Directory" || METADATA_ENTRY_TYPES.has(entry.type)) return;
     if (!FILE_ENTRY_TYPES.has(entry.type))
       throw new PackageFault(`the archive of the package contains a link or a device (${entry.type})`);
-    const path = pathInPackage(entry);
+    const path = getPathInPackage(entry);
     if (!BUNDLED_FILE_PATTERN.test(path)) return;
     const chunks: Buffer[] = [];
     entry.on("data", (chunk: Buffer) => chunks.push(chunk));

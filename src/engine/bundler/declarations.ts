@@ -87,8 +87,8 @@ function createDeclarationFinder(tree: FileTree) {
    * True if modules in the folder can import the package. Callers check this before they call the resolver, which takes
    * a thousand times as long for a missing package.
    */
-  function isInstalled(name: string, folder: string): boolean {
-    for (let at = folder; ; at = dirname(at)) {
+  function isInstalled(name: string, startFolder: string): boolean {
+    for (let at = startFolder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;
       if (at === "/") return false;
     }

@@ -1,6 +1,6 @@
 /** Files of npm packages in memory. A module resolver reads them like a file system. */
 import type { FileSystem } from "enhanced-resolve";
-import type { Files } from "./archive.js";
+import type { PackageFiles } from "./archive.js";
 
 type NodeCallback<T> = (error: NodeJS.ErrnoException | null, value?: T) => void;
 
@@ -19,7 +19,7 @@ export class FileTree {
   private readonly folders = new Set<string>(["/"]);
 
   /** Adds a package's files below a folder. */
-  add(folder: string, files: Files): void {
+  add(folder: string, files: PackageFiles): void {
     for (const [path, content] of files) {
       this.files.set(folder + path, content);
       for (

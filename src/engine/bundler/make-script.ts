@@ -24,7 +24,7 @@ export interface PackageInTree {
   folder: string;
 }
 
-export interface Script {
+export interface BundledScript {
   source: string;
   /** Name of the global variable that the script sets. */
   global: string;
@@ -250,7 +250,7 @@ export async function makeScript(
   tree: FileTree,
   packages: readonly PackageInTree[],
   options: { maxBytes: number; subpath?: string; isBuiltin: (name: string) => boolean },
-): Promise<Script> {
+): Promise<BundledScript> {
   const [root] = packages as [PackageInTree];
   const { subpath = "" } = options;
   const global = findGlobalName(tree, root, subpath);

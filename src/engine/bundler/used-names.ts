@@ -50,7 +50,7 @@ export function findUsedNames(program: Program): string[] {
  * True if the script creates code from text. Ignores such calls inside `try`, and calls that only return the global
  * object.
  */
-function createsCodeFromText(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
+function createsCodeFromText(program: Program, undeclaredNodes: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
     const syntaxNode = node as AnyNode;
@@ -59,7 +59,7 @@ function createsCodeFromText(program: Program, ofSurroundings: ReadonlySet<unkno
       syntaxNode.callee.type !== "Identifier"
     )
       return;
-    if (!CODE_CREATING_GLOBALS.includes(syntaxNode.callee.name) || !ofSurroundings.has(syntaxNode.callee)) return;
+    if (!CODE_CREATING_GLOBALS.includes(syntaxNode.callee.name) || !undeclaredNodes.has(syntaxNode.callee)) return;
     const [text] = syntaxNode.arguments;
     const forThis = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
     isFound ||= !forThis && !isInsideTry(ancestors as AnyNode[]);

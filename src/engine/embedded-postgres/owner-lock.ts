@@ -5,7 +5,7 @@ import { isProcessAlive, readStartTicks } from "./processes.js";
 
 const LOCK_ATTEMPTS = 10;
 
-interface Owner {
+interface LockOwner {
   pid: number;
   startTicks: string | null;
 }
@@ -22,16 +22,16 @@ function readText(path: string): string | null {
   }
 }
 
-function parseOwner(text: string | null): Owner | null {
+function parseOwner(text: string | null): LockOwner | null {
   try {
-    const owner = JSON.parse(text ?? "") as Partial<Owner>;
+    const owner = JSON.parse(text ?? "") as Partial<LockOwner>;
     return typeof owner.pid === "number" ? { pid: owner.pid, startTicks: owner.startTicks ?? null } : null;
   } catch {
     return null;
   }
 }
 
-function findRunningOwner(text: string | null): Owner | null {
+function findRunningOwner(text: string | null): LockOwner | null {
   const owner = parseOwner(text);
   const same = owner !== null && isProcessAlive(owner.pid) && readStartTicks(owner.pid) === owner.startTicks;
   return same ? owner : null;
@@ -78,7 +78,10 @@ export function findLockHolder(path: string): number | null {
  * @throws EmbeddedPostgresError with the PID of the running process that owns the folder
  */
 export function acquireOwnerLock(path: string, folder: string): OwnerLock {
-  const ownOwnerText = JSON.stringify({ pid: process.pid, startTicks: readStartTicks(process.pid) } satisfies Owner);
+  const ownOwnerText = JSON.stringify({
+    pid: process.pid,
+    startTicks: readStartTicks(process.pid),
+  } satisfies LockOwner);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
     if (tryCreateLock(path, ownOwnerText)) {
       return { release: () => readText(path) === ownOwnerText && rmSync(path, { force: true }) };

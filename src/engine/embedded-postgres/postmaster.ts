@@ -128,7 +128,7 @@ async function launchPostmaster(context: ClusterContext, args: string[], log: Lo
   const serverLog = createServerLog(log, () => ready.resolve(null));
   createInterface({ input: child.stderr! }).on("line", serverLog.writeLine);
   child.once("error", (error) => ready.resolve(error.message));
-  child.once("close", (code) => ready.resolve(serverLog.lastFault() ?? `exit code ${code}`));
+  child.once("close", (code) => ready.resolve(serverLog.getLastFault() ?? `exit code ${code}`));
   const timer = setTimeout(() => ready.resolve(`not ready within ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS);
   const fault = await ready.promise;
   clearTimeout(timer);

@@ -32,7 +32,7 @@ export interface ServerLog {
   /** Converts one line of PostgreSQL's standard error, and writes it to the service's log. */
   writeLine(text: string): void;
   /** Returns the last log line that may be the reason why the server did not start; null if there is none. */
-  lastFault(): string | null;
+  getLastFault(): string | null;
 }
 
 export function createServerLog(log: Logger, onReady: () => void): ServerLog {
@@ -59,5 +59,5 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     if (severity === "LOG" && message === READY_MESSAGE) onReady();
   }
 
-  return { writeLine: handleLine, lastFault: () => fault };
+  return { writeLine: handleLine, getLastFault: () => fault };
 }

@@ -9,7 +9,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
-import { OutgoingError, transportReason } from "./failure.js";
+import { getTransportReason, OutgoingError } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
@@ -145,7 +145,7 @@ export async function readDecodedBody(body: Readable, options: DecodingOptions, 
     body.on("error", () => undefined).destroy();
     if (error instanceof OutgoingError) throw error;
     signal.throwIfAborted();
-    const message = `the response of ${origin} could not be read or decoded (${transportReason(error)})`;
+    const message = `the response of ${origin} could not be read or decoded (${getTransportReason(error)})`;
     throw new OutgoingError("TRANSPORT", message, origin);
   }
 }

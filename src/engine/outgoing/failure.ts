@@ -30,7 +30,7 @@ export class OutgoingError extends Error {
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */
-export function transportReason(error: unknown): string {
+export function getTransportReason(error: unknown): string {
   const list = error instanceof AggregateError ? error.errors : [error];
   for (const item of list as (NodeJS.ErrnoException | undefined)[]) {
     for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((cause) => cause != null)) {

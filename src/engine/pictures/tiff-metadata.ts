@@ -13,7 +13,7 @@ const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
-class Tiff {
+class TiffEditor {
   private readonly visited = new Set<number>();
   private readonly isLittleEndian: boolean;
 
@@ -92,7 +92,7 @@ class Tiff {
  * @throws RangeError if an offset points beyond the end of the file
  */
 export function removePrivateTags(file: Buffer): Buffer {
-  const tiff = new Tiff(file);
+  const tiff = new TiffEditor(file);
   // A BigTIFF has 64-bit offsets, which this function cannot read. So it rejects the file.
   if (tiff.readShort(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
   tiff.clearDirectories(tiff.readLong(4));

@@ -137,7 +137,7 @@ export class Automaton {
   private computeFailureLinks(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
     for (const node of order) {
       const parent = parents[node]!;
-      if (parent !== 0) this.failureLinks[node] = this.nextNode(this.failureLinks[parent]!, labels[node]!);
+      if (parent !== 0) this.failureLinks[node] = this.findNextNode(this.failureLinks[parent]!, labels[node]!);
       this.patternNode[node] = this.patternAt.has(node) ? node : this.patternNode[this.failureLinks[node]!]!;
     }
   }
@@ -174,7 +174,7 @@ export class Automaton {
    * Returns the node that the automaton reaches from the node `from` with `byte`. It stands for the longest suffix of
    * the bytes read so far that is a prefix of a pattern.
    */
-  private nextNode(from: number, byte: number): number {
+  private findNextNode(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
       if (first[node] === byte) return node + 1;
@@ -199,7 +199,7 @@ export class Automaton {
       if (first[node] === byte) node += 1;
       else {
         const before = node;
-        node = this.nextNode(node, byte);
+        node = this.findNextNode(node, byte);
         // The node is not a child of the previous node, so the matched prefix became shorter.
         if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
@@ -264,7 +264,7 @@ export class Automaton {
   countBytesBegunAtEnd(bytes: Uint8Array): number {
     let node = 0;
     for (let at = Math.max(0, bytes.length - this.longestPatternBytes); at < bytes.length; at += 1)
-      node = this.nextNode(node, bytes[at]!);
+      node = this.findNextNode(node, bytes[at]!);
     return this.depth[node]!;
   }
 
@@ -280,7 +280,7 @@ export class Automaton {
       at < bytes.length;
       at += 1
     ) {
-      node = this.nextNode(node, bytes[at]!);
+      node = this.findNextNode(node, bytes[at]!);
       const length = this.depth[node]!;
       if (at < bytes.length - CUT_DISTANCE_MAX_BYTES || length < PATTERN_MIN_BYTES) continue;
       if (longest === null || at + 1 - length < longest.start) {

@@ -50,7 +50,7 @@ export class BeginningFinder {
         this.wordOffsetsByHash[Math.imul(readWordAt(pattern, offset), WORD_HASH_FACTOR) >>> this.wordShift]! |=
           1 << offset;
       }
-      const bit = this.eightBit(readWordAt(pattern, 0), readWordAt(pattern, WORD_BYTES));
+      const bit = this.getEightByteBit(readWordAt(pattern, 0), readWordAt(pattern, WORD_BYTES));
       this.eightByteHashes[bit >>> 5]! |= 1 << (bit & 31);
     }
   }
@@ -60,7 +60,7 @@ export class BeginningFinder {
     return this.wordOffsetsByHash.length + this.eightByteHashes.byteLength;
   }
 
-  private eightBit(first: number, second: number): number {
+  private getEightByteBit(first: number, second: number): number {
     const hash = Math.imul(first, WORD_HASH_FACTOR);
     const both = Math.imul((hash ^ (hash >>> 15)) + second, SECOND_HASH_FACTOR);
     return Math.imul(both ^ (both >>> 13), WORD_HASH_FACTOR) >>> this.eightShift;
@@ -94,7 +94,7 @@ export class BeginningFinder {
         offsets ^= 1 << offset;
         const at = word * WORD_BYTES - offset;
         if (at < from || at >= to) continue;
-        const bit = this.eightBit(readWordAt(bytes, at), readWordAt(bytes, at + WORD_BYTES));
+        const bit = this.getEightByteBit(readWordAt(bytes, at), readWordAt(bytes, at + WORD_BYTES));
         if ((eightByteHashes[bit >>> 5]! & (1 << (bit & 31))) !== 0) return at;
       }
       // Skips a word in a run of equal words, because the previous word with the same neighbours has just been

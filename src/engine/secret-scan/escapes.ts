@@ -1,5 +1,5 @@
 /** Removes one layer of JSON and URL escapes from a text in one pass. */
-import { isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
+import { ByteWriter, isLineBreak, type Layer, pushUnit } from "./layers.js";
 import { HEX_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
 import { findEqualBytes, repeatInWord, viewAsWords } from "./words.js";
@@ -185,7 +185,7 @@ class SpanMapper {
  * Writes the code unit that an escape stands for, if its UTF-8 form has more than one byte.
  * @returns the new length of the output
  */
-function writeCodeUnit(writer: Writer, unit: number, from: number, length: number): number {
+function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: number): number {
   writer.length = length;
   pushUnit(writer, unit, from);
   return writer.length;
@@ -219,7 +219,7 @@ export function removeEscapes(layer: Layer, reused = false): Layer | null {
   const escapes = new EscapeFinder(bytes, layer.newSpans);
   const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;
-  const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
+  const out = reused ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
   const rewrittenSpans: number[] = [];
   const moved = new SpanMapper(layer.changedSpans);

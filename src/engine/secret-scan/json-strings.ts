@@ -12,7 +12,7 @@ function findStringEnd(text: string, from: number): number {
   return text.length;
 }
 
-function indexAfterSpace(text: string, from: number): number {
+function skipSpace(text: string, from: number): number {
   let at = from;
   while (SPACE.has(text.charCodeAt(at))) at += 1;
   return at;
@@ -23,8 +23,7 @@ export function* readShortStrings(json: string, max: number): Generator<string> 
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = findStringEnd(json, from);
     const isShort = stringEnd - from - 2 <= max * 6;
-    if (isShort && json[indexAfterSpace(json, stringEnd)] !== ":")
-      yield JSON.parse(json.slice(from, stringEnd)) as string;
+    if (isShort && json[skipSpace(json, stringEnd)] !== ":") yield JSON.parse(json.slice(from, stringEnd)) as string;
     from = json.indexOf('"', stringEnd);
   }
 }
@@ -36,7 +35,7 @@ export function findShortKeys(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = findStringEnd(json, from);
-    const isKey = stringEnd - from - 2 < min * 6 && json[indexAfterSpace(json, stringEnd)] === ":";
+    const isKey = stringEnd - from - 2 < min * 6 && json[skipSpace(json, stringEnd)] === ":";
     if (isKey && (JSON.parse(json.slice(from, stringEnd)) as string).length < min) keys.push(from, stringEnd);
     from = json.indexOf('"', stringEnd);
   }

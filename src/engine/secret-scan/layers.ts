@@ -20,15 +20,15 @@ export interface Layer {
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
 
 /** Writes bytes one after the other into an array, and optionally their indexes in the original text. */
-export class Writer {
+export class ByteWriter {
   length = 0;
   /** @param bytes array to which the writer writes */
   constructor(
     readonly bytes: Uint8Array,
     readonly at: Int32Array | null,
   ) {}
-  static ofSize(capacity: number, mapped: boolean): Writer {
-    return new Writer(new Uint8Array(capacity), mapped ? new Int32Array(capacity) : null);
+  static createWithSize(capacity: number, mapped: boolean): ByteWriter {
+    return new ByteWriter(new Uint8Array(capacity), mapped ? new Int32Array(capacity) : null);
   }
   push(byte: number, from: number): void {
     this.bytes[this.length] = byte;
@@ -38,14 +38,14 @@ export class Writer {
 }
 
 /** If the last character that was written is a lone high surrogate, returns it as a UTF-16 code unit; otherwise 0. */
-function lastHighSurrogate({ bytes, length }: Writer): number {
+function getLastHighSurrogate({ bytes, length }: ByteWriter): number {
   const secondByte = bytes[length - 2] ?? 0;
   if (bytes[length - 3] !== 0xed || secondByte < 0xa0 || secondByte >= 0xb0) return 0;
   return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
 /** Replaces the high surrogate that was written last, and the low surrogate `low`, by the character that both form. */
-function joinSurrogates(writer: Writer, high: number, low: number, from: number): void {
+function joinSurrogates(writer: ByteWriter, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   writer.length -= 3;
   const started = writer.at === null ? from : writer.at[writer.length]!;
@@ -57,8 +57,8 @@ function joinSurrogates(writer: Writer, high: number, low: number, from: number)
  * Writes a UTF-16 code unit in UTF-8, even if it is a lone surrogate. A low surrogate may overwrite the last three
  * bytes, which contain its other half.
  */
-export function pushUnit(writer: Writer, unit: number, from: number): void {
-  const high = (unit & 0xfc00) === 0xdc00 ? lastHighSurrogate(writer) : 0;
+export function pushUnit(writer: ByteWriter, unit: number, from: number): void {
+  const high = (unit & 0xfc00) === 0xdc00 ? getLastHighSurrogate(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
   else if (unit < 0x80) writer.push(unit, from);
   else if (unit < 0x800) {
@@ -75,7 +75,7 @@ export function pushUnit(writer: Writer, unit: number, from: number): void {
  * Returns the index of the first occurrence of a byte; the length of the array if there is none. Uses `Buffer.indexOf`,
  * which compares many bytes at once.
  */
-function indexOfByte(bytes: Uint8Array, byte: number): number {
+function findByte(bytes: Uint8Array, byte: number): number {
   const index = Buffer.prototype.indexOf.call(bytes, byte);
   return index === -1 ? bytes.length : index;
 }
@@ -113,7 +113,7 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
 
 /** Removes line breaks from the bytes, and their entries from `at`, in the same memory. */
 export function stripLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "textIndexes"> {
-  const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
+  const first = Math.min(findByte(bytes, 10), findByte(bytes, 13));
   if (first === bytes.length) return { bytes, textIndexes: at };
   if (at !== null) dropPositions(at, bytes, first);
   const length = dropLineBreaks(bytes, first);
@@ -128,7 +128,7 @@ export function createPlainLayer(text: string, mapped: boolean): Layer {
   // A lone surrogate must not be replaced, because an escape after it may stand for its other half. `encode` would
   // replace it.
   if (!mapped && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };
-  const out = Writer.ofSize(text.length * 3, mapped);
+  const out = ByteWriter.createWithSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
     if (!isLineBreak(unit)) pushUnit(out, unit, index);

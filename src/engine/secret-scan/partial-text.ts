@@ -30,7 +30,7 @@ export interface MaskedBeginning {
 }
 
 /** Returns the index of the first character at or after `from` that is not white space. */
-function indexAfterSpace(text: string, from: number): number {
+function skipSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && text[at]!.trim() === "") at += 1;
   return at;
@@ -47,7 +47,7 @@ function addQuotedSecrets(intervals: Interval[], text: string, replacements: Rea
     if (value.includes('"') || value.includes("\\")) continue;
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
-      const next = indexAfterSpace(text, at + quoted.length);
+      const next = skipSpace(text, at + quoted.length);
       if (text[next] !== ":") intervals.push({ from: at + 1, to: at + quoted.length - 1, name });
       if (next === text.length) undecided = Math.min(undecided, at);
     }

@@ -36,7 +36,7 @@ function* unescapedVariants(text: string): Generator<Uint8Array> {
 const decodeUrlText = (text: string): string =>
   text.replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString());
 const reverseText = (text: string): string => Array.from(text).reverse().join("");
-const reversedUnits = (text: string): string => text.split("").reverse().join("");
+const reverseCodeUnits = (text: string): string => text.split("").reverse().join("");
 
 /**
  * Returns other ways to write a value: with plus signs for spaces (forms), with slashes for backslashes (URLs), with
@@ -49,7 +49,7 @@ function createWrittenVariants(value: string): string[] {
     value.replaceAll("\\", "/"),
     value.replace(LINE_BREAKS, " "),
   ]);
-  return [...forward, reverseText(value), reversedUnits(value)];
+  return [...forward, reverseText(value), reverseCodeUnits(value)];
 }
 
 /** Removes line breaks from a pattern, because layers contain none. */
@@ -59,7 +59,7 @@ const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) 
  * Returns the bytes that decoding reversed hex digits yields: the bytes in reverse order, with the two digits of each
  * byte exchanged.
  */
-const decodeReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
+const decodeReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reverseCodeUnits(bytes.toString("hex")), "hex");
 
 /**
  * Minimum length in bytes of a reversed value for which the digits that contain bits of the surrounding text are left
@@ -72,7 +72,7 @@ const REVERSED_MIN_BYTES = 11;
  * surrounding text.
  */
 function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
-  const decoded = (digits: string): Uint8Array => Buffer.from(reversedUnits(digits), "base64");
+  const decoded = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
   // After leaving out digits, a shorter value would have too few digits, so all its digits are used.
   if (bytes.length < REVERSED_MIN_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
   for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
@@ -86,7 +86,7 @@ function createReversedDigitPatterns(value: string): Uint8Array[] {
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
 
-const uniquePatterns = (patterns: readonly Uint8Array[]): Uint8Array[] => [
+const removeDuplicatePatterns = (patterns: readonly Uint8Array[]): Uint8Array[] => [
   ...new Map(patterns.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values(),
 ];
 
@@ -99,7 +99,7 @@ export function createPatterns(value: string): Uint8Array[] {
   // A value without characters that URLs or JSON escape is usually a key or an ID. It gets few patterns, because an app
   // may have thousands of keys and IDs.
   if (NEVER_ESCAPED.test(value)) {
-    return uniquePatterns([
+    return removeDuplicatePatterns([
       ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),
       ...createReversedDigitPatterns(value),
     ]);
@@ -111,7 +111,7 @@ export function createPatterns(value: string): Uint8Array[] {
       toPatternBytes(removeAmbiguousEnds(text)),
     ])
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return uniquePatterns([
+  return removeDuplicatePatterns([
     ...texts,
     ...createReversedDigitPatterns(value),
     ...createReversedDigitPatterns(value.trim()),
@@ -154,10 +154,10 @@ export function createUrlPatterns(value: string): Uint8Array[] {
   if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
-  const texts = [value, reverseText(value), reversedUnits(value), ...inJson]
+  const texts = [value, reverseText(value), reverseCodeUnits(value), ...inJson]
     .flatMap((form) => [...unescapedVariants(form)].map(removeDroppedBytes))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return uniquePatterns(texts);
+  return removeDuplicatePatterns(texts);
 }
 
 /**
@@ -168,7 +168,7 @@ export function createHostPatterns(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
   const digits = [bytes.toString("hex"), ...createBase64Forms(bytes)];
-  const forms = [value.trim(), reverseText(value), ...digits, ...digits.map(reversedUnits)];
+  const forms = [value.trim(), reverseText(value), ...digits, ...digits.map(reverseCodeUnits)];
   return forms
     .flatMap((form) => [form, form.replace(LABEL_SEPARATORS, "")])
     .map((form) => toPatternBytes(form.toLowerCase()))

@@ -5,7 +5,7 @@
 import type { TextBeginning } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
-export type Task =
+export type ScanTask =
   | { kind: "find"; texts: readonly ScannedText[] }
   | { kind: "mask"; texts: readonly ScannedText[] }
   | { kind: "url"; text: string }
@@ -18,11 +18,11 @@ const decodeText = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
 /** Returns the total number of characters in the texts of a task. */
-export function countTaskCharacters(task: Task): number {
+export function countTaskCharacters(task: ScanTask): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }
 
-export function performScanTask(scan: SecretScan, task: Task): unknown {
+export function performScanTask(scan: SecretScan, task: ScanTask): unknown {
   switch (task.kind) {
     case "find":
       return scan.find(task.texts);

@@ -6,13 +6,13 @@
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../../background.js";
 import type { Secret } from "./scan.js";
-import type { Task } from "./task.js";
-import type { Request, ScanReply } from "./thread.js";
+import type { ScanTask } from "./task.js";
+import type { ScanReply, ScanRequest } from "./thread.js";
 
 interface WaitingTask {
   key: string;
   secrets: readonly Secret[];
-  task: Task;
+  task: ScanTask;
   resolve(answer: unknown): void;
   reject(error: Error): void;
 }
@@ -22,8 +22,8 @@ const THREAD_IDLE_MS = 30_000;
 const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
-  /** Runs a task in the thread. The owners (`asker`) of tasks take turns. Rejects if the thread ends. */
-  runTask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
+  /** Runs a task in the thread. The owners of tasks take turns. Rejects if the thread ends. */
+  runTask(owner: string, key: string, secrets: readonly Secret[], task: ScanTask): Promise<unknown>;
 }
 
 export function createThreadQueue(): ThreadQueue {
@@ -50,7 +50,7 @@ export function createThreadQueue(): ThreadQueue {
     sendNextRequest();
   }
 
-  function sendToThread(request: Request): void {
+  function sendToThread(request: ScanRequest): void {
     worker ??= startThread();
     worker.ref();
     worker.postMessage(request);
@@ -81,20 +81,20 @@ export function createThreadQueue(): ThreadQueue {
       }, THREAD_IDLE_MS).unref();
       return;
     }
-    const [asker, queue] = turn;
+    const [owner, queue] = turn;
     current = queue.shift()!;
     // Moves the owner to the end of the queue.
-    queues.delete(asker);
-    if (queue.length > 0) queues.set(asker, queue);
+    queues.delete(owner);
+    if (queue.length > 0) queues.set(owner, queue);
     sendToThread({ key: current.key, task: current.task });
   }
 
   return {
-    runTask: (asker, key, secrets, task) =>
+    runTask: (owner, key, secrets, task) =>
       new Promise((resolve, reject) => {
-        const queue = queues.get(asker) ?? [];
+        const queue = queues.get(owner) ?? [];
         queue.push({ key, secrets, task, resolve, reject });
-        queues.set(asker, queue);
+        queues.set(owner, queue);
         sendNextRequest();
       }),
   };

@@ -3,16 +3,16 @@ import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { createScanCache } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
-import { performScanTask, type Task } from "./task.js";
+import { performScanTask, type ScanTask } from "./task.js";
 
 /**
  * Request to the thread. `secrets` is absent if the thread probably has the prepared scan with this key in its cache.
  * If the thread does not have the scan, it responds with `missing`.
  */
-export interface Request {
+export interface ScanRequest {
   key: string;
   secrets?: readonly Secret[];
-  task: Task;
+  task: ScanTask;
 }
 
 export type ScanReply = { answer: unknown } | { missing: true } | { error: string };
@@ -28,7 +28,7 @@ const SCANS_MAX_BYTES = 128 * 1024 * 1024;
 
 const scans = createScanCache(SCANS_MAX_BYTES);
 
-function executeRequest({ key, secrets, task }: Request): ScanReply {
+function executeRequest({ key, secrets, task }: ScanRequest): ScanReply {
   const scan = scans.find(key) ?? (secrets && scans.create(key, secrets));
   if (!scan) return { missing: true };
   try {
@@ -38,4 +38,4 @@ function executeRequest({ key, secrets, task }: Request): ScanReply {
   }
 }
 
-parentPort!.on("message", (request: Request) => parentPort!.postMessage(executeRequest(request)));
+parentPort!.on("message", (request: ScanRequest) => parentPort!.postMessage(executeRequest(request)));

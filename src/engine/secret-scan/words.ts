@@ -4,19 +4,19 @@ const LOW_BIT_OF_EACH_BYTE = 0x01010101;
 const HIGH_BIT_OF_EACH_BYTE = 0x80808080;
 
 /** Returns the same bytes if their address in memory is a multiple of `size`, otherwise an aligned copy. */
-function alignedBytes(bytes: Uint8Array, size: number): Uint8Array {
+function alignBytes(bytes: Uint8Array, size: number): Uint8Array {
   return bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
 }
 
 /** Returns the bytes as 32-bit words, without an incomplete word at the end. Callers must not change the words. */
 export function viewAsWords(bytes: Uint8Array): Int32Array {
-  const { buffer, byteOffset, length } = alignedBytes(bytes, Int32Array.BYTES_PER_ELEMENT);
+  const { buffer, byteOffset, length } = alignBytes(bytes, Int32Array.BYTES_PER_ELEMENT);
   return new Int32Array(buffer, byteOffset, length >> 2);
 }
 
 /** Returns the bytes as 16-bit numbers. Callers must not change the numbers. */
 export function viewAsPairs(bytes: Uint8Array): Uint16Array {
-  const { buffer, byteOffset, length } = alignedBytes(bytes, Uint16Array.BYTES_PER_ELEMENT);
+  const { buffer, byteOffset, length } = alignBytes(bytes, Uint16Array.BYTES_PER_ELEMENT);
   return new Uint16Array(buffer, byteOffset, length >> 1);
 }
 

@@ -13,7 +13,7 @@ export interface RefusedRecipient {
   detail: string;
 }
 
-export type Delivery =
+export type DeliveryOutcome =
   /** The server has accepted the message for the recipients in `accepted`. */
   | { kind: "taken"; accepted: string[]; refused: RefusedRecipient[]; detail: string }
   /** The server has certainly not accepted the message. `code` is the SMTP code of the server's reply; null without a reply. */
@@ -50,7 +50,7 @@ function listRefusedRecipients(errors: readonly SmtpError[] = []): RefusedRecipi
   });
 }
 
-export function createSuccessOutcome(info: SMTPConnection.SentMessageInfo): Delivery {
+export function createSuccessOutcome(info: SMTPConnection.SentMessageInfo): DeliveryOutcome {
   const { accepted, rejectedErrors, response } = info;
   return {
     kind: "taken",
@@ -64,7 +64,7 @@ export function createSuccessOutcome(info: SMTPConnection.SentMessageInfo): Deli
 const MESSAGE_FAULT_CODES = ["EENVELOPE", "EMESSAGE"];
 
 /** Returns the outcome of a failed attempt. @param started true if the process had started to send the content */
-export function createErrorOutcome(error: SmtpError, started: boolean): Delivery {
+export function createErrorOutcome(error: SmtpError, started: boolean): DeliveryOutcome {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
   const detail = toDetailLine(response ?? message);
   if (responseCode === null && started) return { kind: "unsure", detail };

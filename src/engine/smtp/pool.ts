@@ -26,7 +26,7 @@ interface OpenSession extends PooledSession {
 interface ServerConnections {
   openCount: number;
   idle: OpenSession[];
-  waiting: (() => void)[];
+  waitingCallers: (() => void)[];
 }
 
 /**
@@ -42,8 +42,8 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
   function freeSlot(key: string): void {
     const place = places.get(key)!;
     place.openCount -= 1;
-    place.waiting.shift()?.();
-    if (place.openCount === 0 && place.waiting.length === 0) places.delete(key);
+    place.waitingCallers.shift()?.();
+    if (place.openCount === 0 && place.waitingCallers.length === 0) places.delete(key);
   }
 
   function closeSession(pooled: OpenSession): void {
@@ -63,7 +63,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
   async function acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();
-      const place = places.get(key) ?? { openCount: 0, idle: [], waiting: [] };
+      const place = places.get(key) ?? { openCount: 0, idle: [], waitingCallers: [] };
       places.set(key, place);
       const idle = place.idle.pop();
       if (idle) return idle;
@@ -72,10 +72,10 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
         return null;
       }
       const { promise, resolve } = Promise.withResolvers<void>();
-      place.waiting.push(resolve);
+      place.waitingCallers.push(resolve);
       signal.addEventListener("abort", () => resolve(), { once: true });
       await promise;
-      place.waiting = place.waiting.filter((waiter) => waiter !== resolve);
+      place.waitingCallers = place.waitingCallers.filter((waiter) => waiter !== resolve);
     }
   }
 
@@ -119,7 +119,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       const place = places.get(pooled.key)!;
       place.idle.push(pooled);
       pooled.timer = setTimeout(() => closeSession(pooled), IDLE_TIMEOUT_MS).unref();
-      place.waiting.shift()?.();
+      place.waitingCallers.shift()?.();
     },
 
     /** Closes idle connections now, and other connections when their message has been sent. */

@@ -8,7 +8,7 @@ import type { CredentialKind } from "../../data/credential.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
-import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
+import { type Caller, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -27,7 +27,7 @@ export interface TokenSummary {
   name: string | null;
   userId: number | null;
   /** Scopes of an API token. Null for an API token with all rights, and for tokens of other kinds. */
-  scopes: Scope[] | null;
+  scopes: TokenScope[] | null;
   createdAt: string;
   expiresAt: string | null;
   /** Time of the token's last use, rounded to the minute; null if the token was never used. */
@@ -93,18 +93,18 @@ export const listTokensWithSessions = (db: DataSource, appId: number): Promise<T
  * Parses the field "scopes" of a new token. Returns null if the field is missing, for a token without scopes. @throws
  * REQUEST_INVALID
  */
-function parseScopes(value: unknown, kind: unknown): Scope[] | null {
+function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
-  const knownScopes: readonly unknown[] = SCOPES;
-  if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
-    refuseField("scopes", `a list of 1 to ${SCOPES.length} scopes`, value);
+  const knownScopes: readonly unknown[] = TOKEN_SCOPES;
+  if (!Array.isArray(value) || value.length === 0 || value.length > TOKEN_SCOPES.length) {
+    refuseField("scopes", `a list of 1 to ${TOKEN_SCOPES.length} scopes`, value);
   }
   const at = value.findIndex((scope) => !knownScopes.includes(scope));
   if (at >= 0) {
-    refuseField(`scopes[${at}]`, `one of ${SCOPES.join(", ")}`, value[at]);
+    refuseField(`scopes[${at}]`, `one of ${TOKEN_SCOPES.join(", ")}`, value[at]);
   }
-  return SCOPES.filter((scope) => value.includes(scope));
+  return TOKEN_SCOPES.filter((scope) => value.includes(scope));
 }
 
 const ISO_TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;

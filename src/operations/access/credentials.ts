@@ -8,7 +8,7 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
-import { allowsOperation, type Caller, type Scope } from "../../rules/access.js";
+import { allowsOperation, type Caller, type TokenScope } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
@@ -43,7 +43,7 @@ export interface NewCredential {
   /** Hash of the network address range for which a visitor's session was created. Missing for other credentials. */
   visitorAddressHash?: Buffer | null;
   /** Scopes of an API token; null if the token has all rights. */
-  scopes?: readonly Scope[] | null;
+  scopes?: readonly TokenScope[] | null;
   /** Secret to use as the token. If it is missing, the service generates a random token. */
   secret?: string | undefined;
 }
@@ -64,7 +64,7 @@ interface CredentialRow {
   actionId: number | null;
   runCopy: "master" | "production" | null;
   runDepth: number | null;
-  scopes: Scope[] | null;
+  scopes: TokenScope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
   /**
@@ -313,8 +313,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (!isWellFormedToken(token)) return null;
       const key = tokenCacheKey(token);
       const hit = callersByHash.get(key);
-      if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
-      if (unknownTokens.has(key) && notifications.healthy()) return null;
+      if (hit && hit.expiresAt > Date.now() && notifications.isHealthy()) return hit;
+      if (unknownTokens.has(key) && notifications.isHealthy()) return null;
       unknownTokens.checkRate(key, address);
       const epochBefore = epoch;
       const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [

@@ -12,7 +12,7 @@ import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { requireEmail, requireText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
 import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
@@ -63,10 +63,10 @@ const RESETS_PER_ADDRESS = 10;
 const RESETS_PER_PERSON = 3;
 const PASSPHRASE_RESET_WINDOW_MS = 600_000;
 
-const SETUP_BODY_SHAPE = flatShape(["token", "email", "firstName", "lastName", "passphrase"]);
-const SIGN_IN_BODY_SHAPE = flatShape(["email", "passphrase"]);
-const RESET_REQUEST_BODY_SHAPE = flatShape(["email"]);
-const RESET_CONFIRMATION_BODY_SHAPE = flatShape(["token", "passphrase"]);
+const SETUP_BODY_SHAPE = createFlatShape(["token", "email", "firstName", "lastName", "passphrase"]);
+const SIGN_IN_BODY_SHAPE = createFlatShape(["email", "passphrase"]);
+const RESET_REQUEST_BODY_SHAPE = createFlatShape(["email"]);
+const RESET_CONFIRMATION_BODY_SHAPE = createFlatShape(["token", "passphrase"]);
 const ACCOUNT_FIELDS = ["firstName", "lastName", "passphrase", "currentPassphrase"];
 
 interface PersonRow extends User {
@@ -319,7 +319,7 @@ export function createAccounts(options: {
       // A request can contain unchanged fields of the account, so that clients can send back an account that they have
       // read. A changed ID or e-mail address is rejected as an unknown field.
       const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
-      refuseUnknownFields(body, flatShape(ACCOUNT_FIELDS, unchangedFields));
+      refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
       const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];

@@ -19,7 +19,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requireText } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
@@ -96,7 +96,7 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: PasskeyRow): Passkey => ({
 const hashChallenge = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
 /** Fields of the browser's WebAuthn response. The library checks their contents. */
-const CREDENTIAL_FIELDS = flatShape([
+const CREDENTIAL_FIELDS = createFlatShape([
   "id",
   "rawId",
   "type",

@@ -10,7 +10,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import {
   type AttemptState,
   addAttempt,
-  blockedUntil,
+  getBlockedUntil,
   removeAttempt,
   STATE_LIFETIME_MS,
 } from "../../rules/sign-in-wait.js";
@@ -79,7 +79,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     return db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
       const now = await databaseTime(manager);
-      const until = Math.max(...lockedRows.map((row) => blockedUntil(toAttemptState(row), now) ?? 0));
+      const until = Math.max(...lockedRows.map((row) => getBlockedUntil(toAttemptState(row), now) ?? 0));
       if (until > 0) {
         throw rateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }

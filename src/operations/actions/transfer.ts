@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createAddressClaims } from "../http/routes.js";
 import {
   actionNameOrNull,
@@ -32,7 +32,7 @@ export const TRANSFER_FORMAT = "svc-app-actions/1";
 /** Maximum number of actions in an imported document. */
 const IMPORT_MAX_ACTIONS = 1_000;
 /** Fields that an imported document may have. The fields of the actions in the document are checked separately. */
-const DOCUMENT_SHAPE = flatShape(["format", "actions"]);
+const DOCUMENT_SHAPE = createFlatShape(["format", "actions"]);
 
 const SUM_EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action

@@ -8,7 +8,7 @@ import type { ActionWarning } from "../../rules/action-warnings.js";
 import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change. If the app's ETag is not in `precondition`, the change is rejected. */
 export interface AppTarget {
@@ -63,7 +63,7 @@ const ADMIN_FIELDS: Record<string, FieldValidator> = {
  * received.
  */
 const READ_ONLY_FIELDS = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
-const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY_FIELDS);
+const APP_SHAPE = createFlatShape(Object.keys(ADMIN_FIELDS), READ_ONLY_FIELDS);
 
 export type AppChanges = Partial<AppRow>;
 

@@ -8,7 +8,7 @@ import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { parseOptionalId, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
@@ -60,7 +60,7 @@ function toApp(row: AppRow): App {
   };
 }
 
-const NEW_APP_SHAPE = flatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
+const NEW_APP_SHAPE = createFlatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
 /** Returns the app in the form for callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });

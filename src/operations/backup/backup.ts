@@ -5,7 +5,7 @@
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
-import type { Secret } from "../../engine/archive/sealing.js";
+import type { BackupSecret } from "../../engine/archive/sealing.js";
 import type { ArchivePart } from "../../engine/archive/tape.js";
 import { writeArchive } from "../../engine/archive.js";
 import { BlobMissing, type BlobStore } from "../../engine/blob-store/blob.js";
@@ -42,7 +42,7 @@ export interface BackupOptions {
   url: string;
   /** Path of the backup file. The file must not exist yet. */
   path: string;
-  secret: Secret | null;
+  secret: BackupSecret | null;
   /** Master keys that encrypt the settings, if the backup should contain them; otherwise null. */
   keys: readonly Buffer[] | null;
   /** Opens the media store. `space` is the prefix of the keys of this database's files in the store. */

@@ -7,7 +7,7 @@ import type { Client } from "pg";
 import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { Secret } from "../../engine/archive/sealing.js";
+import type { BackupSecret } from "../../engine/archive/sealing.js";
 import { readArchive } from "../../engine/archive.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import { StartError } from "../../errors.js";
@@ -29,7 +29,7 @@ const PREVIOUS_TABLES_SCHEMA = "svc_before_restore";
 export interface RestoreOptions {
   url: string;
   path: string;
-  secret: Secret | null;
+  secret: BackupSecret | null;
   /** True to delete the database's current content. If false, a database with content is not restored. */
   replace: boolean;
   /** Writes the keys from the backup to the place from which this installation reads its keys. */
@@ -60,7 +60,7 @@ interface BackupContents {
  * Reads the whole backup file once, to check it before anything is written. Returns its manifest and keys. @throws
  * ArchiveError
  */
-async function readWholeBackup(path: string, secret: Secret | null): Promise<BackupContents> {
+async function readWholeBackup(path: string, secret: BackupSecret | null): Promise<BackupContents> {
   const backupContents: { manifest: BackupManifest | null } & Omit<BackupContents, "manifest"> = {
     manifest: null,
     keys: null,

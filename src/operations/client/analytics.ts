@@ -10,13 +10,13 @@ import { isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
-import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 
 const EVENT_TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 
-const EVENT_SHAPE = flatShape(["createdAt", "type", "data"]);
+const EVENT_SHAPE = createFlatShape(["createdAt", "type", "data"]);
 
 function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
   const eventPath = `events[${index}]`;

@@ -12,7 +12,7 @@ import type { Caller } from "../../rules/access.js";
 import { ERROR_MAX_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { JsonText } from "../../rules/json-text.js";
-import { flatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import { CLIENT_LATE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
@@ -35,8 +35,8 @@ const ROWS_PER_REPORT = 2;
 
 const RUN_REPORT_SHAPE: Shape = {
   fields: {
-    ...flatShape(["payload", "result", "duration"]).fields,
-    error: flatShape(["name", "message", "stack"]),
+    ...createFlatShape(["payload", "result", "duration"]).fields,
+    error: createFlatShape(["name", "message", "stack"]),
   },
 };
 

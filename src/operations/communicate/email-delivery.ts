@@ -5,7 +5,7 @@
 import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";
 import type { AddressCheckedConnections } from "../../engine/checked-connections.js";
-import type { Delivery, Smtp } from "../../engine/smtp.js";
+import type { DeliveryOutcome, Smtp } from "../../engine/smtp.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { MailDestination, MessageDestinations } from "./destinations.js";
@@ -55,7 +55,7 @@ async function composeMail(
 /** Returns the recipients with their statuses after this attempt. */
 function addDeliveryOutcome(
   recipients: readonly Recipient[],
-  delivery: Delivery,
+  delivery: DeliveryOutcome,
   maskedTexts: Map<string, string>,
 ): Recipient[] {
   const acceptedAddresses = new Set(delivery.kind === "taken" ? delivery.accepted : []);
@@ -74,7 +74,7 @@ function addDeliveryOutcome(
   });
 }
 
-function toAttemptOutcome(recipients: Recipient[], delivery: Delivery, detail: string): AttemptOutcome {
+function toAttemptOutcome(recipients: Recipient[], delivery: DeliveryOutcome, detail: string): AttemptOutcome {
   if (delivery.kind === "fenced") return { kind: "fenced" };
   if (delivery.kind === "unsure") return { kind: "done", status: "unknown", recipients, detail };
   const isPending = recipients.some(({ status }) => !status);

@@ -12,7 +12,7 @@ import { findDecidingRuleIndex, toWhereFilter } from "../../rules/entries/entry-
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { parseReference } from "../../rules/reference.js";
-import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceReference } from "./entries.js";
 import { visibleColumns } from "./entry.js";
@@ -48,7 +48,7 @@ export interface AccessTrial {
 }
 
 const TRIAL_SHAPE: Shape = {
-  fields: { user: flatShape(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
+  fields: { user: createFlatShape(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
 };
 
 const SELECT_ENTRY_DATA = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";

@@ -155,7 +155,7 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
       const key = `${appId}:${getReferenceKey(ref)}`;
       const cached = cachedSources.get(key);
       const now = Date.now();
-      if (cached && cached.until > now && notifications.healthy()) return cached.row;
+      if (cached && cached.until > now && notifications.isHealthy()) return cached.row;
       const epochBefore = epoch;
       const values = [appId, ...getReferenceParameters(ref)];
       const [row] = await queryPreparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);

@@ -14,7 +14,7 @@ import type { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -50,7 +50,7 @@ export interface ImportFile {
   layout?: CsvLayout;
 }
 
-const REMOVAL_SHAPE = flatShape(["type", "where"]);
+const REMOVAL_SHAPE = createFlatShape(["type", "where"]);
 
 const SELECT_ENTRY = `
   SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry

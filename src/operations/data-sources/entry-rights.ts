@@ -109,7 +109,7 @@ function createRights(
     }
   };
   const mayNameColumn: EntryWriter["mayNameColumn"] = (source, column) => {
-    const top = parsePath(column, "indexes", { entry: "" });
+    const top = parsePath(column, "indexes", { entryAlias: "" });
     return (
       top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))
     );

@@ -1,7 +1,7 @@
 /** Builds SQL that selects entries, and converts the selected rows to the form that callers receive. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
-import type { Source } from "../../rules/entry-query/path.js";
+import type { DocumentSource } from "../../rules/entry-query/path.js";
 import type { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import { readMemberTexts } from "../../rules/json-scan.js";
@@ -28,9 +28,9 @@ export interface EntryView {
 /**
  * Returns the SQL names of an entry's parts, for the modules that compile queries. @param entry SQL alias of the entry
  */
-export const entrySource = (entry: string, canSee: (column: string) => boolean): Source => ({
-  doc: `${entry}.doc`,
-  entry,
+export const entrySource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
+  documentSql: `${entry}.doc`,
+  entryAlias: entry,
   canSeeColumn: canSee,
 });
 

@@ -6,17 +6,17 @@ import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/described.js";
 import {
+  type DocumentSource,
   hasArraySql,
   jsonTypesAlongPathSql,
   type Path,
   parsePath,
-  type Source,
   sortableValueSql,
   valueAtPathSql,
 } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { refuseField } from "../../rules/fields.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 /**
@@ -27,7 +27,7 @@ export type IndexDefinition = string | readonly string[] | { columns: readonly s
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const MAX_COLUMNS_PER_INDEX = 3;
-const INDEX_SHAPE = flatShape(["columns", "unique"]);
+const INDEX_SHAPE = createFlatShape(["columns", "unique"]);
 
 /** Builds SQL that contains the values as literals, because PostgreSQL's CREATE INDEX accepts no parameters. */
 class LiteralStatement extends SqlStatement {
@@ -36,7 +36,7 @@ class LiteralStatement extends SqlStatement {
   }
 }
 
-const ENTRY_SQL_SOURCE: Source = { doc: "doc", entry: null, canSeeColumn: () => true };
+const ENTRY_SQL_SOURCE: DocumentSource = { documentSql: "doc", entryAlias: null, canSeeColumn: () => true };
 
 /** Returns the column paths of an index definition. */
 export const indexColumnPaths = (definition: IndexDefinition): readonly string[] => {
@@ -48,7 +48,7 @@ export const isUniqueIndex = (definition: IndexDefinition): boolean =>
   typeof definition === "object" && "unique" in definition && definition.unique;
 
 function parseColumnPath(column: unknown, fieldPath: string): Path & { entryField: null } {
-  const path = parsePath(column, fieldPath, { entry: "" });
+  const path = parsePath(column, fieldPath, { entryAlias: "" });
   if (path.entryField !== null)
     refuseField(fieldPath, "the path of a column in the entry's data; fields such as id need no index", column);
   return path;

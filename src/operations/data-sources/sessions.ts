@@ -9,7 +9,7 @@ import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
-import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
@@ -18,7 +18,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 /** The only supported value of the field "passport" of a sign-in. */
 const SIGN_IN_METHOD = "dataSource";
 
-const AUTHORIZE_SHAPE = flatShape(["passport", "where", "dataSourceId", "dataSourceName"]);
+const AUTHORIZE_SHAPE = createFlatShape(["passport", "where", "dataSourceId", "dataSourceName"]);
 
 function requireLanguageTag(value: unknown): string {
   try {

@@ -10,7 +10,11 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { type HttpTriggerResponse, responseFromJson, responseFromOptions } from "../../rules/http/answer.js";
+import {
+  createResponseFromJson,
+  createResponseFromOptions,
+  type HttpTriggerResponse,
+} from "../../rules/http/answer.js";
 import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/http/body.js";
 import { readPathParameters } from "../../rules/http/path.js";
 import { readEventId } from "../../rules/http/signatures.js";
@@ -97,8 +101,8 @@ const FAILED_RUN_RESPONSE: HttpTriggerResponse = {
 
 function toTriggerResponse(outcome: RunOutcome): HttpTriggerResponse {
   if (!outcome.ok) return FAILED_RUN_RESPONSE;
-  if (!outcome.isResponse) return responseFromJson(outcome.data);
-  return responseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_RUN_RESPONSE;
+  if (!outcome.isResponse) return createResponseFromJson(outcome.data);
+  return createResponseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_RUN_RESPONSE;
 }
 
 const acceptedResponse = (runId: number): HttpTriggerResponse => ({

@@ -51,7 +51,7 @@ export function createSignedMediaUrls(options: {
       const grants = await callers.grantsFor(admission);
       grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
       const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
-      const signature = signLink(ring.current(), appId, id, String(expires)).toString("base64url");
+      const signature = signLink(ring.getCurrentKey(), appId, id, String(expires)).toString("base64url");
       const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
       return { url, expiresAt: new Date(expires * 1000).toISOString() };
     },
@@ -61,7 +61,7 @@ export function createSignedMediaUrls(options: {
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;
       const input = Buffer.from(signature, "base64url");
-      return ring.find((master) => timingSafeEqual(signLink(master, appId, id, expires), input)) !== null;
+      return ring.findKey((master) => timingSafeEqual(signLink(master, appId, id, expires), input)) !== null;
     },
   };
 }

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFiles } from "./files.js";
@@ -34,7 +34,7 @@ export interface MediaItemRules {
 const accessRulesInBody = (body: unknown): unknown =>
   isObject(body) && "accessRules" in body ? body["accessRules"] : body;
 
-const RULES_SHAPE = flatShape(["accessRules"]);
+const RULES_SHAPE = createFlatShape(["accessRules"]);
 
 export type MediaRulesStore = ReturnType<typeof createMediaRulesStore>;
 

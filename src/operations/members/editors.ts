@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
-import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
@@ -36,7 +36,7 @@ const ADD_EDITOR = `
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 
-const NEW_USER_SHAPE = flatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
+const NEW_USER_SHAPE = createFlatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
 
 /** Returns `value` if it is a positive integer. @throws REQUEST_INVALID for any other value */
 function requirePositiveId(value: unknown, field: string): number {

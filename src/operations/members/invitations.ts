@@ -14,7 +14,7 @@ import { describeValue } from "../../rules/described.js";
 import { requireEmail } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
-import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
@@ -34,7 +34,7 @@ import type { Members } from "./members.js";
 const HOUR_MS = 3_600_000;
 const INVITATIONS_PER_HOUR_MAX = 200;
 
-const ACCEPT_BODY_SHAPE = flatShape(["token", "firstName", "lastName", "passphrase"]);
+const ACCEPT_BODY_SHAPE = createFlatShape(["token", "firstName", "lastName", "passphrase"]);
 
 /** Sends an e-mail with the invitation's link to the invited person; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;

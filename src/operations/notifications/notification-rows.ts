@@ -5,7 +5,7 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import type { Scope } from "../../rules/scope.js";
+import type { NotificationScope } from "../../rules/scope.js";
 import type { NotificationReader } from "./reader.js";
 
 /** PostgreSQL channel whose messages contain an `appId`: a notification of this app was published. */
@@ -19,7 +19,7 @@ export interface Notification {
   appId: number;
   status: NotificationStatus;
   data: Record<string, unknown>;
-  scope: Scope | null;
+  scope: NotificationScope | null;
   orderAt: string | null;
   pushNotification: PushRequest | null;
   publishedAt: string | null;
@@ -175,7 +175,7 @@ export async function readLastCursor(executor: SqlClient, appId: number): Promis
 
 export interface NotificationFields {
   data: Record<string, unknown>;
-  scope: Scope | null;
+  scope: NotificationScope | null;
   orderAt: Date | null;
   push: PushRequest | null;
 }

@@ -9,7 +9,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
-import { isUserInScope, type Scope } from "../../rules/scope.js";
+import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import { readUsersOf } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
@@ -115,7 +115,7 @@ export function createPushSender(options: {
   async function createDeliveries(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
-      const [wish] = await rows<{ id: number; appId: number; scope: Scope | null }>(
+      const [wish] = await rows<{ id: number; appId: number; scope: NotificationScope | null }>(
         manager,
         SELECT_NOTIFICATION_TO_PUSH,
         [moment],

@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";
+import { generateVapidKeys, type VapidKeys } from "../../engine/push-message.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 
@@ -26,7 +26,7 @@ export function createVapidKeys({ db, settings }: { db: DataSource; settings: Se
   }
 
   async function createKeys(appId: number): Promise<void> {
-    const { publicKey, privateKey } = newVapidKeys();
+    const { publicKey, privateKey } = generateVapidKeys();
     await db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const sealedKey = await settings.sealFor(manager, appId, VAPID_ENCRYPTION_LABEL, privateKey);

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { SCOPES, type Scope } from "../../rules/access.js";
+import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
 import { type Credentials, IS_GRANT_VALID } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
@@ -16,7 +16,7 @@ export interface OAuthGrant {
   clientId: string;
   personId: number;
   appId: number;
-  scopes: Scope[];
+  scopes: TokenScope[];
 }
 
 /** An OAuth grant, as the person who created it sees it. Times are ISO 8601 text. */
@@ -24,7 +24,7 @@ export interface GrantSummary {
   id: number;
   client: string;
   appId: number;
-  scopes: Scope[];
+  scopes: TokenScope[];
   createdAt: string;
   lastUsedAt: string | null;
 }
@@ -38,7 +38,7 @@ export interface GrantDecision {
    */
   decidingTokenId: number | null;
   appId: number;
-  scopes: readonly Scope[];
+  scopes: readonly TokenScope[];
 }
 
 /** An app for which a person can authorize programs, with the scopes that the person's role allows. */
@@ -46,11 +46,11 @@ export interface GrantableApp {
   id: number;
   name: string;
   role: Role;
-  scopes: readonly Scope[];
+  scopes: readonly TokenScope[];
 }
 
 /** Returns the scopes that a person with this role can grant to a program. */
-export function grantableScopesOf(role: Role): readonly Scope[] {
+export function grantableScopesOf(role: Role): readonly TokenScope[] {
   switch (role) {
     case "reader":
       return ["read"];
@@ -59,7 +59,7 @@ export function grantableScopesOf(role: Role): readonly Scope[] {
     case "editor":
     case "admin":
     case "owner":
-      return SCOPES;
+      return TOKEN_SCOPES;
   }
 }
 

@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
-import { SCOPES, type Scope } from "../../rules/access.js";
+import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import { newSecret, newToken } from "../access/tokens.js";
 import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
@@ -22,7 +22,7 @@ const STATE_MAX_CHARACTERS = 2_000;
 export interface AuthorizationRequest {
   client: OauthClient;
   redirectUri: string;
-  scopes: Scope[];
+  scopes: TokenScope[];
   state: string | null;
   codeChallenge: string;
 }
@@ -41,12 +41,12 @@ type Parameters = Readonly<Record<string, string | undefined>>;
  * Parses the scopes in a request. Returns all scopes if `text` is missing.
  * @throws OauthFailure for an unknown scope
  */
-function readScopes(text: string | undefined): Scope[] {
+function readScopes(text: string | undefined): TokenScope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
-  const unknownScope = namedScopes.find((name) => !(SCOPES as readonly string[]).includes(name));
+  const unknownScope = namedScopes.find((name) => !(TOKEN_SCOPES as readonly string[]).includes(name));
   if (unknownScope !== undefined)
-    throw new OauthFailure("invalid_scope", `scope may only contain ${SCOPES.join(", ")} (got ${unknownScope})`);
-  return namedScopes.length === 0 ? [...SCOPES] : (namedScopes as Scope[]);
+    throw new OauthFailure("invalid_scope", `scope may only contain ${TOKEN_SCOPES.join(", ")} (got ${unknownScope})`);
+  return namedScopes.length === 0 ? [...TOKEN_SCOPES] : (namedScopes as TokenScope[]);
 }
 
 const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);

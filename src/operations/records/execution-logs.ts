@@ -16,7 +16,7 @@ import {
   type SizedRow,
   selectIdsThatFit,
 } from "../../rules/page.js";
-import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
 /** PostgreSQL channel whose messages `appId:logId:runId` report that a log entry was written. */
 export const LOG_CHANNEL = "svc_log";
@@ -204,8 +204,8 @@ function parseTaskIds(options: Record<string, unknown>, data: Record<string, unk
 /** Allowed fields of the body of a request for log entries (`getLogs`). */
 const LOG_OPTIONS_SHAPE: Shape = {
   fields: {
-    ...flatShape(["id", "limit", "offset", "cursor"]).fields,
-    where: { fields: { type: null, data: flatShape(["taskId"]) } },
+    ...createFlatShape(["id", "limit", "offset", "cursor"]).fields,
+    where: { fields: { type: null, data: createFlatShape(["taskId"]) } },
   },
 };
 

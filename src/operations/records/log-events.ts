@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { isDatabaseAway, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
-import { createBatches } from "../../engine/batches.js";
+import { createBatchProcessor } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
@@ -90,7 +90,7 @@ export function createLogEvents({
 
   // Stores events that arrive at the same time in one statement. If this statement fails because of one event, stores
   // the other events without it.
-  const eventBatches = createBatches({
+  const eventBatches = createBatchProcessor({
     processBatch: storeAll,
     maxItems: EVENTS_PER_STATEMENT,
     maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,

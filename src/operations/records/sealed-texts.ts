@@ -31,7 +31,9 @@ export function createTextCipher({ ring, purpose }: { ring: KeyRing; purpose: st
      */
     seal(text: string, associatedData: string): string {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(CIPHER_ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associatedData));
+      const cipher = createCipheriv(CIPHER_ALGORITHM, keyOf(ring.getCurrentKey()), iv).setAAD(
+        Buffer.from(associatedData),
+      );
       const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },
@@ -42,7 +44,7 @@ export function createTextCipher({ ring, purpose }: { ring: KeyRing; purpose: st
      */
     unseal(sealed: string, associatedData: string): string | null {
       let text: string | null = null;
-      ring.find((master) => {
+      ring.findKey((master) => {
         try {
           text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
         } catch {

@@ -8,7 +8,7 @@ import type { HopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { RunRequests, SecretBindings } from "./run-requests.js";
 import type { StoredBindings } from "./secret-bindings.js";
@@ -40,7 +40,7 @@ export interface BindingUse {
 }
 
 const TRIAL_METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
-const TRIAL_FIELDS = flatShape(["key", "origin", "method", "path"]);
+const TRIAL_FIELDS = createFlatShape(["key", "origin", "method", "path"]);
 const PATH_MAX_CHARACTERS = 2_000;
 const SHOWN_BODY_MAX_CHARACTERS = 4_000;
 const USES_MAX = 1_000;

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { isDatabaseAway, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkTransition, type EndState } from "../../data/run.js";
-import { createBatches } from "../../engine/batches.js";
+import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
 import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
 
@@ -122,7 +122,7 @@ export class RunFinisher {
   private readonly batches;
 
   constructor(private readonly db: DataSource) {
-    this.batches = createBatches<EndedRun, boolean>({
+    this.batches = createBatchProcessor<EndedRun, boolean>({
       processBatch: (runs) => finishRuns(db, runs),
       maxItems: RUNS_PER_STATEMENT_MAX,
       maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { parseOptionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
@@ -51,7 +51,7 @@ interface ReplayOptions {
   payload?: unknown;
 }
 
-const OPTIONS_SHAPE = flatShape(["copy", "versionId", "payload"]);
+const OPTIONS_SHAPE = createFlatShape(["copy", "versionId", "payload"]);
 
 function replayOptions(input: unknown): ReplayOptions {
   if (input === undefined || input === null) return {};

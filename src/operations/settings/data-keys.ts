@@ -9,7 +9,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import {
   computeKeyFingerprint,
-  newDataKey,
+  createDataKey,
   readMasterKeyFingerprint,
   unwrapDataKey,
   wrapDataKey,
@@ -35,7 +35,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   const cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
   function masterKey(name: string): Buffer {
-    const key = ring.find((candidate) => computeKeyFingerprint(candidate) === name);
+    const key = ring.findKey((candidate) => computeKeyFingerprint(candidate) === name);
     if (key) return key;
     const keyMismatch = `is not the key that this database's settings are encrypted under (${name})`;
     if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${keyMismatch}`);
@@ -101,7 +101,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     async start(): Promise<void> {
       // Calls `ring.current()` only for a new database, because this call creates a key file if none exists.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
-        const values = [computeKeyFingerprint(ring.current())];
+        const values = [computeKeyFingerprint(ring.getCurrentKey())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
       }
       masterKey(await currentMasterKeyName(db.manager));
@@ -129,7 +129,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       const wrappedDataKey =
         (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
       if (wrappedDataKey) return unwrapKey(appId, wrappedDataKey);
-      const key = newDataKey();
+      const key = createDataKey();
       const masterDataKey = masterKey(await currentMasterKeyName(executor));
       await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
         appId,

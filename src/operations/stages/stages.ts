@@ -11,7 +11,7 @@ import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
-import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
 import type { Manifests } from "../manifest/manifests.js";
@@ -98,7 +98,7 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
     const expected = `a whole number from 1 to ${PREVIEW_HOURS_MAX}, or null`;
     refuseField("expiresInHours", expected, expiresInHours);
   }
-  refuseUnknownFields(body, flatShape(["name", "expiresInHours"]));
+  refuseUnknownFields(body, createFlatShape(["name", "expiresInHours"]));
   return { name, expiresInHours: expiresInHours as number | null };
 }
 

@@ -98,7 +98,7 @@ function readCompletion(body: Record<string, unknown>, model: string): AiComplet
  * Returns the index of the tool call to which a part of the stream belongs. If the provider sends no index, a part with
  * an ID starts a new call, and a part without an ID continues the last call.
  */
-function toolCallIndexOf(delta: unknown, callCount: number): number {
+function findToolCallIndex(delta: unknown, callCount: number): number {
   const index = getValueAtPath(delta, "index");
   if (Number.isSafeInteger(index)) return requireIndex(index);
   return textOrEmpty(getValueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
@@ -113,7 +113,7 @@ function createEventReader(model: string): CompletionEventReader {
 
   function addToCalls(deltas: unknown): void {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
-      const index = toolCallIndexOf(delta, calls.length);
+      const index = findToolCallIndex(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
       calls[index].id ||= textOrEmpty(getValueAtPath(delta, "id"));
       calls[index].name ||= textOrEmpty(getValueAtPath(delta, "function", "name"));

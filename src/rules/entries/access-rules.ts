@@ -9,7 +9,7 @@ import {
 } from "../caller-rules.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { flatShape } from "../unknown-fields.js";
+import { createFlatShape } from "../unknown-fields.js";
 
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
@@ -37,7 +37,7 @@ export interface AccessRule {
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
 /** Allowed fields of a rule. Unknown fields are rejected, because a misspelt `exclude` would show the columns that it should hide. */
-export const ACCESS_RULE_SHAPE = flatShape(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
+export const ACCESS_RULE_SHAPE = createFlatShape(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function checkColumns(value: unknown, field: string): void {
   if (value === undefined) return;

@@ -1,7 +1,7 @@
 /** Checks the names of columns, and finds the columns that entries add to a data source. */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, unstorableCharacterIndex } from "../described.js";
+import { describeValue, findUnstorableCharacter } from "../described.js";
 import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
@@ -14,7 +14,7 @@ export const COLUMNS_LISTED = 1_000;
 /** Checks the name of a column. @throws REQUEST_INVALID with `fieldPath`, the path of the field that contains the name */
 export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
-    name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableCharacterIndex(name) < 0 && name !== "__proto__";
+    name !== "" && name.length <= COLUMN_MAX_CHARACTERS && findUnstorableCharacter(name) < 0 && name !== "__proto__";
   if (isValid) return;
   const expected = `must have a name of 1 to ${COLUMN_MAX_CHARACTERS} characters other than __proto__`;
   throw new ActionError("REQUEST_INVALID", `each column of ${fieldPath} ${expected} (got ${describeValue(name)})`);

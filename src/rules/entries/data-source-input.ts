@@ -1,9 +1,9 @@
 /** Validates the definition of a data source. */
 
 import { ActionError } from "../../errors.js";
-import { isObject, unstorableCharacterIndex } from "../described.js";
+import { findUnstorableCharacter, isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
 import { type EntryData, readEntryColumns, readEntryList } from "./entry-input.js";
@@ -11,11 +11,11 @@ import { type EntryHook, getHookShape, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
 const FIELD_NAMES = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
-type Field = (typeof FIELD_NAMES)[number];
+type DataSourceField = (typeof FIELD_NAMES)[number];
 
 const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
 const CHANGE_SHAPE: Shape = {
-  fields: { ...flatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [getHookShape] },
+  fields: { ...createFlatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [getHookShape] },
   readOnly: READ_ONLY,
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
@@ -35,7 +35,7 @@ export interface DataSourceFields<Indexes> {
 
 function parseName(value: unknown): string {
   if (value === undefined || value === null) throw new ActionError("NAME_REQUIRED");
-  const isText = typeof value === "string" && unstorableCharacterIndex(value) < 0;
+  const isText = typeof value === "string" && findUnstorableCharacter(value) < 0;
   if (!isText) refuseField("name", "a text", value);
   if (value.trim() === "") throw new ActionError("NAME_EMPTY");
   if (value.length > NAME_MAX_CHARACTERS) throw new ActionError("NAME_TOO_LONG");
@@ -52,7 +52,7 @@ export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
 
 function parseField(
   value: unknown,
-  field: Field,
+  field: DataSourceField,
   parseIndexes: ParseIndexes<unknown>,
   storedHooks: readonly EntryHook[],
 ): unknown {

@@ -136,7 +136,7 @@ export function toWhereFilter(tests: ColumnConditions): Record<string, unknown> 
  */
 export function getColumnOfWhereKey(key: string): string | null {
   try {
-    const path = parsePath(key, "where", { entry: "e" });
+    const path = parsePath(key, "where", { entryAlias: "e" });
     return path.entryField === null && path.segments.length === 1 ? path.segments[0]! : null;
   } catch {
     return null;

@@ -2,10 +2,10 @@
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
-import { containsInfinity, describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "../described.js";
+import { containsInfinity, describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "../described.js";
 import { refuseField } from "../fields.js";
 import type { ExpectedETags } from "../precondition.js";
-import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
@@ -25,9 +25,9 @@ export type EntryData = Record<string, unknown>;
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function hasUnstorableText(value: unknown): boolean {
-  if (typeof value === "string") return unstorableCharacterIndex(value) >= 0;
+  if (typeof value === "string") return findUnstorableCharacter(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || hasUnstorableText(inner));
+  return Object.entries(value).some(([key, inner]) => findUnstorableCharacter(key) >= 0 || hasUnstorableText(inner));
 }
 
 /**
@@ -127,11 +127,11 @@ export interface CommitInput {
 }
 
 /** Allowed fields of an entry in a commit. The service ignores the read-only fields among them. */
-const COMMIT_ENTRY_SHAPE = flatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
+const COMMIT_ENTRY_SHAPE = createFlatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
   fields: {
-    ...flatShape(["append", "extend", "delete", "returnEntries", "runHooks"]).fields,
+    ...createFlatShape(["append", "extend", "delete", "returnEntries", "runHooks"]).fields,
     entries: [COMMIT_ENTRY_SHAPE],
   },
 };

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { flatShape, type Shape } from "../unknown-fields.js";
+import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import {
   checkSendingHook,
@@ -30,7 +30,7 @@ export interface OperationsHook {
 
 export type EntryHook = OperationsHook | SendingHook;
 
-const OPERATIONS_SHAPE = flatShape(["type", "runOn", "fields"]);
+const OPERATIONS_SHAPE = createFlatShape(["type", "runOn", "fields"]);
 
 /**
  * Returns the allowed fields of a hook. The caller reports unknown fields of a data source and its hooks after all
@@ -96,7 +96,7 @@ export function listHashedColumns(hooks: readonly EntryHook[]): string[] {
  * Returns the operations trim, lower and upper for each column, in the order in which they apply. If `verb` is null,
  * uses the hooks of both verbs (insert and update).
  */
-function textOperationsByColumn(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
+function collectTextOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const operationsByColumn = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperationsHook)) {
     if (verb !== null && !runOn.includes(verb)) continue;
@@ -128,7 +128,7 @@ export function createTextHookFunction(
   hooks: readonly EntryHook[],
   verb: HookVerb | null,
 ): (data: Record<string, unknown>) => Record<string, unknown> {
-  const byColumn = [...textOperationsByColumn(hooks, verb)].filter(([, operations]) => operations.length > 0);
+  const byColumn = [...collectTextOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);
   if (byColumn.length === 0) return (data) => data;
   return (data) => {
     const changedData = { ...data };

@@ -10,7 +10,7 @@ import { refuseField } from "../fields.js";
 import { isEmailAddress, isPhoneNumber } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
 import { fillTemplate, readPlaceholders } from "../message-template.js";
-import { flatShape, type Shape } from "../unknown-fields.js";
+import { createFlatShape, type Shape } from "../unknown-fields.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
@@ -38,7 +38,7 @@ const MESSAGE_FIELDS = {
   sms: ["to", "body", "from", "provider"],
 };
 export const createSendingHookShape = (type: SendingHook["type"]): Shape =>
-  flatShape([...COMMON_HOOK_FIELDS, ...MESSAGE_FIELDS[type]]);
+  createFlatShape([...COMMON_HOOK_FIELDS, ...MESSAGE_FIELDS[type]]);
 
 /**
  * Maximum size of a hook in characters of JSON. The size matters because each request on entries reads the data source
@@ -229,7 +229,11 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
   }
   try {
     if (hook["where"] !== undefined) {
-      compileWhere(hook["where"], { doc: "doc", entry: "e", canSeeColumn: () => true }, new SqlStatement());
+      compileWhere(
+        hook["where"],
+        { documentSql: "doc", entryAlias: "e", canSeeColumn: () => true },
+        new SqlStatement(),
+      );
     }
     checkFixedAddresses(hook as SendingHook, field);
     buildMessage(hook as SendingHook, fillWithSamples(type === "email" ? "a@example.com" : "+15550100"), field);

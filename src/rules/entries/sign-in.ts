@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, isObject, unstorableCharacterIndex } from "../described.js";
+import { describeValue, findUnstorableCharacter, isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import type { EntryData } from "./entry-input.js";
 
@@ -15,7 +15,7 @@ function checkValue(value: unknown, field: string): void {
   // Rejects objects, because query operators in them could match an entry without its exact values. Rejects null,
   // because it would match an entry without a password.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
-  if ((isText && unstorableCharacterIndex(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
+  if ((isText && findUnstorableCharacter(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }

@@ -6,7 +6,7 @@ import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import {
   FIELDS_MAX,
-  ORDER_MAX,
+  ORDER_COLUMNS_MAX,
   readOperators,
   requireList,
   requireText,
@@ -17,11 +17,11 @@ import {
   ACCUMULATOR_SQL,
   compileAccumulators,
   compileExpression,
-  NAME_MAX,
+  NAME_MAX_CHARACTERS,
   requireFieldName,
   typeRankSql,
 } from "./expressions.js";
-import { jsonNullIfMissingSql, parsePath, type Source, sortableValueSql } from "./path.js";
+import { type DocumentSource, jsonNullIfMissingSql, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
@@ -50,13 +50,16 @@ type Stage = (
   stageOptions: unknown,
   fieldPath: string,
   input: DocumentRows,
-  canSee: Source["canSeeColumn"],
+  canSee: DocumentSource["canSeeColumn"],
   statement: SqlStatement,
 ) => DocumentRows;
 
-const createDocumentSource = ({ areEntries }: DocumentRows, canSee: Source["canSeeColumn"]): Source => ({
-  doc: "d",
-  entry: null,
+const createDocumentSource = (
+  { areEntries }: DocumentRows,
+  canSee: DocumentSource["canSeeColumn"],
+): DocumentSource => ({
+  documentSql: "d",
+  entryAlias: null,
   canSeeColumn: areEntries ? canSee : () => true,
 });
 
@@ -79,8 +82,8 @@ const matchStage: Stage = (stageOptions, fieldPath, input, canSee, statement) =>
 const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
   if (!isObject(stageOptions)) refuseField(fieldPath, "an object with 1 or -1 for each column", stageOptions);
   const columns = Object.entries(stageOptions);
-  if (columns.length === 0 || columns.length > ORDER_MAX)
-    refuseField(fieldPath, `an object with 1 to ${ORDER_MAX} columns`, stageOptions);
+  if (columns.length === 0 || columns.length > ORDER_COLUMNS_MAX)
+    refuseField(fieldPath, `an object with 1 to ${ORDER_COLUMNS_MAX} columns`, stageOptions);
   const order = columns.flatMap(([column, direction]) => {
     const innerPath = `${fieldPath}.${column}`;
     if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
@@ -99,7 +102,7 @@ const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) =
 };
 
 const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
-  const name = requireFieldName(requireText(stageOptions, fieldPath, NAME_MAX), fieldPath);
+  const name = requireFieldName(requireText(stageOptions, fieldPath, NAME_MAX_CHARACTERS), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
   const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
@@ -161,7 +164,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
 };
 
 /** Returns SQL for the key by which $group groups documents: a single value, or an object with several values. */
-function compileGroupKey(id: unknown, fieldPath: string, at: Source, statement: SqlStatement): string {
+function compileGroupKey(id: unknown, fieldPath: string, at: DocumentSource, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator) return jsonNullIfMissingSql(compileExpression(id ?? null, fieldPath, at, statement));
   const parts = Object.entries(id);
@@ -226,7 +229,7 @@ const STAGES: Readonly<Record<string, Stage>> = {
 export function compileAggregate(
   aggregate: unknown,
   entries: string,
-  canSee: Source["canSeeColumn"],
+  canSee: DocumentSource["canSeeColumn"],
   statement: SqlStatement,
 ): DocumentRows {
   const stages = requireList(aggregate, "aggregate", STAGES_MAX, 1);

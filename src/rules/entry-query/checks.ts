@@ -3,9 +3,9 @@
  */
 
 import { ActionError } from "../../errors.js";
-import { containsInfinity, describeValue, isObject, unstorableCharacterIndex } from "../described.js";
+import { containsInfinity, describeValue, findUnstorableCharacter, isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../unknown-fields.js";
 
 /**
  * Maximum nesting depth of a `where`. docs/reference/data-source-queries.md describes the query language and all limits
@@ -13,11 +13,11 @@ import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
  */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
-export const LIST_MAX = 10_000;
+export const LIST_MAX_ITEMS = 10_000;
 export const VALUE_MAX_DEPTH = 20;
 export const PATH_MAX_SEGMENTS = 10;
 export const PATH_MAX_CHARACTERS = 512;
-export const ORDER_MAX = 5;
+export const ORDER_COLUMNS_MAX = 5;
 export const JOINS_MAX = 5;
 export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
@@ -46,7 +46,7 @@ export function requireObject(value: unknown, fieldPath: string): Record<string,
 /** Returns the value if it is an object that has only fields in `allowed`. @throws REQUEST_INVALID */
 export function requireFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = requireObject(value, fieldPath);
-  refuseUnknownFields(input, flatShape(allowed), fieldPath);
+  refuseUnknownFields(input, createFlatShape(allowed), fieldPath);
   return input;
 }
 
@@ -70,7 +70,7 @@ export function requireWholeNumber(value: unknown, fieldPath: string, min: numbe
 
 /** Returns the value if it is a text of at most `max` characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requireText(value: unknown, fieldPath: string, max: number): string {
-  if (typeof value === "string" && value.length <= max && unstorableCharacterIndex(value) < 0) return value;
+  if (typeof value === "string" && value.length <= max && findUnstorableCharacter(value) < 0) return value;
   return refuseField(fieldPath, `a text of at most ${max} characters without U+0000 and lone surrogates`, value);
 }
 
@@ -81,12 +81,12 @@ export function readFlag(value: unknown, fieldPath: string): boolean {
 
 /** True if the value contains a text or an object key that PostgreSQL cannot store, or if it nests deeper than `levels`. */
 function isUnstorable(value: unknown, levels: number): boolean {
-  if (typeof value === "string") return unstorableCharacterIndex(value) >= 0;
+  if (typeof value === "string") return findUnstorableCharacter(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
   if (Array.isArray(value)) return value.some((element) => isUnstorable(element, levels - 1));
   return Object.entries(value).some(
-    ([key, field]) => unstorableCharacterIndex(key) >= 0 || isUnstorable(field, levels - 1),
+    ([key, field]) => findUnstorableCharacter(key) >= 0 || isUnstorable(field, levels - 1),
   );
 }
 

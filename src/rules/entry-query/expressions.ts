@@ -4,10 +4,10 @@ import { refuseField } from "../fields.js";
 import { FIELDS_MAX, readOperators, rejectName, requireText, serializeJsonValue } from "./checks.js";
 import { numberSql } from "./filters.js";
 import { textSql, typeSql } from "./operators.js";
-import { jsonNullIfMissingSql, parsePath, type Source, valueAtPathSql } from "./path.js";
+import { type DocumentSource, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
-export const NAME_MAX = 255;
+export const NAME_MAX_CHARACTERS = 255;
 
 /**
  * Returns SQL for the rank of a value's type, by which values of different types sort as in MongoDB. Missing values and
@@ -21,14 +21,19 @@ export const typeRankSql = (value: string): string =>
  * @throws REQUEST_INVALID
  */
 export function requireFieldName(name: string, fieldPath: string): string {
-  const checkedName = requireText(name, fieldPath, NAME_MAX);
+  const checkedName = requireText(name, fieldPath, NAME_MAX_CHARACTERS);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
     refuseField(fieldPath, "a name without $ or dots", name);
   return checkedName;
 }
 
 /** Compiles an expression to SQL of the type jsonb. The result of the SQL is NULL if the value is missing. */
-export function compileExpression(value: unknown, fieldPath: string, source: Source, statement: SqlStatement): string {
+export function compileExpression(
+  value: unknown,
+  fieldPath: string,
+  source: DocumentSource,
+  statement: SqlStatement,
+): string {
   if (typeof value === "string" && value.startsWith("$")) {
     return valueAtPathSql(parsePath(value.slice(1), fieldPath, source), source, statement);
   }
@@ -84,7 +89,7 @@ export interface Accumulator {
 export function compileAccumulators(
   options: Record<string, unknown>,
   fieldPath: string,
-  source: Source,
+  source: DocumentSource,
   statement: SqlStatement,
 ): Accumulator[] {
   const names = Object.keys(options).filter((name) => name !== "_id");

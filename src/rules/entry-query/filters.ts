@@ -2,16 +2,16 @@
  * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface. They
  * ignore case. A text that contains a number is equal to this number.
  */
-import { containsTextFoldedSql, foldCaseSql, formatDecimal, textsEqualTo } from "../comparable-text.js";
+import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEqualTexts } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { rejectName, requireFields, requireList, requireText } from "./checks.js";
 import { isScalarSql, textSql, typeSql } from "./operators.js";
-import { anyValuePassesSql, parsePath, type Source, type ValueTestSql } from "./path.js";
+import { anyValuePassesSql, type DocumentSource, parsePath, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
-const TEXT_MAX = 10_000;
-const LIST_MAX = 1_000;
+const TEXT_MAX_CHARACTERS = 10_000;
+const LIST_MAX_ITEMS = 1_000;
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
 /**
  * Regular expression for a number as an SQL literal, like NUMBER_PATTERN. PostgreSQL allows repetition counts up to 255
@@ -34,7 +34,7 @@ function requireScalarText(value: unknown, fieldPath: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return formatDecimal(value);
   if (typeof value === "boolean") return String(value);
-  return requireText(value, fieldPath, TEXT_MAX);
+  return requireText(value, fieldPath, TEXT_MAX_CHARACTERS);
 }
 
 function parseDay(value: unknown, fieldPath: string): string {
@@ -56,7 +56,7 @@ type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatem
 
 /** Returns a test in SQL that is true if the value equals one of the texts, without regard to case. */
 const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
-  const expected = texts.flatMap(textsEqualTo).map((text) => foldCaseSql(statement.bind(text, "text")));
+  const expected = texts.flatMap(listEqualTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
     `(${typeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textSql(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
@@ -94,9 +94,11 @@ const createRangeCondition =
 
 const oneOfCondition: CompileCondition = (value, fieldPath, statement) => {
   const values =
-    typeof value === "string" ? value.split(",").map((part) => part.trim()) : requireList(value, fieldPath, LIST_MAX);
+    typeof value === "string"
+      ? value.split(",").map((part) => part.trim())
+      : requireList(value, fieldPath, LIST_MAX_ITEMS);
   const expected = statement.bind(
-    values.flatMap((element, index) => textsEqualTo(requireScalarText(element, `${fieldPath}[${index}]`))),
+    values.flatMap((element, index) => listEqualTexts(requireScalarText(element, `${fieldPath}[${index}]`))),
     "text[]",
   );
   return (sql) =>
@@ -135,7 +137,12 @@ const CONDITION_TABLE: Record<
 };
 
 /** Compiles one filter to an SQL condition that is never NULL. @throws ActionError REQUEST_INVALID */
-export function compileFilter(filter: unknown, fieldPath: string, source: Source, statement: SqlStatement): string {
+export function compileFilter(
+  filter: unknown,
+  fieldPath: string,
+  source: DocumentSource,
+  statement: SqlStatement,
+): string {
   const { column, condition: name, value } = requireFields(filter, fieldPath, ["column", "condition", "value"]);
   const path = parsePath(column, `${fieldPath}.column`, source);
   const knownCondition =

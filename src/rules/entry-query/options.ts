@@ -5,7 +5,7 @@
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { parsePageLimits } from "../page.js";
-import { flatShape, type Shape } from "../unknown-fields.js";
+import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { JOINS_MAX, readFlag, requireList, requireObject, requireText, requireWholeNumber } from "./checks.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
@@ -76,7 +76,7 @@ export interface JoinOptions {
   limit: number;
 }
 
-const JOIN_SHAPE = flatShape([
+const JOIN_SHAPE = createFlatShape([
   ...["dataSourceId", "dataSourceName", "on", "required", "has", "count", "sum"],
   ...["where", "attributes", "limit", "order"],
 ]);
@@ -84,7 +84,7 @@ const JOIN_SHAPE = flatShape([
 /** Allowed fields of a query. The caller reports unknown fields only after it has compiled the query. */
 export const QUERY_SHAPE: Shape = {
   fields: {
-    ...flatShape([
+    ...createFlatShape([
       "type",
       "where",
       "attributes",
@@ -103,7 +103,7 @@ export const QUERY_SHAPE: Shape = {
 function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
   const columns = requireList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
-    const path = parsePath(element, `${fieldPath}[${index}]`, { entry: "" });
+    const path = parsePath(element, `${fieldPath}[${index}]`, { entryAlias: "" });
     if (path.entryField !== null || path.segments.length > 1)
       refuseField(`${fieldPath}[${index}]`, "the name of a column", element);
     return path.segments[0]!;

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { ORDER_MAX, requireList, throwLimitError } from "./checks.js";
-import { type EntryField, entryFieldSql, type Path, parsePath, type Source, sortableValueSql } from "./path.js";
+import { ORDER_COLUMNS_MAX, requireList, throwLimitError } from "./checks.js";
+import { type DocumentSource, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export interface OrderKey {
@@ -15,8 +15,8 @@ export interface OrderKey {
 const ID: Path = { entryField: "id" };
 
 /** Parses `order` to sort keys. The last key is the ID, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
-export function parseOrder(order: unknown, source: Source, fieldPath = "order"): OrderKey[] {
-  const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_MAX);
+export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "order"): OrderKey[] {
+  const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_COLUMNS_MAX);
   const keys = input.map((element, index): OrderKey => {
     const innerPath = `${fieldPath}[${index}]`;
     const [column, direction = "ASC"] = typeof element === "string" ? [element] : requireList(element, innerPath, 2, 1);
@@ -34,7 +34,7 @@ export function parseOrder(order: unknown, source: Source, fieldPath = "order"):
  * Returns SQL for the value of a sort key. Fields such as `createdAt` keep their SQL type; columns of an entry have the
  * type jsonb.
  */
-export const sortKeySql = ({ path }: OrderKey, source: Source, statement: SqlStatement): string =>
+export const sortKeySql = ({ path }: OrderKey, source: DocumentSource, statement: SqlStatement): string =>
   path.entryField === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.entryField, source);
 
 /**

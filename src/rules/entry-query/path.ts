@@ -13,11 +13,11 @@ export type EntryField = (typeof ENTRY_FIELD_NAMES)[number];
 export type Path = { entryField: EntryField } | { entryField: null; segments: readonly string[] };
 
 /** JSON document from which queries read values by path, described in SQL. */
-export interface Source {
+export interface DocumentSource {
   /** SQL expression for the document: a jsonb value that is never NULL. */
-  doc: string;
+  documentSql: string;
   /** SQL alias of the entry's table row; null if the document is not an entry, but the result of a stage. */
-  entry: string | null;
+  entryAlias: string | null;
   /** Returns true if the caller can see this top-level column. */
   canSeeColumn: (column: string) => boolean;
 }
@@ -44,15 +44,15 @@ const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as
 export function parsePath(
   value: unknown,
   fieldPath: string,
-  source: Pick<Source, "entry">,
+  source: Pick<DocumentSource, "entryAlias">,
   allowsBareFields = false,
 ): Path {
   const name = requireText(value, fieldPath, PATH_MAX_CHARACTERS);
-  if (source.entry !== null) {
+  if (source.entryAlias !== null) {
     if (name.startsWith("entry.") && isEntryField(name.slice(6))) return { entryField: name.slice(6) as EntryField };
     if (allowsBareFields && isEntryField(name)) return { entryField: name };
   }
-  const column = source.entry !== null && name.startsWith("data.") ? name.slice(5) : name;
+  const column = source.entryAlias !== null && name.startsWith("data.") ? name.slice(5) : name;
   const segments = column.split(UNESCAPED_DOT).map((segment) => segment.replaceAll("\\.", "."));
   if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
     refuseField(
@@ -67,9 +67,10 @@ export function parsePath(
 const JSON_NULL = "'null'::jsonb";
 
 /** Returns SQL for an entry's field such as `createdAt`, with the SQL type of its table column. */
-export const entryFieldSql = (own: EntryField, source: Source): string => `${source.entry}.${SQL_OF_ENTRY_FIELD[own]}`;
+export const entryFieldSql = (own: EntryField, source: DocumentSource): string =>
+  `${source.entryAlias}.${SQL_OF_ENTRY_FIELD[own]}`;
 
-function entryFieldJsonSql(own: EntryField, source: Source): string {
+function entryFieldJsonSql(own: EntryField, source: DocumentSource): string {
   const sql = entryFieldSql(own, source);
   if (own === "id" || own === "order") return `to_jsonb(${sql})`;
   return `to_jsonb(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
@@ -84,24 +85,24 @@ const segmentSql = (sql: string, segment: string, statement: SqlStatement): stri
  * True if the caller cannot see the column of the path. An empty path, as in $elemMatch, is the document itself, which
  * is never hidden.
  */
-const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
+const isHidden = ({ segments }: { segments: readonly string[] }, source: DocumentSource): boolean =>
   segments.length > 0 && !source.canSeeColumn(segments[0]!);
 
 /**
  * Returns SQL for the jsonb value at a path; the SQL gives NULL if the value is missing. If a value along the path is
  * an array, its elements are not searched.
  */
-export function valueAtPathSql(path: Path, source: Source, statement: SqlStatement): string {
+export function valueAtPathSql(path: Path, source: DocumentSource, statement: SqlStatement): string {
   if (path.entryField !== null) return entryFieldJsonSql(path.entryField, source);
   if (isHidden(path, source)) return "NULL::jsonb";
-  return path.segments.reduce((sql, segment) => segmentSql(sql, segment, statement), source.doc);
+  return path.segments.reduce((sql, segment) => segmentSql(sql, segment, statement), source.documentSql);
 }
 
 /**
  * Returns SQL for the value at a path that gives JSON's null if the value is missing. Indexes and `order` use this
  * form.
  */
-export const sortableValueSql = (path: Path, source: Source, statement: SqlStatement): string =>
+export const sortableValueSql = (path: Path, source: DocumentSource, statement: SqlStatement): string =>
   `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL})`;
 
 export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
@@ -133,7 +134,11 @@ const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND
  * Returns SQL for the JSON types of the values along the path that may be arrays, which are the values before a name,
  * not before an index.
  */
-export function jsonTypesAlongPathSql(segments: readonly string[], source: Source, statement: SqlStatement): string[] {
+export function jsonTypesAlongPathSql(
+  segments: readonly string[],
+  source: DocumentSource,
+  statement: SqlStatement,
+): string[] {
   return segments.slice(1).flatMap((next, index) => {
     if (ARRAY_INDEX.test(next)) return [];
     return [
@@ -148,7 +153,7 @@ export function jsonTypesAlongPathSql(segments: readonly string[], source: Sourc
  */
 export function hasArraySql(
   segments: readonly string[],
-  source: Source,
+  source: DocumentSource,
   statement: SqlStatement,
   elements = true,
 ): string | null {
@@ -162,10 +167,15 @@ export function hasArraySql(
  * Returns SQL for a FROM clause that has one row for each value at the path, including elements of arrays along the
  * path.
  */
-function valuesFromClause(segments: readonly string[], source: Source, statement: SqlStatement, elements: boolean) {
+function valuesFromClause(
+  segments: readonly string[],
+  source: DocumentSource,
+  statement: SqlStatement,
+  elements: boolean,
+) {
   const first = statement.createAlias();
   let last = first;
-  const parts = [`(SELECT ${segmentSql(source.doc, segments[0]!, statement)} AS v) ${first}`];
+  const parts = [`(SELECT ${segmentSql(source.documentSql, segments[0]!, statement)} AS v) ${first}`];
   const lateralJoin = (sql: string) => {
     last = statement.createAlias();
     parts.push(`CROSS JOIN LATERAL (${sql}) ${last}`);
@@ -192,7 +202,7 @@ function valuesFromClause(segments: readonly string[], source: Source, statement
  */
 export function anyValuePassesSql(
   path: Path,
-  source: Source,
+  source: DocumentSource,
   statement: SqlStatement,
   tests: readonly ValueTestSql[],
   reach: ReachableValues,

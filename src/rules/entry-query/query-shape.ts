@@ -49,7 +49,7 @@ const SHAPE_PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const INDEXABLE_OPERATORS = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
 const LIST_OPERATORS = ["$and", "$or", "$nor"];
-const ENTRY = { entry: "e" };
+const ENTRY = { entryAlias: "e" };
 
 const escapeSegments = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");

@@ -7,7 +7,7 @@ import { refuseField } from "../fields.js";
 import { rejectName, requireList, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./checks.js";
 import { compileFilter } from "./filters.js";
 import { OPERATOR_TESTS, type OperatorTest, typeSql } from "./operators.js";
-import { anyValuePassesSql, type Path, parsePath, type Source } from "./path.js";
+import { anyValuePassesSql, type DocumentSource, type Path, parsePath } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const COLUMN_OPERATORS = [...Object.keys(OPERATOR_TESTS), "$all", "$not", "$elemMatch"];
@@ -34,7 +34,7 @@ const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
  */
 interface OperatorTarget {
   path: Path;
-  source: Source;
+  source: DocumentSource;
   depth: number;
 }
 
@@ -51,7 +51,7 @@ class WhereCompiler {
     if (depth > WHERE_MAX_DEPTH) throwLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
   }
 
-  compileObject(where: unknown, fieldPath: string, source: Source, depth: number): string {
+  compileObject(where: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
     if (!isObject(where)) refuseField(fieldPath, 'an object with conditions, such as {"Status": "open"}', where);
     this.countOperator(fieldPath, depth);
     const conditions = Object.entries(where).map(([key, value]) => {
@@ -62,7 +62,13 @@ class WhereCompiler {
     return joinWithAnd(conditions);
   }
 
-  private compileEntryOperator(key: string, value: unknown, fieldPath: string, source: Source, depth: number): string {
+  private compileEntryOperator(
+    key: string,
+    value: unknown,
+    fieldPath: string,
+    source: DocumentSource,
+    depth: number,
+  ): string {
     const innerPath = `${fieldPath}.${key}`;
     if (key === "$not") return `NOT ${this.compileObject(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
@@ -79,12 +85,12 @@ class WhereCompiler {
     return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
   }
 
-  private compileFilterCondition(filter: unknown, fieldPath: string, source: Source, depth: number): string {
+  private compileFilterCondition(filter: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
     this.countOperator(fieldPath, depth);
     return compileFilter(filter, fieldPath, source, this.statement);
   }
 
-  private compileField(path: Path, value: unknown, fieldPath: string, source: Source, depth: number): string {
+  private compileField(path: Path, value: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
     const at: OperatorTarget = { path, source, depth };
     const keys = isObject(value) ? Object.keys(value) : [];
     if (!keys.some((key) => key.startsWith("$"))) return this.compileOperator("$eq", { $eq: value }, fieldPath, at);
@@ -164,7 +170,7 @@ class WhereCompiler {
     const isElementTest = Object.keys(operand).some((key) => COLUMN_OPERATORS.includes(key) && key !== "$not");
     const test = (value: string) => {
       const name = this.statement.createAlias();
-      const element: Source = { doc: `${name}.v`, entry: null, canSeeColumn: () => true };
+      const element: DocumentSource = { documentSql: `${name}.v`, entryAlias: null, canSeeColumn: () => true };
       // The empty path stands for the element itself.
       const condition = isElementTest
         ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
@@ -180,7 +186,7 @@ class WhereCompiler {
  * Compiles a `where` to an SQL condition that is never NULL.
  * @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value
  */
-export function compileWhere(where: unknown, source: Source, statement: SqlStatement, place = "where"): string {
+export function compileWhere(where: unknown, source: DocumentSource, statement: SqlStatement, place = "where"): string {
   if (where === undefined || where === null) return "true";
   const condition = new WhereCompiler(statement).compileObject(where, place, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {

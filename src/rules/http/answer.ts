@@ -2,7 +2,7 @@
  * Builds the response of an HTTP trigger from the action's result. Removes headers that actions must not set (contract,
  * section 8).
  */
-import { responseFault } from "./response.js";
+import { findResponseFault } from "./response.js";
 
 /** Response of an HTTP trigger, ready to send. */
 export interface HttpTriggerResponse {
@@ -55,8 +55,8 @@ function readBody({ body, base64 }: Record<string, unknown>): {
  * Builds the response from the options that the action passed to `Svc.App.V3.Actions.response(options)`. Returns null
  * if the options are invalid.
  */
-export function responseFromOptions(options: unknown): HttpTriggerResponse | null {
-  if (responseFault(options) !== null) return null;
+export function createResponseFromOptions(options: unknown): HttpTriggerResponse | null {
+  if (findResponseFault(options) !== null) return null;
   const input = options as Record<string, unknown>;
   const redirect = input["redirect"] ?? null;
   const headers = readHeaders(input["headers"]);
@@ -72,7 +72,7 @@ export function responseFromOptions(options: unknown): HttpTriggerResponse | nul
  * Builds the response from the result of `execute`.
  * @param json result as JSON text or its UTF-8 bytes; undefined if `execute` returned nothing
  */
-export function responseFromJson(json: string | Uint8Array | undefined): HttpTriggerResponse {
+export function createResponseFromJson(json: string | Uint8Array | undefined): HttpTriggerResponse {
   if (json === undefined) return { status: 204, headers: {}, body: null };
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }

@@ -1,5 +1,5 @@
 /**
- * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls `responseFault` so that the action gets
+ * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls `findResponseFault` so that the action gets
  * an error. The service calls it again, because it does not trust the sandbox. This file imports nothing, because both
  * the sandbox and the service execute it.
  */
@@ -31,7 +31,7 @@ function findHeadersFault(headers: unknown): string | null {
 }
 
 /** Returns an error message if the options are invalid; null if they are valid. */
-export function responseFault(options: unknown): string | null {
+export function findResponseFault(options: unknown): string | null {
   if (!isObject(options)) return "options must be an object";
   const { status, headers, redirect } = options;
   const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;

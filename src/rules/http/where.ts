@@ -1,7 +1,7 @@
 /** Validates the `where` of an HTTP trigger (contract, section 8), and builds its stored form. */
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
 import { describeValue, isObject } from "../described.js";
-import { flatShape, type Shape } from "../unknown-fields.js";
+import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { findPatternFault, getPatternShape } from "./path.js";
 
 export const HTTP_METHODS: readonly HttpMethod[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -25,18 +25,18 @@ const SETTING_MAX_CHARACTERS = 512;
 const TIMED_SCHEMES: readonly string[] = ["standard-webhooks", "stripe", "slack", "sendgrid", "hmac"];
 const HMAC_FIELDS = ["header", "algorithm", "encoding", "prefix", "timestampHeader"];
 
-const AUTH_SHAPE = flatShape(["type", "setting", "scheme", "toleranceSeconds", ...HMAC_FIELDS]);
+const AUTH_SHAPE = createFlatShape(["type", "setting", "scheme", "toleranceSeconds", ...HMAC_FIELDS]);
 /** Allowed fields of `where` that only HTTP triggers have. */
 export const HTTP_WHERE_FIELDS: Shape["fields"] = {
-  ...flatShape(["method", "path", "respond", "idempotencyHeader"]).fields,
+  ...createFlatShape(["method", "path", "respond", "idempotencyHeader"]).fields,
   auth: AUTH_SHAPE,
-  cors: flatShape(["origins"]),
+  cors: createFlatShape(["origins"]),
 };
 
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 type Fields = Record<string, unknown>;
-const fieldOrNull = (object: Fields, key: string): unknown =>
+const getFieldOrNull = (object: Fields, key: string): unknown =>
   Object.hasOwn(object, key) ? (object[key] ?? null) : null;
 
 function findOneOfFault(value: unknown, path: string, allowedValues: readonly string[]): string | null {
@@ -53,7 +53,7 @@ function findHeaderFault(value: unknown, path: string): string | null {
 }
 
 function findSettingFault(auth: Fields): string | null {
-  const setting = fieldOrNull(auth, "setting");
+  const setting = getFieldOrNull(auth, "setting");
   const isKey = typeof setting === "string" && setting.startsWith("_") && setting.length <= SETTING_MAX_CHARACTERS;
   if (isKey && !setting.includes("\0") && setting.isWellFormed()) return null;
   return `where.auth.setting must be the key of a private or protected setting, such as __stripe (got ${describeValue(setting)})`;
@@ -74,44 +74,46 @@ function findPrefixFault(value: unknown): string | null {
 
 function findHmacFault(auth: Fields): string | null {
   return (
-    findHeaderFault(fieldOrNull(auth, "header"), "where.auth.header") ??
-    checkIfPresent(fieldOrNull(auth, "algorithm"), (value) =>
+    findHeaderFault(getFieldOrNull(auth, "header"), "where.auth.header") ??
+    checkIfPresent(getFieldOrNull(auth, "algorithm"), (value) =>
       findOneOfFault(value, "where.auth.algorithm", HMAC_ALGORITHMS),
     ) ??
-    checkIfPresent(fieldOrNull(auth, "encoding"), (value) =>
+    checkIfPresent(getFieldOrNull(auth, "encoding"), (value) =>
       findOneOfFault(value, "where.auth.encoding", SIGNATURE_ENCODINGS),
     ) ??
-    checkIfPresent(fieldOrNull(auth, "prefix"), findPrefixFault) ??
-    checkIfPresent(fieldOrNull(auth, "timestampHeader"), (value) =>
+    checkIfPresent(getFieldOrNull(auth, "prefix"), findPrefixFault) ??
+    checkIfPresent(getFieldOrNull(auth, "timestampHeader"), (value) =>
       findHeaderFault(value, "where.auth.timestampHeader"),
     )
   );
 }
 
 function findSignatureFault(auth: Fields): string | null {
-  const scheme = fieldOrNull(auth, "scheme");
+  const scheme = getFieldOrNull(auth, "scheme");
   const fault = findOneOfFault(scheme, "where.auth.scheme", SIGNATURE_SCHEMES) ?? findSettingFault(auth);
   if (fault !== null) return fault;
   const isHmac = scheme === "hmac";
-  const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => fieldOrNull(auth, field) !== null);
+  const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => getFieldOrNull(auth, field) !== null);
   if (strayField !== undefined)
     return `where.auth.${strayField} is allowed only with the scheme hmac (got the scheme ${scheme})`;
   const isTimed =
-    TIMED_SCHEMES.includes(scheme as string) && (!isHmac || fieldOrNull(auth, "timestampHeader") !== null);
+    TIMED_SCHEMES.includes(scheme as string) && (!isHmac || getFieldOrNull(auth, "timestampHeader") !== null);
   return (
     (isHmac ? findHmacFault(auth) : null) ??
-    checkIfPresent(fieldOrNull(auth, "toleranceSeconds"), (value) => findToleranceFault(value, String(scheme), isTimed))
+    checkIfPresent(getFieldOrNull(auth, "toleranceSeconds"), (value) =>
+      findToleranceFault(value, String(scheme), isTimed),
+    )
   );
 }
 
 function findAuthFault(auth: unknown): string | null {
   if (!isObject(auth)) return `where.auth must be an object such as {"type": "none"} (got ${describeValue(auth)})`;
-  const type = fieldOrNull(auth, "type");
+  const type = getFieldOrNull(auth, "type");
   const fault = findOneOfFault(type, "where.auth.type", AUTH_TYPES);
   if (fault !== null || type === "signature") return fault ?? findSignatureFault(auth);
   const allowedFields = type === "basic" ? ["type", "setting"] : ["type"];
   const strayField = Object.keys(AUTH_SHAPE.fields).find(
-    (field) => !allowedFields.includes(field) && fieldOrNull(auth, field) !== null,
+    (field) => !allowedFields.includes(field) && getFieldOrNull(auth, field) !== null,
   );
   if (strayField !== undefined) return `where.auth.${strayField} is not allowed with the type ${type}; remove it`;
   return type === "basic" ? findSettingFault(auth) : null;
@@ -124,7 +126,7 @@ function isOrigin(value: unknown): value is string {
 }
 
 function findCorsFault(cors: unknown): string | null {
-  const origins = isObject(cors) ? fieldOrNull(cors, "origins") : null;
+  const origins = isObject(cors) ? getFieldOrNull(cors, "origins") : null;
   if (!Array.isArray(origins) || origins.length > CORS_ORIGINS_MAX) {
     return `where.cors.origins must be an array of at most ${CORS_ORIGINS_MAX} origins (got ${describeValue(isObject(cors) ? origins : cors)})`;
   }
@@ -136,15 +138,17 @@ function findCorsFault(cors: unknown): string | null {
 /** Returns the error message for an invalid `where` of an HTTP trigger (TRIGGERS_INVALID); null if it is valid. */
 export function findHttpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
-  const path = fieldOrNull(where, "path");
+  const path = getFieldOrNull(where, "path");
   const pathFault = findPatternFault(path);
   if (pathFault !== null) return `where.path ${pathFault} (got ${describeValue(path)})`;
   return (
-    checkIfPresent(fieldOrNull(where, "method"), (value) => findOneOfFault(value, "where.method", HTTP_METHODS)) ??
-    findAuthFault(fieldOrNull(where, "auth")) ??
-    checkIfPresent(fieldOrNull(where, "cors"), findCorsFault) ??
-    checkIfPresent(fieldOrNull(where, "respond"), (value) => findOneOfFault(value, "where.respond", RESPONSE_MODES)) ??
-    checkIfPresent(fieldOrNull(where, "idempotencyHeader"), (value) =>
+    checkIfPresent(getFieldOrNull(where, "method"), (value) => findOneOfFault(value, "where.method", HTTP_METHODS)) ??
+    findAuthFault(getFieldOrNull(where, "auth")) ??
+    checkIfPresent(getFieldOrNull(where, "cors"), findCorsFault) ??
+    checkIfPresent(getFieldOrNull(where, "respond"), (value) =>
+      findOneOfFault(value, "where.respond", RESPONSE_MODES),
+    ) ??
+    checkIfPresent(getFieldOrNull(where, "idempotencyHeader"), (value) =>
       findHeaderFault(value, "where.idempotencyHeader"),
     )
   );
@@ -170,14 +174,14 @@ export const createRouteKey = ({ method, path }: Pick<HttpWhere, "method" | "pat
   `${method ?? ""} ${getPatternShape(path)}`;
 
 function pickSetFields<T extends object>(object: object, fields: readonly string[]): T {
-  const fieldValues = fields.map((field) => [field, fieldOrNull(object as Fields, field)] as const);
+  const fieldValues = fields.map((field) => [field, getFieldOrNull(object as Fields, field)] as const);
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
 /** Returns the stored form of a valid `where`: only known fields that have a value. */
 export function toStoredHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
-  const cors = fieldOrNull(where, "cors") as { origins: string[] } | null;
+  const cors = getFieldOrNull(where, "cors") as { origins: string[] } | null;
   return {
     ...pickSetFields<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
     auth: pickSetFields<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),

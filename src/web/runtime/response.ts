@@ -2,7 +2,7 @@
  * Creates `Svc.App.V3.Actions.response`, the response of an HTTP trigger that a run returns. Uses only JavaScript itself, because it also
  * runs in server runs without a browser page.
  */
-import { responseFault } from "../../rules/http/response.js";
+import { findResponseFault } from "../../rules/http/response.js";
 import type { ResponseOptions } from "./request-types.js";
 
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -34,7 +34,7 @@ function toBytes(body: unknown): Uint8Array | null {
  */
 export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {
-    const fault = responseFault(options);
+    const fault = findResponseFault(options);
     if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
     const { status, headers, body, redirect } = options;
     const bytes = toBytes(body);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { moveToIdleGroup, moveToServiceGroup } from "../../../src/engine/browser/watch/idle-group.js";
-import { Priorities } from "../../../src/engine/browser/watch/priorities.js";
+import { RendererPriorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
 /** Time of several measuring windows of the watch, in milliseconds. */
@@ -42,7 +42,7 @@ describe("the group of processes with the lowest priority", () => {
      * @param more threads that the first renderer has in addition from the second report on
      */
     async function reportSharesUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
-      const priorities = new Priorities();
+      const priorities = new RendererPriorities();
       const pids = shares.map(() => {
         const child = spawn("sleep", ["60"]);
         children.push(child);

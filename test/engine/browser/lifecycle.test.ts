@@ -72,7 +72,7 @@ describe("the life of the browser", () => {
   });
 
   it("leaves no process and no folder when it stops", async () => {
-    const group = browsers.pid()!;
+    const group = browsers.getBrowserPid()!;
     expect(groupMembers(group)).to.not.have.length(0);
     expect(folders()).to.have.length(1);
     await browsers.stop();
@@ -102,7 +102,7 @@ describe("the life of the browser", () => {
   });
 
   longTest("uses no processor time while nothing runs, and much in a loop, so that other tests can tell", async () => {
-    const group = browsers.pid()!;
+    const group = browsers.getBrowserPid()!;
     await until(() => isQuiet(group));
     const abort = new AbortController();
     const loop = browsers.run(runOf("async function execute() { while (true); }", { signal: abort.signal }));
@@ -125,7 +125,7 @@ describe("the life of the browser", () => {
   it("loses only its own runs when it is killed, reports it, and restarts", async () => {
     const { run: lost, started } = startHangingRun(browsers);
     await started;
-    process.kill(browsers.pid()!, "SIGKILL");
+    process.kill(browsers.getBrowserPid()!, "SIGKILL");
     const outcome = await lost;
     expect(outcome).to.deep.include({ ok: false, cause: "browser" });
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
@@ -139,7 +139,7 @@ describe("the life of the browser", () => {
     const abort = new AbortController();
     const neighbour = startHangingRun(browsers, { isolationKey: "2:master", signal: abort.signal });
     await neighbour.started;
-    process.kill(largestRenderer(browsers.pid()!), "SIGKILL");
+    process.kill(largestRenderer(browsers.getBrowserPid()!), "SIGKILL");
     expect(await victim.run).to.deep.include({ ok: false, cause: "browser" });
     abort.abort();
     expect(await neighbour.run).to.deep.include({ ok: false, cause: "cancelled" });
@@ -157,16 +157,16 @@ describe("the life of the browser", () => {
     const young = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
     await young.start();
     try {
-      const first = young.pid()!;
+      const first = young.getBrowserPid()!;
       let number = 0;
       const loop = async () => {
-        while (young.pid() === first && number < 1_000) {
+        while (young.getBrowserPid() === first && number < 1_000) {
           const mine = number++;
           expect(await resultOf(young, `const execute = async () => ${mine}`)).to.equal(mine);
         }
       };
       await Promise.all([loop(), loop(), loop()]);
-      expect(young.pid()).to.not.equal(first);
+      expect(young.getBrowserPid()).to.not.equal(first);
       expect(await resultOf(young, "const execute = async () => 'young'")).to.equal("young");
       await until(() => groupMembers(first).length === 0);
     } finally {
@@ -203,7 +203,7 @@ describe("a run that does not end", () => {
   ] as [title: string, code: string, changes?: Partial<PageRun>][];
   for (const [title, code, changes = {}] of sampleOf(endless, 0, 4)) {
     it(`is ended at the time limit, and leaves nothing: ${title}`, async () => {
-      const group = browsers.pid()!;
+      const group = browsers.getBrowserPid()!;
       await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
       const failure = await failureOf(browsers, `async function execute() { ${code} }`, {
         timeoutMs: 300,
@@ -220,7 +220,7 @@ describe("a run that does not end", () => {
   // In a document, the service awaits the result until the time limit, even if the code then continues.
   for (const mode of SANDBOX_MODES.filter((one) => one !== "document")) {
     it(`has its work in mode ${mode} ended that continues after its result`, async () => {
-      const group = browsers.pid()!;
+      const group = browsers.getBrowserPid()!;
       const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
       expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { mode })).to.equal(1);
       await until(() => isQuiet(group));

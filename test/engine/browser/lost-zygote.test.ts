@@ -60,14 +60,14 @@ describe("the zygotes of a browser", () => {
     const browsers = testBrowsers();
     await browsers.start();
     try {
-      const found = findZygotes(await readProcesses(browsers.pid()!));
+      const found = findZygotes(await readProcesses(browsers.getBrowserPid()!));
       expect(found).to.have.length(2);
       let isOver = false;
       const runs = runOnPages(browsers).finally(() => {
         isOver = true;
       });
       while (!isOver) {
-        expect(findZygotes(await readProcesses(browsers.pid()!))).to.have.members(found);
+        expect(findZygotes(await readProcesses(browsers.getBrowserPid()!))).to.have.members(found);
         await delay(5);
       }
       await runs;
@@ -82,7 +82,7 @@ describe("a browser whose zygote process is killed", () => {
   const losses: string[] = [];
   /** Kills the zygotes of the current browser. Returns the pid of that browser. */
   function killZygotes(): number {
-    const browser = browsers.pid()!;
+    const browser = browsers.getBrowserPid()!;
     // Both zygotes end shortly after each other, so the second one may not exist any more.
     for (const pid of zygotesOf(browser)) signalProcess(pid, "SIGKILL");
     return browser;
@@ -98,13 +98,13 @@ describe("a browser whose zygote process is killed", () => {
     // Fails if a prepared page receives this run in the moment before the loss is noticed. It starts the replacement.
     await browsers.run(runOf("const execute = async () => 1", { isolationKey: "2:master" }));
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: "3:master" })).to.equal(1);
-    expect([losses.includes("browser"), browsers.pid() !== killed]).to.deep.equal([true, true]);
+    expect([losses.includes("browser"), browsers.getBrowserPid() !== killed]).to.deep.equal([true, true]);
   });
 
   longTest("is replaced while it is idle, so that no run gets a page whose renderer is gone", async () => {
     expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
     const killed = killZygotes();
-    await until(() => browsers.isReady() && browsers.pid() !== killed);
+    await until(() => browsers.isReady() && browsers.getBrowserPid() !== killed);
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
   });
 
@@ -123,7 +123,7 @@ describe("a browser whose network service is killed", () => {
     await browsers.start();
     try {
       expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
-      const group = browsers.pid()!;
+      const group = browsers.getBrowserPid()!;
       const isNetworkService = (pid: number) => procFile(pid, "cmdline").includes("NetworkService");
       // The service watches the processes that exist at its first check.
       await delay(2 * CHECK_INTERVAL_MS);
@@ -132,7 +132,7 @@ describe("a browser whose network service is killed", () => {
       for (const pid of groupMembers(group).filter(isNetworkService)) process.kill(pid, "SIGKILL");
       await until(() => renderersOf(group).every((pid) => !pages.includes(pid)) && renderersOf(group).length > 0);
       expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
-      expect(browsers.pid()).to.equal(group);
+      expect(browsers.getBrowserPid()).to.equal(group);
     } finally {
       await browsers.stop();
     }
@@ -148,12 +148,12 @@ describe("a browser that is lost", () => {
   afterEach(() => browsers.stop());
 
   longTest("is replaced after its main process was killed below the process that was started", async () => {
-    const started = browsers.pid()!;
+    const started = browsers.getBrowserPid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
     // Takes the last main process: without a wrapper around the browser, it is the started process itself.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
-    await until(() => browsers.isReady() && browsers.pid() !== started);
+    await until(() => browsers.isReady() && browsers.getBrowserPid() !== started);
     expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
   });
 });

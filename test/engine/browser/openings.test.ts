@@ -17,7 +17,7 @@ describe("prepared pages", () => {
       return () => undefined;
     },
   };
-  const browsers = testBrowsers({ openings });
+  const browsers = testBrowsers({ openingQueue: openings });
   before(() => browsers.start());
   after(() => browsers.stop());
   const madeFor = (app: number) => asked.filter((one) => one === origin(app)).length;

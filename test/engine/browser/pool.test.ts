@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Page } from "../../../src/engine/browser/pages/page.js";
-import { Pool } from "../../../src/engine/browser/pages/pool.js";
+import { PagePool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { until } from "../../harness/until.js";
@@ -23,11 +23,11 @@ describe("a pool whose browser starts no renderer", () => {
   it("counts a page that is being opened, so that the browser is replaced before the page's own limit", async () => {
     for (const pid of zygotesOf(chromium.pid!)) process.kill(pid, "SIGSTOP");
     const openings = { enter: async () => () => undefined };
-    const pool = new Pool({
+    const pool = new PagePool({
       chromium,
-      crashCause: () => null,
+      getCrashCause: () => null,
       openProxyPort: null,
-      openings,
+      openingQueue: openings,
       spareContexts: 1,
       idlePagesMax: 4,
     });
@@ -42,7 +42,7 @@ describe("a pool whose browser starts no renderer", () => {
 
 describe("a page after a run", () => {
   let chromium: Chromium;
-  let pool: Pool;
+  let pool: PagePool;
   let page: Page;
   let renewed = 0;
   let enter: () => Promise<() => void> = async () => () => undefined;
@@ -50,11 +50,11 @@ describe("a page after a run", () => {
   before(async () => {
     chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
     const openings = { enter: () => enter() };
-    pool = new Pool({
+    pool = new PagePool({
       chromium,
-      crashCause: () => null,
+      getCrashCause: () => null,
       openProxyPort: null,
-      openings,
+      openingQueue: openings,
       spareContexts: 1,
       idlePagesMax: 4,
     });

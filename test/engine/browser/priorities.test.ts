@@ -25,7 +25,7 @@ describe("the priority of renderers", () => {
   });
 
   it("is below that of the service from the browser's first process on", () => {
-    expect(Math.min(...readPriorities(browsers.pid()!))).to.equal(BROWSER_PRIORITY);
+    expect(Math.min(...readPriorities(browsers.getBrowserPid()!))).to.equal(BROWSER_PRIORITY);
     expect(getPriority()).to.be.below(BROWSER_PRIORITY);
   });
 
@@ -33,7 +33,7 @@ describe("the priority of renderers", () => {
     const readSession = (pid: number) => readFileSync(`/proc/${pid}/autogroup`, "utf8");
     if (!existsSync("/proc/self/autogroup")) this.skip();
     expect(readSession(process.pid)).to.match(/ nice 0$/m);
-    expect(readSession(browsers.pid()!)).to.match(new RegExp(` nice ${SESSION_PRIORITY}$`, "m"));
+    expect(readSession(browsers.getBrowserPid()!)).to.match(new RegExp(` nice ${SESSION_PRIORITY}$`, "m"));
   });
 
   it("is the lowest for one whose run keeps cores busy with workers", async () => {

@@ -63,7 +63,7 @@ export async function runWhileRenderersDie(
   browsers: Browsers,
   kills: number,
 ): Promise<{ outcomes: string[]; longestMs: number }> {
-  const group = browsers.pid()!;
+  const group = browsers.getBrowserPid()!;
   const outcomes: string[] = [];
   let over = false;
   let longestMs = 0;

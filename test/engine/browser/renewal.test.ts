@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { CDPSession } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
-import { Pool } from "../../../src/engine/browser/pages/pool.js";
+import { PagePool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
 import { hasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
@@ -217,11 +217,11 @@ describe("after the requests of a run", () => {
       });
 
       it("no run waits: if the page must be replaced, another one is ready", async () => {
-        const pool = new Pool({
+        const pool = new PagePool({
           chromium,
-          crashCause: () => null,
+          getCrashCause: () => null,
           openProxyPort: () => proxy.openProxyPort(),
-          openings: { enter: async () => () => undefined },
+          openingQueue: { enter: async () => () => undefined },
           spareContexts: 1,
           idlePagesMax: 4,
         });

@@ -78,7 +78,7 @@ describe("a call of the service", () => {
         throw new Error("no answer");
       };
       const calls = new ServiceCalls(
-        async () => ({ headers: {}, end: (status, failure) => void order.push(`${status} ${failure}`) }),
+        async () => ({ headers: {}, reportEnd: (status, failure) => void order.push(`${status} ${failure}`) }),
         async (_id, _head, part, last) => void order.push(`${part} ${last}`),
       );
       calls.beginRun({ service: { base: "http://service.example/", send } });

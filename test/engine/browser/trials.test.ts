@@ -12,8 +12,8 @@ import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.j
 import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
+  createFailedOutcome,
   type FailureCause,
-  failedPageOutcome,
   type PageRun,
   type SandboxMode,
 } from "../../../src/engine/browser/run.js";
@@ -82,7 +82,7 @@ describe("runs that are tried", () => {
       if (trialOf === null) seen.push("not tried");
       else {
         const outcome = await trials.run(request, trialOf, async () =>
-          cause ? failedPageOutcome(cause, "Error", "x") : ok,
+          cause ? createFailedOutcome(cause, "Error", "x") : ok,
         );
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
       }
@@ -121,7 +121,7 @@ describe("runs that are tried", () => {
       const outcome = await trials.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
-        return held ? ok : failedPageOutcome("cancelled", "Error", "x");
+        return held ? ok : createFailedOutcome("cancelled", "Error", "x");
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
@@ -132,7 +132,7 @@ describe("runs that are tried", () => {
   it("are not repeated if they are cancelled", async () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
-    const ended = failedPageOutcome("cancelled", "Error", "x");
+    const ended = createFailedOutcome("cancelled", "Error", "x");
     const trials = new Trials();
     const outcome = await trials.run(request, "network-isolate", async ({ signal }) => (signal!.aborted ? ended : ok));
     expect(outcome).to.equal(ended);

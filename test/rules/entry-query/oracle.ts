@@ -31,7 +31,7 @@ export async function foundBySql(
   queries: readonly Query[],
 ): Promise<boolean[][]> {
   const statement = new SqlStatement(documents.map((one) => JSON.stringify(one)));
-  const source = { doc: "e.doc", entry: null, canSeeColumn: sees };
+  const source = { documentSql: "e.doc", entryAlias: null, canSeeColumn: sees };
   const conditions = queries.map((query) => compileWhere(query, source, statement));
   const sql = `SELECT ARRAY[${conditions.join(", ")}] AS found FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n) ORDER BY n`;
   const { rows } = await client.query<{ found: boolean[] }>(sql, statement.values);

@@ -8,7 +8,7 @@ import type { PageRun } from "../run.js";
 type OnRequest = PageRun["onRequest"];
 
 interface OpenRequest {
-  end(status: number | null): void;
+  reportEnd(status: number | null): void;
   status: number | null;
 }
 
@@ -48,7 +48,7 @@ export class RequestReporter {
     const { method, url } = request;
     const following = onRequest({ method, url });
     if (!following) return {};
-    open.set(networkId, { end: following.endTrace, status: null });
+    open.set(networkId, { reportEnd: following.endTrace, status: null });
     if (Object.keys(following.headers).length === 0) return {};
     const headers = { ...request.headers, ...following.headers };
     return { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) };
@@ -57,6 +57,6 @@ export class RequestReporter {
   private endRequest(id: string): void {
     const request = this.open.get(id);
     this.open.delete(id);
-    request?.end(request.status);
+    request?.reportEnd(request.status);
   }
 }

@@ -41,7 +41,7 @@ export class RequestFaults {
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
-  private onSettled: (() => void) | null = null;
+  private onAllEnded: (() => void) | null = null;
   /**
    * True if the run has had more than PENDING_REQUESTS_MAX active requests at once. Then `pending` does not contain all
    * of them.
@@ -103,10 +103,10 @@ export class RequestFaults {
       throw new Error("requests of the run are still in progress");
     });
     const done = new Promise<void>((resolve) => {
-      this.onSettled = resolve;
+      this.onAllEnded = resolve;
     });
     await Promise.race([done, timeout]).finally(() => {
-      this.onSettled = null;
+      this.onAllEnded = null;
       timer.abort();
     });
   }
@@ -138,7 +138,7 @@ export class RequestFaults {
 
   private endRequest(requestId: string): void {
     this.pending.delete(requestId);
-    if (this.pending.size === 0) this.onSettled?.();
+    if (this.pending.size === 0) this.onAllEnded?.();
   }
 
   private onFailed(event: Protocol.Network.LoadingFailedEvent): void {

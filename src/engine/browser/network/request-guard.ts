@@ -55,7 +55,7 @@ export class RequestGuard {
     this.rejectedHosts = new Set();
     if (mayRequest === undefined) return false;
     const isFirst = this.whenEnabled === null;
-    this.whenEnabled ??= this.enable(this.page);
+    this.whenEnabled ??= this.enableInSession(this.page);
     await this.whenEnabled;
     return isFirst;
   }
@@ -64,7 +64,7 @@ export class RequestGuard {
   async guardChild(child: CDPSession): Promise<void> {
     if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
-    await this.enable(child);
+    await this.enableInSession(child);
   }
 
   /**
@@ -75,7 +75,7 @@ export class RequestGuard {
   }
 
   /** True if a request to this URL may be sent. Rejects if the check throws. */
-  async accepts(url: string, referrer?: string): Promise<boolean> {
+  async acceptsUrl(url: string, referrer?: string): Promise<boolean> {
     const host = getUrlHost(url);
     const { checkUrl, acceptedHosts } = this;
     if (host === null || checkUrl === undefined) return true;
@@ -88,7 +88,7 @@ export class RequestGuard {
   continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
     const { requestId, request } = event;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];
-    this.accepts(request.url + (request.urlFragment ?? ""), referrer)
+    this.acceptsUrl(request.url + (request.urlFragment ?? ""), referrer)
       .catch(() => false)
       .then((isAllowed) =>
         isAllowed
@@ -122,7 +122,7 @@ export class RequestGuard {
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = getUrlHost(url);
     const { rejectedHosts } = this;
-    const passed = this.accepts(url).catch(() => false);
+    const passed = this.acceptsUrl(url).catch(() => false);
     const decided = passed.then((isAllowed) => !isAllowed && host !== null && rejectedHosts.add(host));
     this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, decided]);
   }
@@ -131,7 +131,7 @@ export class RequestGuard {
    * Enables the guard in a DevTools session. Ignores failures: the session of a worker has no Fetch domain, because the
    * session of its page pauses the worker's requests.
    */
-  private enable(session: CDPSession): Promise<unknown> {
+  private enableInSession(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));
     this.requestReporter.listen(session);
     return Promise.allSettled([

@@ -17,7 +17,7 @@ const SETTLE_TIMEOUT_MS = 200;
  */
 export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;
-  end(status: number | null, failure?: string): void;
+  reportEnd(status: number | null, failure?: string): void;
 }
 
 interface RunRequestsOptions {
@@ -75,7 +75,7 @@ export class RunRequests {
    */
   readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRequest | null> => {
     const run = this.runs;
-    const passes = await this.guard.accepts(url).catch(() => false);
+    const passes = await this.guard.acceptsUrl(url).catch(() => false);
     if (run !== this.runs) return null;
     if (!passes) {
       this.faults.recordFailure(url, BLOCKED_REQUEST_TEXT);
@@ -85,7 +85,7 @@ export class RunRequests {
     const followed = this.onRequest?.({ method, url });
     return {
       headers: followed?.headers ?? {},
-      end: (status, failure) => {
+      reportEnd: (status, failure) => {
         if (failure !== undefined && run === this.runs) this.faults.recordFailure(url, failure);
         followed?.endTrace(status);
       },

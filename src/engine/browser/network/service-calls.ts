@@ -152,7 +152,7 @@ export class ServiceCalls {
      * run may then end at once.
      */
     const endCall = (failure?: string) => {
-      admitted?.end(status, failure);
+      admitted?.reportEnd(status, failure);
       admitted = null;
     };
     /**

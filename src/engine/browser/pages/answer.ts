@@ -3,7 +3,7 @@
  * because code of the run may have taken over the page.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { DEFAULT_SOURCE_NAME, failedPageOutcome, type PageOutcome } from "../run.js";
+import { createFailedOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
 import { correctFirstLineColumns } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
@@ -43,14 +43,14 @@ export const wasTruncated = (value: unknown): boolean =>
  * If a line of a stack trace is a frame of the harness (the service's script in the page), returns the text after this
  * frame; otherwise null.
  */
-function textAfterHarnessFrame(line: string): string | null {
+function getTextAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
   HARNESS_POSITION.lastIndex = at + HARNESS_NAME.length + 1;
   return HARNESS_POSITION.test(line) ? line.slice(HARNESS_POSITION.lastIndex) : null;
 }
 
-function textAfterEvaluatingFrame(line: string): string | null {
+function getTextAfterEvaluatingFrame(line: string): string | null {
   const frame = line.trimStart();
   return frame !== line && frame.startsWith(EVALUATING_FRAME) ? frame.slice(EVALUATING_FRAME.length) : null;
 }
@@ -71,7 +71,7 @@ function removeFrames(text: string, afterFrame: (line: string) => string | null)
  * traces.
  */
 export function removeHarnessFrames(stack: string): string {
-  return stack.includes(HARNESS_NAME) ? removeFrames(stack, textAfterHarnessFrame) : stack;
+  return stack.includes(HARNESS_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
 }
 
 /**
@@ -79,7 +79,7 @@ export function removeHarnessFrames(stack: string): string {
  * the position `at`.
  */
 function cleanStack(stack: string, at: string): string {
-  const frames = removeFrames(removeHarnessFrames(stack), textAfterEvaluatingFrame);
+  const frames = removeFrames(removeHarnessFrames(stack), getTextAfterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
   if (at !== "" && !lines.some((line) => STACK_FRAME.test(line))) lines.push(`    at ${at}`);
   return lines.join("\n");
@@ -106,20 +106,20 @@ function readFailure(json: string, sourceName: string): PageOutcome {
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string")
-    return failedPageOutcome("browser", "Error", "The page returned no result of the run");
+    return createFailedOutcome("browser", "Error", "The page returned no result of the run");
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
     if (answer === NEEDS_OTHER_MODE)
-      return failedPageOutcome("retry", "Error", "The run needs a global or function that its isolate does not have");
+      return createFailedOutcome("retry", "Error", "The run needs a global or function that its isolate does not have");
     if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {
-    return failedPageOutcome("browser", "Error", "The result of the page could not be read");
+    return createFailedOutcome("browser", "Error", "The result of the page could not be read");
   }
   if (!start.startsWith(DATA_PREFIX))
-    return failedPageOutcome("browser", "Error", "The result of the page could not be read");
+    return createFailedOutcome("browser", "Error", "The result of the page could not be read");
   const data = isLong ? answer.subarray(DATA_PREFIX.length) : answer.slice(DATA_PREFIX.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
-  return failedPageOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
+  return createFailedOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
 }

@@ -8,7 +8,7 @@ import { RunRequests } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE, type PageOutcome, type PageRun } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
-import { Children } from "./children.js";
+import { ChildTargets } from "./children.js";
 import {
   answerDocument,
   CONSOLE_BINDING,
@@ -37,11 +37,11 @@ function limitDocuments(session: CDPSession): Promise<unknown> {
 }
 
 export class DocumentSandbox implements Sandbox {
-  private readonly traces: TraceDetector;
-  private readonly children: Children;
-  private readonly requests: RunRequests;
-  private readonly window: PageWindow;
-  private readonly calls: ServiceCalls;
+  private readonly traceDetector: TraceDetector;
+  private readonly children: ChildTargets;
+  private readonly runRequests: RunRequests;
+  private readonly pageWindow: PageWindow;
+  private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
   private isRunning = false;
   /** True if the document has sent a request after the end of its run. */
@@ -49,20 +49,20 @@ export class DocumentSandbox implements Sandbox {
 
   constructor(private readonly options: SandboxOptions) {
     const { session, markLost: lose } = options;
-    this.traces = new TraceDetector(
+    this.traceDetector = new TraceDetector(
       options,
       () => lose("crowd"),
       () => lose("window"),
     );
-    this.children = new Children(session, (child, type) =>
+    this.children = new ChildTargets(session, (child, type) =>
       Promise.all([
-        this.requests.guard.guardChild(child),
+        this.runRequests.guard.guardChild(child),
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );
-    this.requests = new RunRequests({ ...options, waitForSentEvents: this.children.waitForSentEvents });
-    this.window = new PageWindow(options);
-    this.calls = new ServiceCalls(this.requests.admitRequest, (...part) =>
+    this.runRequests = new RunRequests({ ...options, waitForSentEvents: this.children.waitForSentEvents });
+    this.pageWindow = new PageWindow(options);
+    this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
       callHarness(session, this.harnessId, "answer", part),
     );
     this.listen();
@@ -70,10 +70,10 @@ export class DocumentSandbox implements Sandbox {
 
   async prepare(): Promise<void> {
     const { session, origin } = this.options;
-    await Promise.all([this.window.prepare(), this.children.attach()]);
+    await Promise.all([this.pageWindow.prepare(), this.children.attach()]);
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
-    await this.requests.watch(session);
+    await this.runRequests.watch(session);
     // Starts to track caches and databases, because the search for stored data (traces.ts) does not find empty ones.
     await session.send("Storage.trackCacheStorageForOrigin", { origin });
     await session.send("Storage.trackIndexedDBForOrigin", { origin });
@@ -81,11 +81,11 @@ export class DocumentSandbox implements Sandbox {
 
   async reset(): Promise<boolean> {
     const { session, origin } = this.options;
-    const { traces, requests } = this;
+    const { traceDetector, runRequests } = this;
     this.isRunning = false;
-    this.window.reset();
-    if (traces.hasReportedData() || this.children.hasHadChildren()) return false;
-    await requests.waitUntilSettled();
+    this.pageWindow.reset();
+    if (traceDetector.hasReportedData() || this.children.hasHadChildren()) return false;
+    await runRequests.waitUntilSettled();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
       installHarness(session, DOCUMENT_HARNESS),
@@ -94,22 +94,28 @@ export class DocumentSandbox implements Sandbox {
     ]);
     this.harnessId = harnessId;
     // Waits for the end of all requests, because the old document may have sent some during the navigation.
-    await requests.waitUntilSettled();
+    await runRequests.waitUntilSettled();
     // Sends this command after the others, because it would fail right after the browser has committed the navigation.
     await session.send("Page.resetNavigationHistory");
     // Checks for late requests at the end, because by now the browser has reported all requests of the old document.
-    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedData() && !requests.hasLateRequest();
+    return (
+      !hasTraces &&
+      !holdsMuch &&
+      !this.hasLateRequest &&
+      !traceDetector.hasReportedData() &&
+      !runRequests.hasLateRequest()
+    );
   }
 
   async execute(request: PageRun): Promise<unknown> {
     this.isRunning = true;
-    await this.requests.beginRun(request);
+    await this.runRequests.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
     // `scripts` is a flat list without objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, wrapInFunction({ name, source }));
-    this.window.onRunStart();
-    this.calls.beginRun({ outgoing });
+    this.pageWindow.onRunStart();
+    this.serviceCalls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE_BASE : "";
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
@@ -118,22 +124,22 @@ export class DocumentSandbox implements Sandbox {
     return answer;
   }
 
-  maxMsUntilReady(): number {
+  getMaxMsUntilReady(): number {
     return 0;
   }
 
   endRun(): void {
-    this.calls.endRun();
-    this.window.onRunEnd();
+    this.serviceCalls.endRun();
+    this.pageWindow.onRunEnd();
   }
 
   async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
-    return this.requests.faults.explainFailure(outcome);
+    return this.runRequests.faults.explainFailure(outcome);
   }
 
   stop(): void {
-    this.calls.endRun();
-    this.traces.stop();
+    this.serviceCalls.endRun();
+    this.traceDetector.stop();
   }
 
   private listen(): void {
@@ -149,7 +155,7 @@ export class DocumentSandbox implements Sandbox {
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name !== CONSOLE_BINDING || !payload.startsWith(SERVICE_CALL_PREFIX)) return;
       onServiceRequest();
-      runInBackground(this.calls.receive(payload.slice(SERVICE_CALL_PREFIX.length)));
+      runInBackground(this.serviceCalls.receive(payload.slice(SERVICE_CALL_PREFIX.length)));
     });
     session.on("Fetch.requestPaused", (event) => this.onRequestPaused(event));
   }
@@ -158,7 +164,7 @@ export class DocumentSandbox implements Sandbox {
     const { session, origin } = this.options;
     const isOwn = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
     if (isOwn) answerDocument(session, event.requestId);
-    else this.requests.guard.continueOrBlock(session, event);
+    else this.runRequests.guard.continueOrBlock(session, event);
   }
 
   /** Prepares a worker. Sends all commands at once, so that all of them take effect before the worker's code starts. */
@@ -196,7 +202,7 @@ export class DocumentSandbox implements Sandbox {
   private async searchForTraces(): Promise<[boolean, boolean]> {
     // Cookies are cleared after the navigation, because the old document could set cookies until then. They are cleared
     // before the search, because the search would find them.
-    if (await this.requests.clear()) await this.clearMemoryCache();
-    return Promise.all([this.traces.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
+    if (await this.runRequests.clear()) await this.clearMemoryCache();
+    return Promise.all([this.traceDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
   }
 }

@@ -123,17 +123,17 @@ const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 /**
  * Reads a text of `length` characters in parts. Resolves with its UTF-8 bytes, or with undefined if a part is missing
  * or too short.
- * @param partOf reads the characters from index `from` up to, but not including, index `to`
+ * @param readPart reads the characters from index `from` up to, but not including, index `to`
  */
 export async function readTextInParts(
   length: number,
-  partOf: (from: number, to: number) => Promise<unknown>,
+  readPart: (from: number, to: number) => Promise<unknown>,
 ): Promise<Buffer | undefined> {
   if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
   const text = new LongText(length);
   for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
     const to = Math.min(length, from + MESSAGE_CHARACTERS);
-    const part = await partOf(from, to);
+    const part = await readPart(from, to);
     if (typeof part !== "string" || part.length !== to - from) return undefined;
     text.add(part);
   }

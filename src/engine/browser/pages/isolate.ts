@@ -48,7 +48,7 @@ const STUCK_AFTER_MS = REALM_PAUSE_MS + ISOLATE_READY_TIMEOUT_MS + 250;
  */
 const COLLECT_EVERY_RUNS = 50;
 
-interface Worker {
+interface IsolateWorker {
   session: CDPSession;
   harnessId: string;
   texts: StoredTexts;
@@ -59,10 +59,10 @@ interface Worker {
 export class Isolate implements Sandbox {
   private pageHarnessId = "";
   private pageRuns = 0;
-  private worker: Worker | null = null;
+  private worker: IsolateWorker | null = null;
   /** Resolves when the worker thread that was requested last is ready. */
   private startPromise: Promise<void> = Promise.resolve();
-  private onAttached: (session: CDPSession) => void = () => {};
+  private onWorkerAttached: (session: CDPSession) => void = () => {};
   private nextThreadStep: ThreadStep = "reuse";
   private endedAt = 0;
   /** Receives the answer of a run, or the length of a long answer. */
@@ -75,7 +75,7 @@ export class Isolate implements Sandbox {
   ) {
     options.session.on("Target.attachedToTarget", ({ sessionId }) => {
       const session = options.session.connection()?.session(sessionId);
-      if (session) this.onAttached(session);
+      if (session) this.onWorkerAttached(session);
     });
   }
 
@@ -99,7 +99,7 @@ export class Isolate implements Sandbox {
     return this.evaluate(request, "");
   }
 
-  maxMsUntilReady(): number {
+  getMaxMsUntilReady(): number {
     return Math.max(0, this.endedAt + STUCK_AFTER_MS - performance.now());
   }
 
@@ -191,11 +191,11 @@ export class Isolate implements Sandbox {
 
   private async startThread(): Promise<void> {
     const attached = new Promise<CDPSession>((resolve) => {
-      this.onAttached = resolve;
+      this.onWorkerAttached = resolve;
     });
     await callHarness(this.options.session, this.pageHarnessId, "replaceThread", []);
     const session = await attached;
-    const worker: Worker = { session, harnessId: "", texts: new StoredTexts(), runs: 0 };
+    const worker: IsolateWorker = { session, harnessId: "", texts: new StoredTexts(), runs: 0 };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name === CONSOLE_BINDING && worker === this.worker) this.receive(payload);

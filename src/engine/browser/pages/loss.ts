@@ -1,6 +1,6 @@
 /** Reasons why a page can no longer be used ("lost"), and the outcome of the page's active run for each reason. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { failedPageOutcome, type PageOutcome } from "../run.js";
+import { createFailedOutcome, type PageOutcome } from "../run.js";
 
 export const PAGE_LOSS_REASONS = [
   "isolate",
@@ -30,39 +30,39 @@ const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 export function createLossOutcome(loss: PageLossReason | null): PageOutcome {
   switch (loss) {
     case "memory":
-      return failedPageOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
+      return createFailedOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
     case "flood":
-      return failedPageOutcome(
+      return createFailedOutcome(
         "script",
         "Error",
         "The action caused so much work in the browser that other runs had to wait",
       );
     case "crowd":
-      return failedPageOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
+      return createFailedOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
     case "window":
-      return failedPageOutcome(
+      return createFailedOutcome(
         "script",
         "Error",
         "The action opened a window, a shared worker or a service worker; runs cannot open these",
       );
     case "closed":
-      return failedPageOutcome("script", "Error", "The action closed its own page");
+      return createFailedOutcome("script", "Error", "The action closed its own page");
     case "unready":
-      return failedPageOutcome("unready", "Error", "The code of the previous run did not end");
+      return createFailedOutcome("unready", "Error", "The code of the previous run did not end");
     case "isolate":
-      return failedPageOutcome("retry", "Error", "The run needs more memory than its isolate has");
+      return createFailedOutcome("retry", "Error", "The run needs more memory than its isolate has");
     case "crashed":
-      return failedPageOutcome("browser", "Error", "The page crashed during the run");
+      return createFailedOutcome("browser", "Error", "The page crashed during the run");
     case null:
-      return failedPageOutcome("script", "Error", "The action navigated its page to another URL");
+      return createFailedOutcome("script", "Error", "The action navigated its page to another URL");
     default:
-      return failedPageOutcome("browser", "Error", "The browser ended during the run");
+      return createFailedOutcome("browser", "Error", "The browser ended during the run");
   }
 }
 
 export function createTimeoutOutcome(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
-  return failedPageOutcome(
+  return createFailedOutcome(
     "timeout",
     "TimeoutError",
     `The action took longer than its limit of ${seconds} seconds and was ended`,

@@ -30,42 +30,44 @@ const NETWORK_KIND: IsolateKind = {
 const getServiceBase = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE_BASE : "");
 
 export class NetworkIsolate extends Isolate {
-  private readonly requests: RunRequests;
-  private readonly calls: ServiceCalls;
+  private readonly runRequests: RunRequests;
+  private readonly serviceCalls: ServiceCalls;
   /** Number of `fetch` calls of the last run; null if it is unknown. */
   private fetchCount: number | null = 0;
 
   constructor(options: SandboxOptions) {
     super(options, NETWORK_KIND);
     // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
-    this.requests = new RunRequests({ ...options, waitForSentEvents: async () => {} });
-    this.calls = new ServiceCalls(this.requests.admitRequest, (...part) => this.callWorker("answer", ...part));
+    this.runRequests = new RunRequests({ ...options, waitForSentEvents: async () => {} });
+    this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
+      this.callWorker("answer", ...part),
+    );
   }
 
   override async prepare(): Promise<void> {
     const { session } = this.options;
     await this.openPage();
-    session.on("Fetch.requestPaused", (event) => this.requests.guard.continueOrBlock(session, event));
+    session.on("Fetch.requestPaused", (event) => this.runRequests.guard.continueOrBlock(session, event));
     await this.replaceThread();
   }
 
   override async reset(): Promise<boolean> {
-    const { requests } = this;
+    const { runRequests } = this;
     if (this.fetchCount === null) return false;
-    if (!requests.faults.haveAllEnded(this.fetchCount)) {
+    if (!runRequests.faults.haveAllEnded(this.fetchCount)) {
       await this.waitForSentEvents();
-      await requests.waitUntilSettled();
+      await runRequests.waitUntilSettled();
     }
-    await Promise.all([super.reset(), requests.clear()]);
-    return !requests.hasLateRequest();
+    await Promise.all([super.reset(), runRequests.clear()]);
+    return !runRequests.hasLateRequest();
   }
 
   override async execute(request: PageRun): Promise<unknown> {
     this.fetchCount = null;
     // If this call enabled the request guard, the guard may not see requests of the existing thread, so the thread is
     // replaced.
-    if (await this.requests.beginRun(request)) await this.replaceThread();
-    this.calls.beginRun(request);
+    if (await this.runRequests.beginRun(request)) await this.replaceThread();
+    this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));
     if (answer === undefined) return answer;
     if (answer === NEEDS_OTHER_MODE) {
@@ -78,12 +80,12 @@ export class NetworkIsolate extends Isolate {
   }
 
   override endRun(): void {
-    this.calls.endRun();
+    this.serviceCalls.endRun();
     super.endRun();
   }
 
   override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
-    const { faults } = this.requests;
+    const { faults } = this.runRequests;
     // The events about requests may arrive after the run's answer, because other threads send them. So this call waits
     // for them.
     if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
@@ -91,16 +93,16 @@ export class NetworkIsolate extends Isolate {
   }
 
   override stop(): void {
-    this.calls.endRun();
+    this.serviceCalls.endRun();
     super.stop();
   }
 
   protected override watchWorker(worker: CDPSession): Promise<unknown> {
-    return this.requests.watch(worker);
+    return this.runRequests.watch(worker);
   }
 
   protected override onServiceCall(payload: string): void {
     this.options.onServiceRequest();
-    runInBackground(this.calls.receive(payload));
+    runInBackground(this.serviceCalls.receive(payload));
   }
 }

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { ProxyPort } from "../network/proxy-port.js";
-import { failedPageOutcome, hasOverflowedStack, type PageOutcome, type PageRun, type SandboxMode } from "../run.js";
+import { createFailedOutcome, hasOverflowedStack, type PageOutcome, type PageRun, type SandboxMode } from "../run.js";
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
@@ -86,7 +86,7 @@ export class Page {
 
   /**
    * Opens a new context with an empty page.
-   * @param crashCause returns the cause of a crash that is reported now, or null if the cause is not known
+   * @param crashCause returns the cause of a crash that the browser reports at this moment; null if it is not known
    * @param onTarget called as soon as the page has a target, before its renderer responds
    * @throws Error if the browser does not open the page in time
    */
@@ -299,9 +299,9 @@ export class Page {
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
     const timer = setTimeout(
       () => resolve(createTimeoutOutcome(timeoutMs)),
-      timeoutMs + this.sandbox.maxMsUntilReady(),
+      timeoutMs + this.sandbox.getMaxMsUntilReady(),
     );
-    const cancel = () => resolve(failedPageOutcome("cancelled", "AbortError", "The run was cancelled"));
+    const cancel = () => resolve(createFailedOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
     const reportLoss = () => resolve(createLossOutcome(this.loss));
     this.onLost = reportLoss;
@@ -322,7 +322,7 @@ export class Page {
     this.print = null;
     this.setState("pending");
     if (this.mode === "network-isolate" && hasOverflowedStack(outcome) && this.hadNoEffect()) {
-      return failedPageOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
+      return createFailedOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
     return this.sandbox.explainFailure(outcome);
   }

@@ -46,12 +46,12 @@ export interface OpeningQueue {
   enter(origin: string): Promise<() => void>;
 }
 
-export interface PoolOptions {
+export interface PagePoolOptions {
   chromium: Chromium;
   /** Returns the cause of a crash that the browser reports at this moment; null if the cause is unknown. */
-  crashCause: () => PageLossReason | null;
+  getCrashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  openings: OpeningQueue;
+  openingQueue: OpeningQueue;
   /** Number of browser contexts that the pool opens in advance. */
   spareContexts: number;
   /**
@@ -88,7 +88,7 @@ export function findOldestOfLargestOrigin<T>(oldestFirst: Iterable<T>, originOf:
   return groups.reduce((largest, group) => (group.length > largest.length ? group : largest))[0]!;
 }
 
-export class Pool {
+export class PagePool {
   private readonly pagesByKey = new Map<string, KeyPages>();
   private readonly idleInOrder = new Map<Page, KeyPages>();
   private readonly idleSince = new WeakMap<Page, number>();
@@ -100,7 +100,7 @@ export class Pool {
   private readonly delays = new Map<string, Promise<void>>();
   private waitingForTurn = 0;
 
-  constructor(private readonly options: PoolOptions) {
+  constructor(private readonly options: PagePoolOptions) {
     runInBackground(
       options.chromium.ended.then(() => {
         for (const page of this.pages) page.lose("browser");
@@ -109,11 +109,11 @@ export class Pool {
   }
 
   /** Returns a page whose sandbox is ready for a run. Rejects if the browser cannot open a page. */
-  async acquire(slot: PageKey): Promise<Page> {
-    const pages = this.getKeyPages(slot);
+  async acquire(pageKey: PageKey): Promise<Page> {
+    const pages = this.getKeyPages(pageKey);
     const idlePage = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
-    this.deleteIfEmpty(slot.key, pages);
-    return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(slot));
+    this.deleteIfEmpty(pageKey.key, pages);
+    return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(pageKey));
   }
 
   /** Waits until it is this caller's turn to open a page. @returns a function that ends the turn */
@@ -121,7 +121,7 @@ export class Pool {
     await this.delays.get(origin);
     this.waitingForTurn += 1;
     try {
-      return await this.options.openings.enter(origin);
+      return await this.options.openingQueue.enter(origin);
     } finally {
       this.waitingForTurn -= 1;
     }
@@ -189,9 +189,9 @@ export class Pool {
   }
 
   /** Releases a page after a run. Prepares the next run of the key: resets the page if it is `intact`, otherwise replaces it. */
-  release(page: Page, slot: PageKey, intact: boolean): void {
+  release(page: Page, pageKey: PageKey, intact: boolean): void {
     if (this.isRetired) this.discard(page);
-    else runInBackground(this.resetOrReplace(page, slot, intact && page.isUsable && page.runCount < RUNS_PER_PAGE));
+    else runInBackground(this.resetOrReplace(page, pageKey, intact && page.isUsable && page.runCount < RUNS_PER_PAGE));
   }
 
   /** Discards all pages that are released from now on, because the browser is being replaced. */
@@ -245,7 +245,7 @@ export class Pool {
   }
 
   private async open(): Promise<Page> {
-    const { chromium, crashCause, openProxyPort } = this.options;
+    const { chromium, getCrashCause, openProxyPort } = this.options;
     const proxyPort = openProxyPort === null ? null : await openProxyPort();
     let opening: Page | null = null;
     const add = (page: Page) => {
@@ -253,7 +253,7 @@ export class Pool {
       this.pages.add(page);
     };
     try {
-      const page = await Page.open(chromium.connection, proxyPort, crashCause, add);
+      const page = await Page.open(chromium.connection, proxyPort, getCrashCause, add);
       if (!chromium.isAlive()) page.lose("browser");
       return page;
     } catch (error) {
@@ -323,33 +323,33 @@ export class Pool {
     return promise;
   }
 
-  private async resetOrReplace(page: Page, slot: PageKey, reusable: boolean): Promise<void> {
-    const { key } = slot;
-    const pages = this.getKeyPages(slot);
+  private async resetOrReplace(page: Page, pageKey: PageKey, reusable: boolean): Promise<void> {
+    const { key } = pageKey;
+    const pages = this.getKeyPages(pageKey);
     pages.resettingCount += 1;
     if (reusable && !page.wasFollowUpRun && pages.waitingCallers.length === 0) await this.pauseBeforeReset(pages);
-    const resetPage = reusable && (await page.resetSandbox()) ? page : await this.replace(page, slot);
+    const resetPage = reusable && (await page.resetSandbox()) ? page : await this.replace(page, pageKey);
     pages.resettingCount -= 1;
     const isAccepted = pages.waitingCallers.shift()?.(resetPage);
-    if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, slot);
+    if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, pageKey);
     this.deleteIfEmpty(key, pages);
   }
 
-  private async replace(page: Page, slot: PageKey): Promise<Page | null> {
+  private async replace(page: Page, pageKey: PageKey): Promise<Page | null> {
     this.discard(page);
     try {
-      return await this.endTurnAfter(await this.waitForTurn(slot.origin), this.openPage(slot));
+      return await this.endTurnAfter(await this.waitForTurn(pageKey.origin), this.openPage(pageKey));
     } catch {
       return null;
     }
   }
 
-  private storeIdle(page: Page, pages: KeyPages, slot: PageKey): void {
+  private storeIdle(page: Page, pages: KeyPages, pageKey: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
       // For the reason "unready", code of the last run is still active, so another page must replace this one for the
       // next run.
-      if (page.loss === "unready") this.release(page, slot, false);
+      if (page.loss === "unready") this.release(page, pageKey, false);
       else this.discard(page);
     });
     const [longest] = pages.idle;

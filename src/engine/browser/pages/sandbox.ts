@@ -22,7 +22,7 @@ export interface Sandbox {
    * Returns the maximum time in milliseconds until the sandbox is ready for code. This time does not count as part of
    * the run's time limit.
    */
-  maxMsUntilReady(): number;
+  getMaxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
   /**
@@ -54,7 +54,7 @@ export const MISSING_ISOLATE: Sandbox = {
   prepare: async () => {},
   reset: async () => true,
   execute: async () => NEEDS_OTHER_MODE,
-  maxMsUntilReady: () => 0,
+  getMaxMsUntilReady: () => 0,
   endRun: () => {},
   explainFailure: async (outcome) => outcome,
   stop: () => {},

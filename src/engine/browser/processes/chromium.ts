@@ -201,7 +201,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
       kill();
       return ended;
     };
-    return { connection, pid: child.pid!, ended, isAlive: () => alive, heapFullAt: stderr.heapFullAt, stop };
+    return { connection, pid: child.pid!, ended, isAlive: () => alive, getHeapFullTime: stderr.heapFullAt, stop };
   } catch (error) {
     kill();
     await ended;

@@ -84,7 +84,7 @@ function connectChromium(connection: Connection, transport: SocketTransport): Ch
     transport.close();
     return ended;
   };
-  return { connection, pid: null, ended, isAlive: () => open, heapFullAt: () => 0, stop };
+  return { connection, pid: null, ended, isAlive: () => open, getHeapFullTime: () => 0, stop };
 }
 
 export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser {

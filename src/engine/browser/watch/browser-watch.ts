@@ -6,8 +6,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
 import { FloodWatch } from "./floods.js";
-import { MemoryLimits } from "./memory.js";
-import { Priorities } from "./priorities.js";
+import { MemoryWatch } from "./memory.js";
+import { RendererPriorities } from "./priorities.js";
 import { measureProcesses } from "./processes.js";
 
 /** Time in milliseconds between two checks that the browser responds. */
@@ -52,8 +52,8 @@ export async function isActiveTwice(isActive: () => boolean): Promise<boolean> {
 
 /** Watches a browser. Does nothing for a remote browser, whose processes are on another machine, and on systems without /proc. */
 export class BrowserWatch {
-  private readonly floods: FloodWatch | null = null;
-  private readonly memory: MemoryLimits | null = null;
+  private readonly floodWatch: FloodWatch | null = null;
+  private readonly memoryWatch: MemoryWatch | null = null;
   private readonly timers: readonly NodeJS.Timeout[] = [];
 
   /** @param isActive returns true while a run is active */
@@ -64,10 +64,10 @@ export class BrowserWatch {
     const { pid: group } = chromium;
     if (group === null) return;
     const floods = new FloodWatch(chromium, group);
-    const memory = new MemoryLimits(group, () => chromium.stop());
-    const priorities = new Priorities();
-    this.floods = floods;
-    this.memory = memory;
+    const memory = new MemoryWatch(group, () => chromium.stop());
+    const priorities = new RendererPriorities();
+    this.floodWatch = floods;
+    this.memoryWatch = memory;
     this.timers = [
       repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveTwice(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
@@ -85,16 +85,16 @@ export class BrowserWatch {
    * Returns the cause of a crash that the browser reports at this moment: `memory` if this class has killed the process
    * or V8's heap was full, `flood` for a flood of messages, otherwise null.
    */
-  crashCause(): "memory" | "flood" | null {
-    const { floods, memory, chromium } = this;
-    if (floods === null || memory === null) return null;
-    if (floods.hasCausedCrash()) return "flood";
-    return Date.now() - Math.max(memory.lastKillAt, chromium.heapFullAt()) < KILL_EFFECT_MS ? "memory" : null;
+  getCrashCause(): "memory" | "flood" | null {
+    const { floodWatch, memoryWatch, chromium } = this;
+    if (floodWatch === null || memoryWatch === null) return null;
+    if (floodWatch.hasCausedCrash()) return "flood";
+    return Date.now() - Math.max(memoryWatch.lastKillAt, chromium.getHeapFullTime()) < KILL_EFFECT_MS ? "memory" : null;
   }
 
   /** True if the browser's own processes, which serve all runs, use so much memory that the browser should be replaced. */
   usesTooMuchMemory(): boolean {
-    return this.memory?.usesTooMuchMemory() ?? false;
+    return this.memoryWatch?.usesTooMuchMemory() ?? false;
   }
 
   stop(): void {

@@ -35,7 +35,7 @@ const GROWTH_MIN_AGE_MS = 2_000;
  */
 const SUSPECT_MIN_CPU_MS = 20;
 
-export class MemoryLimits {
+export class MemoryWatch {
   /** Time of the last kill; Unix time in milliseconds, 0 for never. */
   lastKillAt = 0;
   private sharedBytes = 0;

@@ -102,7 +102,7 @@ function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleU
   return 0;
 }
 
-export class Priorities {
+export class RendererPriorities {
   private readonly measurements = new Map<number, Measurement>();
 
   /** Sets the priority of each renderer by the CPU time that it has used since the last call. */

@@ -109,15 +109,15 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
 
 /**
  * Applies a delta to its base object, and returns the complete object.
- * @param budget called with the object's size; throws if all objects are too large together
+ * @param countUnpackedBytes called with the object's size; throws if all objects are too large together
  * @throws PackageFault
  */
-function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
+function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
   const baseSize = reader.readNumber(reader.readByte(), 7);
   const size = reader.readNumber(reader.readByte(), 7);
   if (baseSize !== base.length) throw createBrokenPackFault("a delta does not match the size of its base object");
-  budget(size);
+  countUnpackedBytes(size);
   const result = Buffer.alloc(size);
   let filled = 0;
   while (!reader.isAtEnd) {
@@ -160,7 +160,7 @@ function readObjectCount(pack: Buffer): number {
 export function readPack(pack: Buffer): GitObjects {
   const count = readObjectCount(pack);
   let total = 0;
-  const budget = (bytes: number) => {
+  const countUnpackedBytes = (bytes: number) => {
     total += bytes;
     if (total > UNPACKED_MAX_BYTES)
       throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
@@ -173,7 +173,7 @@ export function readPack(pack: Buffer): GitObjects {
     const first = reader.readByte();
     const kind = (first >> 4) & 7;
     const size = reader.readNumber((first & 0x0f) | (first & 0x80), 4);
-    budget(size);
+    countUnpackedBytes(size);
     const base = kind === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
     if (base !== null) {
@@ -186,7 +186,7 @@ export function readPack(pack: Buffer): GitObjects {
     if (type === undefined) throw createBrokenPackFault(`the pack has an object of the unknown type ${kind}`);
     objects.set(computeObjectHash({ type, content }), { type, content });
   }
-  resolveDeltas(objects, waiting, budget);
+  resolveDeltas(objects, waiting, countUnpackedBytes);
   return objects;
 }
 
@@ -194,7 +194,7 @@ export function readPack(pack: Buffer): GitObjects {
 function resolveDeltas(
   objects: Map<string, GitObject>,
   waiting: Map<string, Delta[]>,
-  budget: (bytes: number) => void,
+  countUnpackedBytes: (bytes: number) => void,
 ): void {
   const open = [...objects.keys()].filter((hash) => waiting.has(hash));
   for (let hash = open.pop(); hash !== undefined; hash = open.pop()) {
@@ -202,7 +202,7 @@ function resolveDeltas(
     const deltas = waiting.get(hash) ?? [];
     waiting.delete(hash);
     for (const delta of deltas) {
-      const object = { type, content: applyDelta(content, delta.content, budget) };
+      const object = { type, content: applyDelta(content, delta.content, countUnpackedBytes) };
       const objectHash = computeObjectHash(object);
       objects.set(objectHash, object);
       if (waiting.has(objectHash)) open.push(objectHash);
