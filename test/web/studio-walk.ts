@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { parsePlace } from "../../src/web/studio/shell/place.js";
+import { parseRoute } from "../../src/web/studio/shell/studio-route.js";
 import { APP_PARTS, isAppPart, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
@@ -44,7 +44,7 @@ const PAGES = VIEW_NAMES.flatMap((view) =>
 
 /** Returns the page that a URL shows, as `PAGES` contains it. */
 function findPage(href: string): string {
-  const { view, item } = parsePlace(href);
+  const { view, item } = parseRoute(href);
   return view === "app" ? `app/${isAppPart(item) ? item : Object.keys(APP_PARTS)[0]}` : view;
 }
 

@@ -4,8 +4,8 @@ import { TRIGGER_WORDS } from "../runs/run-words.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, LiveVersion } from "../shared/model.js";
 import { useMediaQuery } from "../shared/use-narrow.js";
-import type { Navigation } from "../shell/place.js";
 import { ForEditors } from "../shell/role.js";
+import type { Navigation } from "../shell/studio-route.js";
 import type { ActionsState } from "./use-actions.js";
 
 /** Delay after the last key press before the search starts. */

@@ -1,9 +1,9 @@
 /** Page of the app's actions: the list, and the workspace of the open action. */
 import { type ReactNode, useCallback, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref, type Navigation, type Place, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
+import { createHref, type Navigation, parseId, type StudioRoute } from "../shell/studio-route.js";
 import { ActionList } from "./action-list.js";
 import { ActionForOperators } from "./operated-action.js";
 import { ACTION_TEMPLATES } from "./templates.js";
@@ -54,8 +54,8 @@ function WelcomeText({ appId, hasNoActions }: { appId: number; hasNoActions: boo
  * Returns a React key for the workspace of the open action. The key of a new action does not change at the first save, because React
  * would then discard the workspace's state.
  */
-function useWorkspaceKey(place: Place, go: Navigation["go"]) {
-  const { item, query } = place;
+function useWorkspaceKey(route: StudioRoute, go: Navigation["go"]) {
+  const { item, query } = route;
   const [made, setMade] = useState<{ item: string; key: string } | null>(null);
   const [turn, setTurn] = useState(0);
   const newWorkspaceKey = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
@@ -63,22 +63,22 @@ function useWorkspaceKey(place: Place, go: Navigation["go"]) {
     (id: number) => {
       setMade({ item: String(id), key: newWorkspaceKey });
       setTurn(turn + 1);
-      go({ item: String(id) }, { skipsQuestion: true, startPlace: place });
+      go({ item: String(id) }, { skipsQuestion: true, startRoute: route });
     },
-    [place, go, turn, newWorkspaceKey],
+    [route, go, turn, newWorkspaceKey],
   );
   return { key: item === "new" ? newWorkspaceKey : made?.item === item ? made.key : item, onCreated };
 }
 
-interface ChosenActionProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
+interface ChosenActionProps extends Pick<PageProps, "app" | "route" | "actions" | "go"> {
   children?: ReactNode;
 }
 
 /** Shows the list of actions, and beside it the chosen action (`children`), for people who may not edit actions. */
-function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) {
+function ChosenAction({ app, route, actions, go, children }: ChosenActionProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
-      <ActionList key={app.id} actions={actions} selectedId={children ? parseId(place.item) : null} go={go} />
+      <ActionList key={app.id} actions={actions} selectedId={children ? parseId(route.item) : null} go={go} />
       {children ?? (
         <div className="welcome">
           <h2>{actions.actionList?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
@@ -89,8 +89,8 @@ function ChosenAction({ app, place, actions, go, children }: ChosenActionProps) 
 }
 
 function ActionsForOperators(props: PageProps) {
-  const { place, actions } = props;
-  const action = actions.actionList?.actions.find(({ id }) => id === parseId(place.item));
+  const { route, actions } = props;
+  const action = actions.actionList?.actions.find(({ id }) => id === parseId(route.item));
   return (
     <ChosenAction {...props}>
       {action && <ActionForOperators key={action.id} {...props} action={action} />}
@@ -99,9 +99,9 @@ function ActionsForOperators(props: PageProps) {
 }
 
 export function ActionsPage(props: PageProps) {
-  const { app, place, go, actions, role } = props;
-  const actionId = place.item === "new" ? "new" : parseId(place.item);
-  const { key, onCreated } = useWorkspaceKey(place, go);
+  const { app, route, go, actions, role } = props;
+  const actionId = route.item === "new" ? "new" : parseId(route.item);
+  const { key, onCreated } = useWorkspaceKey(route, go);
   const isEmpty = actions.actionList?.actions.length === 0;
   if (role === "operator") return <ActionsForOperators {...props} />;
   if (role === "reader" && actionId === "new") return <ChosenAction {...props} />;

@@ -10,7 +10,7 @@ import { CopyButton } from "../shared/copy-button.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, ActionCalls, LogEntry } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
 import type { ActionsState } from "./use-actions.js";
 

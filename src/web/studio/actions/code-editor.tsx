@@ -8,8 +8,8 @@ import { useRole } from "../shell/role.js";
 import { findTypeErrors, setActionTypes } from "./code-check.js";
 import * as monaco from "./editor-features.js";
 import type { PlainCodeState } from "./plain-code.js";
+import type { CodePosition } from "./use-code-position.js";
 import type { CodeTypes } from "./use-code-types.js";
-import type { CodePosition } from "./use-place-in-code.js";
 
 interface CodeEditorProps {
   code: string;
@@ -97,8 +97,8 @@ function createMarker(
 ): monaco.editor.IMarkerData {
   const startLineNumber = Math.min(line, model.getLineCount());
   const endColumn = model.getLineMaxColumn(startLineNumber);
-  const place = { startLineNumber, startColumn: column, endLineNumber: startLineNumber, endColumn };
-  return { ...place, message, severity: monaco.MarkerSeverity.Error };
+  const markedRange = { startLineNumber, startColumn: column, endLineNumber: startLineNumber, endColumn };
+  return { ...markedRange, message, severity: monaco.MarkerSeverity.Error };
 }
 
 function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column }: CodePosition): void {
@@ -199,9 +199,9 @@ function useEditorText(
     const model = editor.current?.getModel();
     // The parent passes each typed text back as `code`, perhaps after more typing; such a text must not replace the newer text in the
     // editor. Only a loaded or restored text does.
-    const place = reportedTexts.current.indexOf(code);
-    if (place >= 0) reportedTexts.current.splice(0, place + 1);
-    if (model && place < 0 && model.getValue() !== code) {
+    const reportedIndex = reportedTexts.current.indexOf(code);
+    if (reportedIndex >= 0) reportedTexts.current.splice(0, reportedIndex + 1);
+    if (model && reportedIndex < 0 && model.getValue() !== code) {
       replaceText(model, code);
       reportedTexts.current = [];
     }

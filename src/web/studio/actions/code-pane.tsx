@@ -6,8 +6,8 @@ import { ForEditors } from "../shell/role.js";
 import type { FieldError } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
+import type { CodePosition } from "./use-code-position.js";
 import type { CodeTypes } from "./use-code-types.js";
-import type { CodePosition } from "./use-place-in-code.js";
 
 interface CodePaneProps {
   code: string;

@@ -6,7 +6,7 @@ import { useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { ActionSummary } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { parsePayload } from "./payload-text.js";
 import { RunOutcome } from "./run-panel.js";
 import { useRun } from "./use-run.js";

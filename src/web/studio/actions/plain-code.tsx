@@ -17,7 +17,7 @@ import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { highlightCode } from "./highlight-code.js";
 import { indentLines, insertLineBreak, removeIndentation, type TextEdit } from "./plain-keys.js";
-import type { CodePosition } from "./use-place-in-code.js";
+import type { CodePosition } from "./use-code-position.js";
 
 /** State of the text area at the moment when Monaco replaces it. Monaco continues with this state. */
 export interface PlainCodeState {

@@ -6,7 +6,7 @@ import { ErrorStack } from "../runs/stack.js";
 import type { ApiClient } from "../shared/api.js";
 import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
 import type { ActionDraft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";

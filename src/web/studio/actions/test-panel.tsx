@@ -3,7 +3,7 @@ import { resolveServiceUrl } from "../../service-address.js";
 import type { ApiClient } from "../shared/api.js";
 import { formatCount, formatDuration } from "../shared/format.js";
 import type { Action, App, PayloadPreset } from "../shared/model.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import type { ActionDraft } from "./draft.js";
 import { findRunObstacle } from "./run-panel.js";
 import { createTestInput, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";

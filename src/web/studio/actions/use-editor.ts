@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
-import { parseId } from "../shell/place.js";
+import { parseId } from "../shell/studio-route.js";
 import { type ActionDraft, actionToDraft, draftToInput, isSameInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import { createDraftFromTemplate } from "./templates.js";

@@ -11,9 +11,9 @@ import type { SourceFiles } from "./draft.js";
 import { ActionFields } from "./fields.js";
 import { OthersBanner } from "./others-banner.js";
 import { SourcePane } from "./source-pane.js";
+import { useCodePosition } from "./use-code-position.js";
 import { useCodeTypes } from "./use-code-types.js";
 import { useEditor } from "./use-editor.js";
-import { useCodePosition } from "./use-place-in-code.js";
 import { useProblems } from "./use-problems.js";
 import { useShownFields } from "./use-shown-fields.js";
 import { FIELDS_ELEMENT_ID, FieldsButton, WorkspaceHead } from "./workspace-head.js";
@@ -50,7 +50,7 @@ function MissingActionNotice({ text, back }: { text: string; back: () => void })
 const NO_ASSETS: Action["assets"] = [];
 
 export function ActionWorkspace(props: WorkspaceProps) {
-  const { api, appId, id, place, actions, confirm, go, setDirty, onCreated } = props;
+  const { api, appId, id, route, actions, confirm, go, setDirty, onCreated } = props;
   const { reloadActions: reloadList } = actions;
   const onSaved = useCallback(
     (action: Action, isNew: boolean) => {
@@ -59,7 +59,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     },
     [onCreated, reloadList],
   );
-  const editor = useEditor({ api, appId, id, draftSource: place.query, changes: actions.changes, onSaved });
+  const editor = useEditor({ api, appId, id, draftSource: route.query, changes: actions.changes, onSaved });
   const { draft, savedAction, isDirty, fault, changeDraft, saveDraft } = editor;
   const isEditor = mayEdit(useRole());
   // The service checks code only for people who may edit it, so Studio sends no request for other people.
@@ -72,7 +72,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     draft,
     savedAction?.assets ?? NO_ASSETS,
   );
-  const at = useCodePosition(props.place, go);
+  const at = useCodePosition(props.route, go);
   const shownFields = useShownFields(id === "new", fault);
   const { areFieldsShown } = shownFields;
   const [failure, setFailure] = useState<CodeProblem | null>(null);
@@ -118,7 +118,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
       return;
     try {
       await api.request(RemoveAction, { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt });
-      go({ item: null }, { skipsQuestion: true, startPlace: place });
+      go({ item: null }, { skipsQuestion: true, startRoute: route });
       await reloadList();
     } catch (error) {
       setRemoveFault((error as Error).message);

@@ -6,7 +6,7 @@ import { type ApiClient, ApiError, asApiError, describeRejection } from "../shar
 import type { Alert, AlertInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { parseId } from "../shell/place.js";
+import { parseId } from "../shell/studio-route.js";
 import { describeCondition } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 
@@ -57,17 +57,17 @@ function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean;
   );
 }
 
-export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: { actionList } }: PageProps) {
+export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: { actionList } }: PageProps) {
   const actions = actionList?.actions ?? [];
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
-  const open = place.item === "new" ? "new" : parseId(place.item);
+  const open = route.item === "new" ? "new" : parseId(route.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
    * Opens an alert after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person has
    * opened another page meanwhile.
    */
   const openItem = (item: number | null) =>
-    go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startPlace: place });
+    go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The alert that was last open. If another person deletes this alert, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Alert | null>(null);
   const listed = alerts?.find(({ id }) => id === open);

@@ -111,7 +111,7 @@ const APP_PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
 };
 
 export function AppPage(props: PageProps) {
-  const { item } = props.place;
+  const { item } = props.route;
   const open = isAppPart(item) ? item : "general";
   const OpenPart = APP_PART_PAGES[open];
   return (

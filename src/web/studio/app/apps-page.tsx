@@ -4,8 +4,8 @@ import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
+import { createHref } from "../shell/studio-route.js";
 import { NewAppForm } from "./new-app.js";
 
 /** Organizations to which the person belongs, with links to the pages of their members. */
@@ -79,14 +79,14 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
 export function AppsPage(props: PageProps) {
   /** True while the service creates an app, after which Studio leaves this page for the page of the new app. */
   const [isLeaving, setLeaving] = useState(false);
-  const { api, apps, appId, place, go, reloadApps, isAdmin, organizations } = props;
+  const { api, apps, appId, route, go, reloadApps, isAdmin, organizations } = props;
   return (
     <div className="app-page">
       <div className="app-part">
         <section aria-labelledby="apps">
           <h2 id="apps">Apps</h2>
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-            <NewAppForm {...{ api, place, go, reloadApps }} onBusyChange={setLeaving} />
+            <NewAppForm {...{ api, route, go, reloadApps }} onBusyChange={setLeaving} />
           ) : (
             <p className="hint">Owners and admins of an organization make apps and invite people.</p>
           )}

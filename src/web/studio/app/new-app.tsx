@@ -3,18 +3,18 @@ import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { PageProps } from "../shell/page-props.js";
-import type { Navigation } from "../shell/place.js";
+import type { Navigation } from "../shell/studio-route.js";
 
 export interface NewAppFormProps {
   api: ApiClient;
-  place: Navigation["place"];
+  route: Navigation["route"];
   go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];
   /** Called with true before the app is created, and with false afterwards, also if the creation failed. */
   onBusyChange?: (isBusy: boolean) => void;
 }
 
-export function NewAppForm({ api, place, go, reloadApps, onBusyChange }: NewAppFormProps) {
+export function NewAppForm({ api, route, go, reloadApps, onBusyChange }: NewAppFormProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -28,7 +28,7 @@ export function NewAppForm({ api, place, go, reloadApps, onBusyChange }: NewAppF
     try {
       const { created } = await api.request(CreateApp, { data: { name } });
       await reloadApps();
-      go({ appId: created.id, view: "actions" }, { startPlace: place });
+      go({ appId: created.id, view: "actions" }, { startRoute: route });
     } catch (error) {
       setFault(asApiError(error).message);
     }

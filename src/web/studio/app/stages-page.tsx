@@ -8,7 +8,7 @@ import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));

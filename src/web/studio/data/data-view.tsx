@@ -14,9 +14,9 @@ import type { DataSource } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { mergeQuery, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
+import { mergeQuery, parseId } from "../shell/studio-route.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { DataImport, type FileToImport, getDelimiterName, importFile } from "./data-import.js";
 import { type DataQuery, type DataSourcePanelProps, EntriesPanel } from "./entries-panel.js";
@@ -210,14 +210,14 @@ const CHOOSE_DATA_SOURCE_TEXT = (
   </div>
 );
 
-export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: PageProps) {
-  const sourceId = parseId(place.item);
+export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: PageProps) {
+  const sourceId = parseId(route.item);
   const client = useQueryClient();
   const list = createQueryOptions(ListDataSources, { appId });
   const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_INTERVAL_MS });
   const sources = value?.dataSources;
   const isEditor = mayEdit(useRole());
-  const query: DataQuery = place.query;
+  const query: DataQuery = route.query;
   const changeQuery = useCallback(
     // Replaces the entry in the browser's history, so that the button Back leaves the data source, after a question about unsaved rules.
     (change: DataQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
@@ -241,13 +241,13 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
    */
   const openChanged = async (id: number | null) => {
     await reload();
-    go({ item: id === null ? null : String(id) }, { startPlace: place });
+    go({ item: id === null ? null : String(id) }, { startRoute: route });
   };
   // True if the app had no data sources when the page opened: the form for a new one then stays open, even if another person creates one.
   const [startedEmpty, setStartedEmpty] = useState(false);
   const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
   if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);
-  const isForm = isEditor && place.item === "new";
+  const isForm = isEditor && route.item === "new";
   const isNew = isForm || (sourceId === null && startsEmpty);
   const isChoosing = !isForm && (sourceId === null || (!chosen && (fault !== null || sources !== undefined)));
   return (

@@ -2,14 +2,14 @@
 import Circle from "lucide-react/icons/circle";
 import CircleCheck from "lucide-react/icons/circle-check";
 import type { ActionList, App } from "../shared/model.js";
-import { createHref, type Place } from "../shell/place.js";
+import { createHref, type StudioRoute } from "../shell/studio-route.js";
 import type { HomeData } from "./read-home.js";
 
 interface ChecklistStep {
   label: string;
   explanation: string;
   isDone: boolean;
-  to: Pick<Place, "view"> & Partial<Place>;
+  to: Pick<StudioRoute, "view"> & Partial<StudioRoute>;
 }
 
 const AUTOMATIC_TRIGGERS = ["schedule", "http", "log", "analytics"];

@@ -3,9 +3,9 @@ import X from "lucide-react/icons/x";
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { mergeQuery, type Navigation, parseId } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
+import { mergeQuery, type Navigation, parseId } from "../shell/studio-route.js";
 import { MediaDetails } from "./media-details.js";
 import { createDropHandlers, FileTile, FolderTile } from "./media-tile.js";
 import { type MediaItem, type MediaState, type PendingUpload, useMedia } from "./use-media.js";
@@ -284,6 +284,6 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
 }
 
 export function MediaPage(props: PageProps) {
-  const folderId = parseId(props.place.item);
-  return <MediaView key={folderId} {...props} folderId={folderId} query={props.place.query} />;
+  const folderId = parseId(props.route.item);
+  return <MediaView key={folderId} {...props} folderId={folderId} query={props.route.query} />;
 }

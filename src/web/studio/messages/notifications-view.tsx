@@ -7,7 +7,7 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { parseId } from "../shell/place.js";
+import { parseId } from "../shell/studio-route.js";
 import { NotificationEditor } from "./notification-editor.js";
 
 const PAGE_SIZE = 50;
@@ -75,16 +75,16 @@ function NotificationLine({
   );
 }
 
-export function NotificationsView({ api, appId, confirm, place, go, setDirty }: PageProps) {
+export function NotificationsView({ api, appId, confirm, route, go, setDirty }: PageProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
-  const open = place.item === "new" ? "new" : parseId(place.item);
+  const open = route.item === "new" ? "new" : parseId(route.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
    * Opens a notification after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person
    * has opened another page meanwhile.
    */
   const openItem = (item: number | null) =>
-    go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startPlace: place });
+    go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The notification that was last open. If another person deletes it, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
   const openedRow = lastShown?.id === open ? lastShown : null;

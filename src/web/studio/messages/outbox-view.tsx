@@ -10,7 +10,7 @@ import { capitalize, formatExactTime, formatTime } from "../shared/format.js";
 import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref, parseId } from "../shell/place.js";
+import { createHref, parseId } from "../shell/studio-route.js";
 import type { DeliveryChannel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
@@ -64,11 +64,11 @@ function MessageLine({ message, isSelected, openMessage }: MessageLineProps) {
 
 const isChannel = (item: string | null): item is DeliveryChannel => item === "email" || item === "sms";
 
-export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
-  const status = MESSAGE_STATUSES.find((status) => status === place.query["status"]) ?? null;
+export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: PageProps) {
+  const status = MESSAGE_STATUSES.find((status) => status === route.query["status"]) ?? null;
   const { messages, hasMore, fault, loadMore, sendDecision } = useOutbox(api, appId, status);
   const client = useQueryClient();
-  const openId = parseId(place.item);
+  const openId = parseId(route.item);
   const query = createQueryOptions(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
@@ -79,8 +79,8 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
     if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
   }, [shownVersion, changed, reload]);
 
-  const channel = isChannel(place.item) ? place.item : null;
-  const back = () => go({ item: null, query: place.query });
+  const channel = isChannel(route.item) ? route.item : null;
+  const back = () => go({ item: null, query: route.query });
   const onDecide = async (decision: MessageDecision) => {
     if (!open) return;
     const message = await sendDecision(open.id, decision);
@@ -133,7 +133,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               key={message.id}
               message={message}
               isSelected={message.id === openId}
-              openMessage={() => go({ item: String(message.id), query: place.query })}
+              openMessage={() => go({ item: String(message.id), query: route.query })}
             />
           ))}
         </ul>

@@ -4,7 +4,7 @@ import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { MessageStatus } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import type { DeliveryChannel } from "./delivery-draft.js";
 import { getStatusLabel } from "./status-label.js";
 

@@ -8,8 +8,8 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import { readFirstPageAgain } from "../shared/query-client.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { parseId } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
+import { parseId } from "../shell/studio-route.js";
 import { getFullName } from "./people.js";
 
 const PAGE_SIZE = 100;
@@ -82,8 +82,8 @@ function AccessLog(props: OrganizationLogProps) {
 }
 
 /** Page of the audit log of one organization. Its URL is `#/1/access/5` for the organization with the ID 5. */
-export function OrganizationAuditPage({ api, place, organizations }: PageProps) {
-  const organization = organizations.find(({ id }) => id === parseId(place.item));
+export function OrganizationAuditPage({ api, route, organizations }: PageProps) {
+  const organization = organizations.find(({ id }) => id === parseId(route.item));
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="access">

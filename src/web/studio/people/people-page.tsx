@@ -19,8 +19,8 @@ import { SecretOnce } from "../shared/secret-once.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { parseId } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
+import { parseId } from "../shell/studio-route.js";
 import { getFullName } from "./people.js";
 
 const ROLE_DESCRIPTIONS: Readonly<Record<Role, string>> = {
@@ -348,8 +348,8 @@ export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
 }
 
 /** Page of the people of one organization. Its URL is `#/1/people/5` for the organization with the ID 5. */
-export function OrganizationPeople({ api, confirm, place, organizations }: PageProps) {
-  const organization = organizations.find(({ id }) => id === parseId(place.item));
+export function OrganizationPeople({ api, confirm, route, organizations }: PageProps) {
+  const organization = organizations.find(({ id }) => id === parseId(route.item));
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="people">

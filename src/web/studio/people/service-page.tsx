@@ -11,7 +11,7 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Administrator, Member } from "../shared/model.js";
 import { createQueryOptions, type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { getFullName } from "./people.js";
 
 interface AdministratorProps extends Pick<PageProps, "api" | "confirm"> {

@@ -10,13 +10,13 @@ import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import type { Navigation, Place } from "../shell/place.js";
+import type { Navigation, StudioRoute } from "../shell/studio-route.js";
 
 interface ReplayFormProps {
   api: ApiClient;
   appId: number;
   run: RunDetails;
-  place: Place;
+  route: StudioRoute;
   go: Navigation["go"];
   confirm: ConfirmFunction;
 }
@@ -38,7 +38,7 @@ function useOlderVersions(appId: number, masterId: number | null) {
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 
-export function ReplayForm({ api, appId, run, place, go, confirm }: ReplayFormProps) {
+export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormProps) {
   const { masterId, copy, versionId, log } = run;
   const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);
@@ -58,7 +58,7 @@ export function ReplayForm({ api, appId, run, place, go, confirm }: ReplayFormPr
       const payload = parsed && text !== was ? { payload: parsed.payload } : {};
       const options = { ...toReplayOptions(target), ...payload };
       const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
-      go({ view: "runs", item: String(runId) }, { startPlace: place });
+      go({ view: "runs", item: String(runId) }, { startRoute: route });
     } catch (error) {
       setFault(asApiError(error).message);
       setBusy(false);

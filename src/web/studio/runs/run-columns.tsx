@@ -2,13 +2,13 @@
 import type { ReactNode } from "react";
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { createHref, type Place } from "../shell/place.js";
+import { createHref, type StudioRoute } from "../shell/studio-route.js";
 import { CancelButton } from "./run-line.js";
 import { describeRun, formatRunDuration, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface CellContext {
   appId: number;
-  filters: Place["query"];
+  filters: StudioRoute["query"];
   cancelRun: (runId: number) => Promise<void>;
 }
 

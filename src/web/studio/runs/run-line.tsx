@@ -4,9 +4,9 @@
  */
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { createHref } from "../shell/place.js";
 import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
+import { createHref } from "../shell/studio-route.js";
 import { describeRun, formatRunDuration, isUnfinished, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface RunLineProps {

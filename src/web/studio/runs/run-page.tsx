@@ -5,8 +5,8 @@ import type { ApiClient } from "../shared/api.js";
 import { formatBytes, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref, type Place } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
+import { createHref, type StudioRoute } from "../shell/studio-route.js";
 import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { ReplayForm } from "./run-again.js";
@@ -67,8 +67,8 @@ const SANDBOX_WORDS: Record<string, string> = {
 };
 
 function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
-  const to = (place: Partial<Place> & Pick<Place, "view">, words: string) => (
-    <a href={createHref({ appId, ...place })}>{words}</a>
+  const to = (route: Partial<StudioRoute> & Pick<StudioRoute, "view">, words: string) => (
+    <a href={createHref({ appId, ...route })}>{words}</a>
   );
   const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
   const {
@@ -203,7 +203,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
   );
 }
 
-export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & { runId: number }) {
+export function RunPage({ api, appId, runId, route, go, confirm }: PageProps & { runId: number }) {
   const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
@@ -258,7 +258,7 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
             </RunSection>
           )}
           <ForOperators>
-            <ReplayForm {...{ api, appId, run, place, go, confirm }} />
+            <ReplayForm {...{ api, appId, run, route, go, confirm }} />
           </ForOperators>
         </div>
       </div>

@@ -5,7 +5,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-narrow.js";
-import type { Place } from "../shell/place.js";
+import type { StudioRoute } from "../shell/studio-route.js";
 import { createGridTemplate, type RunColumn } from "./run-columns.js";
 import type { RunListState } from "./use-runs.js";
 
@@ -18,7 +18,7 @@ interface RunItemProps {
   run: RunRow;
   appId: number;
   /** Filters of the list of runs, as URL parameters. Links to runs contain them, so that a run's page can link back to this list. */
-  filters: Place["query"];
+  filters: StudioRoute["query"];
   cancelRun: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
   /** Index of the row in the table, 0 for the first row below the header. */
@@ -51,7 +51,7 @@ const FIRST_RUN_ROW = 2;
 interface RunsListProps {
   runList: RunListState;
   appId: number;
-  filters: Place["query"];
+  filters: StudioRoute["query"];
   columns: readonly RunColumn[];
   /** Content above the table, such as filters and a chart, which scrolls together with the table. */
   children: ReactNode;

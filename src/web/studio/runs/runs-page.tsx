@@ -1,7 +1,7 @@
 /** Page of the app's runs. The service searches, filters and counts the runs. run-page.tsx contains the page of one run. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref, mergeQuery, parseId } from "../shell/place.js";
+import { createHref, mergeQuery, parseId } from "../shell/studio-route.js";
 import { QueuedRunsLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
@@ -45,8 +45,8 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
   );
 }
 
-function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
-  const query = place.query as RunsQuery;
+function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
+  const query = route.query as RunsQuery;
   // Reads the clock only once. Otherwise the start of the time range would change with each render, and cause a new request.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
@@ -69,7 +69,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
         clearFilters={() => go({ query: {} })}
       />
       <QueuedRunsLine {...{ api, appId, confirm }} />
-      <RunsList runList={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
+      <RunsList runList={runsFound} appId={appId} filters={route.query} columns={columns.shownColumns}>
         <RunsOverTime
           {...{ api, appId, filter }}
           timeRange={parseTimeRange(query)}
@@ -97,8 +97,8 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
 }
 
 export function RunsPage(props: PageProps) {
-  const { appId, place } = props;
-  const runId = parseId(place.item);
+  const { appId, route } = props;
+  const runId = parseId(route.item);
   return runId === null ? (
     <RunsHistory key={appId} {...props} />
   ) : (

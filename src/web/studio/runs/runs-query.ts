@@ -3,7 +3,7 @@
  * input.
  */
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
-import { parseId } from "../shell/place.js";
+import { parseId } from "../shell/studio-route.js";
 
 /** Query parameters of the URL, one for each filter. A filter that is not set is missing. */
 export interface RunsQuery {

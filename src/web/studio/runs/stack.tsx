@@ -1,7 +1,7 @@
 /** Shows the error of a run with its stack. A position in the action's code is a link to this line in the editor. */
 import { Fragment } from "react";
 import type { ScriptError } from "../shared/model.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 
 /** Matches a code position in a line of a stack, such as `at execute (book-seat.js:12:7)`. */
 const CODE_POSITION_PATTERN = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;

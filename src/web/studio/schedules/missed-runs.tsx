@@ -2,7 +2,7 @@
 import { RunState } from "../runs/run-words.js";
 import { formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 
 export function MissedRunsTable({ week, appId }: { week: ScheduleWeek; appId: number }) {
   return (

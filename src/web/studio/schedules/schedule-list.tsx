@@ -7,8 +7,8 @@ import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ActionSummary, ScheduleWeek } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref } from "../shell/place.js";
 import { ForEditors, ForOperators } from "../shell/role.js";
+import { createHref } from "../shell/studio-route.js";
 import { PauseButton } from "./pause-action.js";
 
 type ScheduledAction = ScheduleWeek["scheduled"][number];

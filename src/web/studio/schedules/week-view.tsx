@@ -1,7 +1,7 @@
 /** Week view of the schedules: the runs on each of the next days, in the time zone of each action. */
 import { formatTimeInZone } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { type ActionTimesOfDay, groupByDay } from "./week-days.js";
 
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -8,7 +8,7 @@ import type { ApiClient } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 import { BindingTestForm } from "./binding-trial.js";
 import { CREDENTIAL_LOCATIONS, NewBindingForm } from "./new-binding.js";
 

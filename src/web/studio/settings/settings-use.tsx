@@ -4,7 +4,7 @@ import { useState } from "react";
 import { ReadSettingsUse } from "../documents.js";
 import { formatBytes } from "../shared/format.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { createHref } from "../shell/place.js";
+import { createHref } from "../shell/studio-route.js";
 
 /** Shows the total size of the app's settings. @param updatedAt time of the last change of any setting; "" until they are read */
 export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {

@@ -66,7 +66,7 @@ function TierSection({ tier, texts: [title, text], settingKeys, lineProps }: Tie
   );
 }
 
-function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
+function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
   const settings = useSettings(api, appId);
   const findPersonName = usePersonNames(appId);
   const { valuesByKey, detailsByKey, updatedAt, fault } = settings;
@@ -84,7 +84,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   useLayoutEffect(() => setDirty(hasEdits), [hasEdits, setDirty]);
 
   const isLoaded = valuesByKey !== null;
-  const shownKey = place.query["key"];
+  const shownKey = route.query["key"];
   useEffect(() => {
     // If the URL names a setting, scrolls to the setting's row and focuses it.
     const rows = isLoaded && shownKey ? [...document.querySelectorAll<HTMLElement>(".setting")] : [];

@@ -12,7 +12,7 @@ import LogOut from "lucide-react/icons/log-out";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { App } from "../shared/model.js";
 import { AccountButton, AppButton, DrawerButton, LetterIcon } from "./menu-buttons.js";
-import { createHref, type Navigation } from "./place.js";
+import { createHref, type Navigation } from "./studio-route.js";
 
 const ICON_PIXELS = 16;
 

@@ -5,8 +5,8 @@ import type { ActionsState } from "../actions/use-actions.js";
 import type { ApiClient } from "../shared/api.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
-import type { Navigation, Place } from "./place.js";
 import type { Membership } from "./session.js";
+import type { Navigation, StudioRoute } from "./studio-route.js";
 
 export interface PageProps {
   api: ApiClient;
@@ -14,7 +14,7 @@ export interface PageProps {
   app: App;
   appId: number;
   /** Page, item and query parameters that the URL names. They determine what the page shows. */
-  place: Place;
+  route: StudioRoute;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];
   confirm: ConfirmFunction;

@@ -6,7 +6,7 @@ import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicS
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PaletteCommand } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
-import type { Navigation } from "./place.js";
+import type { Navigation } from "./studio-route.js";
 
 const TYPING_PAUSE_MS = 200;
 const DOCS_MIN_CHARACTERS = 3;

@@ -6,7 +6,7 @@ import { RunLine } from "../runs/run-line.js";
 import type { ApiClient } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { createHref } from "./place.js";
+import { createHref } from "./studio-route.js";
 
 type UnfinishedRuns = ListUnfinishedRunsQuery["unfinished"];
 

@@ -12,8 +12,8 @@ import type { App } from "../shared/model.js";
 import { withLoadError } from "./load-error.js";
 import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { PAGE_ICONS } from "./page-icons.js";
-import { createHref, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
+import { createHref, type Navigation, type StudioRoute } from "./studio-route.js";
 import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
 const ICON_PIXELS = 16;
@@ -39,7 +39,7 @@ export interface SidebarProps {
   app: App;
   email: string;
   /** Page that is open, and the item that it shows. */
-  place: Pick<Place, "view" | "item">;
+  route: Pick<StudioRoute, "view" | "item">;
   go: Navigation["go"];
   signOut: () => void;
   openPalette: () => void;
@@ -48,10 +48,10 @@ export interface SidebarProps {
   isCollapsed?: boolean;
 }
 
-function SidebarLinks({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "role" | "place" | "isCollapsed">) {
-  const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
+function SidebarLinks({ app, role, route, isCollapsed }: Pick<SidebarProps, "app" | "role" | "route" | "isCollapsed">) {
+  const item = route.view === "app" ? (isAppPart(route.item) ? route.item : "general") : null;
   const nav = useRef<HTMLElement>(null);
-  const openPage = `${place.view} ${item}`;
+  const openPage = `${route.view} ${item}`;
   // Scrolls to the link of the open page, which may be hidden in a low window.
   useEffect(() => {
     if (openPage) nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
@@ -73,7 +73,7 @@ function SidebarLinks({ app, role, place, isCollapsed }: Pick<SidebarProps, "app
             {shownLinks.map((sidebarLink) => {
               const Icon = PAGE_ICONS[sidebarLink.link];
               const isOpen =
-                sidebarLink.view === place.view && (sidebarLink.view !== "app" || sidebarLink.item === item);
+                sidebarLink.view === route.view && (sidebarLink.view !== "app" || sidebarLink.item === item);
               return (
                 <a
                   key={sidebarLink.link}

@@ -4,10 +4,10 @@
  */
 import { loadEditor } from "../actions/load-editor.js";
 import { startReadingHomeData } from "../home/read-home.js";
-import { parsePlace } from "./place.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { loadPage } from "./routes.js";
 import { readSession, type StudioSession } from "./session.js";
+import { parseRoute } from "./studio-route.js";
 
 /** True for the URL of Studio itself. One-time links and unknown URLs have a longer path. */
 export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname);
@@ -15,16 +15,16 @@ export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname
 let startedSession: Promise<StudioSession | null> | null = null;
 
 async function sendFirstRequests(): Promise<StudioSession | null> {
-  const place = parsePlace(location.hash);
+  const route = parseRoute(location.hash);
   // Ignores a failure: Studio later loads the page's code again and then reports the error.
-  const page = loadPage(place.view).catch(() => undefined);
+  const page = loadPage(route.view).catch(() => undefined);
   const session = await readSession();
-  const appId = place.appId ?? session?.apps[0]?.id;
-  if (session && !session.isProvisional && place.view === "home" && appId !== undefined)
+  const appId = route.appId ?? session?.apps[0]?.id;
+  if (session && !session.isProvisional && route.view === "home" && appId !== undefined)
     startReadingHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
   // Loads the editor after the page, because the editor's files would delay the page on a slow connection. Ignores a failure: the workspace
   // later loads the editor again and then reports the error.
-  if (session && place.view === "actions" && place.item !== null) page.then(loadEditor).catch(() => undefined);
+  if (session && route.view === "actions" && route.item !== null) page.then(loadEditor).catch(() => undefined);
   if (session) await page;
   return session;
 }

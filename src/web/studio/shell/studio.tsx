@@ -17,17 +17,17 @@ import { withLoadError } from "./load-error.js";
 import { PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
-import type { Place } from "./place.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { RoleProvider } from "./role.js";
 import { getLoadedPage, loadPage } from "./routes.js";
 import type { StudioSession } from "./session.js";
 import { isViewForRole, SidebarContent } from "./sidebar.js";
+import type { StudioRoute } from "./studio-route.js";
 import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsedSidebar } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
-import { usePlace } from "./use-place.js";
 import { useRoles } from "./use-roles.js";
+import { useStudioRoute } from "./use-studio-route.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppFormProps {
@@ -94,9 +94,9 @@ function useApps(initialApps: App[]) {
 }
 
 /** Sets the title of the browser window: the name of the open item or page, and of the app. */
-function useWindowTitle(app: App | undefined, place: Place, actions: ActionsState): void {
-  const { view, item } = place;
-  const name = useItemName(app?.id, place, actions);
+function useWindowTitle(app: App | undefined, route: StudioRoute, actions: ActionsState): void {
+  const { view, item } = route;
+  const name = useItemName(app?.id, route, actions);
   const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : name;
   const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
@@ -114,22 +114,22 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
   const mayLeave = useCallback(() => confirm(LEAVE_QUESTION), [confirm]);
-  const { place, go, setDirty, confirmLeaving } = usePlace(mayLeave, apps[0]?.id ?? null);
-  const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
+  const { route, go, setDirty, confirmLeaving } = useStudioRoute(mayLeave, apps[0]?.id ?? null);
+  const app = route.appId === null ? apps[0] : apps.find(({ id }) => id === route.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);
   const isEditor = app !== undefined && mayEdit(getRoleOnApp({ roles, isAdmin }, app.id));
   const { openPalette, palette } = usePalette({ appId: app?.id ?? 0, isEditor, go, openDocs });
   const { isCollapsed, toggle } = useCollapsedSidebar();
   const isNarrow = useMediaQuery("(max-width: 799px)");
-  useWindowTitle(app, place, actions);
+  useWindowTitle(app, route, actions);
   const confirmSignOut = useCallback(async () => {
     if (await confirmLeaving()) signOut();
   }, [confirmLeaving, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
   useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
   // Only editors can create items. For other people, the URL of a new item shows the list.
-  const leadsToList = app !== undefined && !isEditor && place.item === "new";
+  const leadsToList = app !== undefined && !isEditor && route.item === "new";
   useEffect(() => {
     if (leadsToList) go({ item: null, query: {} }, { skipsQuestion: true, replacesHistoryEntry: true });
   }, [leadsToList, go]);
@@ -137,18 +137,18 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   if (!app) {
     return (
       <NoAppPage
-        requestedAppId={place.appId}
+        requestedAppId={route.appId}
         firstApp={apps[0]}
-        {...{ api, place, go, isAdmin, reloadApps, signOut }}
+        {...{ api, route, go, isAdmin, reloadApps, signOut }}
       />
     );
   }
   const role = getRoleOnApp({ roles, isAdmin }, app.id);
   // Shows Home if the person's role may not use the page that the URL names.
-  const view = isViewForRole(place.view, role) ? place.view : "home";
+  const view = isViewForRole(route.view, role) ? route.view : "home";
   const Page = getPageComponent(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };
-  const sidebar = { role, apps, app, email, place: { ...place, view }, go, openPalette, signOut: onSignOut };
+  const sidebar = { role, apps, app, email, route: { ...route, view }, go, openPalette, signOut: onSignOut };
   return (
     <RoleProvider value={role}>
       <div className={isCollapsed ? "studio collapsed" : "studio"}>
@@ -168,7 +168,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
               <Suspense fallback={<p className="welcome">Loading…</p>}>
                 <Page
                   appId={app.id}
-                  {...{ api, apps, app, place, go, setDirty, confirm, actions, reloadApps, isAdmin, email }}
+                  {...{ api, apps, app, route, go, setDirty, confirm, actions, reloadApps, isAdmin, email }}
                   {...rights}
                 />
               </Suspense>

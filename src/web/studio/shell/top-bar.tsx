@@ -13,15 +13,15 @@ import { useMediaQuery } from "../shared/use-narrow.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
-import { createHref, type Place, parseId } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
+import { createHref, parseId, type StudioRoute } from "./studio-route.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).NavigationDrawer }));
 
 /** Returns the name of the open item, such as an action. Returns null if the page shows no item, or while the name is loaded. */
-function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: ActionsState): string | null {
+function getItemName({ view, item }: Pick<StudioRoute, "view" | "item">, actions: ActionsState): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "data" && item === "new") return "New data source";
   if (view === "actions") return actions.actionList?.actions.find(({ id }) => id === parseId(item))?.name ?? null;
@@ -32,10 +32,10 @@ function getItemName({ view, item }: Pick<Place, "view" | "item">, actions: Acti
 /** Hook that returns the name of the open item. It reads the list of data sources only while a data source is open. */
 export function useItemName(
   appId: number | undefined,
-  place: Pick<Place, "view" | "item">,
+  route: Pick<StudioRoute, "view" | "item">,
   actions: ActionsState,
 ): string | null {
-  const sourceId = place.view === "data" ? parseId(place.item) : null;
+  const sourceId = route.view === "data" ? parseId(route.item) : null;
   const isOpen = appId !== undefined && sourceId !== null;
   // Uses the list in the query cache, which the page of the data source keeps up to date.
   const sources = useResource({
@@ -44,19 +44,19 @@ export function useItemName(
     refetchOnMount: false,
   });
   if (isOpen) return sources.value?.dataSources.find(({ id }) => id === sourceId)?.name ?? null;
-  return getItemName(place, actions);
+  return getItemName(route, actions);
 }
 
 interface TopBarProps extends SidebarProps {
   api: ApiClient;
   actions: ActionsState;
-  place: Place;
+  route: StudioRoute;
   openDocs: (address: string) => void;
 }
 
-function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
-  const { view, item, query } = place;
-  const name = useItemName(app.id, place, actions);
+function Breadcrumbs({ app, route, actions }: Pick<TopBarProps, "app" | "route" | "actions">) {
+  const { view, item, query } = route;
+  const name = useItemName(app.id, route, actions);
   const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEW_DETAILS[view].label;
   const above = [
     { label: app.name, href: createHref({ appId: app.id, view: "home" }) },
@@ -78,13 +78,13 @@ function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" 
 }
 
 export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
-  const { app, place } = props;
+  const { app, route } = props;
   const isNarrow = useMediaQuery("(max-width: 799px)");
   return (
     <header className="top-bar">
       {isNarrow && (
         <LoadOnFirstUse popupKind="dialog" renderButton={DrawerButton}>
-          <Drawer openPage={`${app.id}/${place.view}/${place.item}`}>
+          <Drawer openPage={`${app.id}/${route.view}/${route.item}`}>
             {(close) => (
               <SidebarContent
                 {...props}
@@ -98,7 +98,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
           </Drawer>
         </LoadOnFirstUse>
       )}
-      <Breadcrumbs {...{ app, place, actions }} />
+      <Breadcrumbs {...{ app, route, actions }} />
       <RunningChip key={app.id} api={api} appId={app.id} tail={actions.logSubscription} />
       <span className={app.isPublished ? "chip live app-state" : "chip app-state"}>
         {app.isPublished ? "published" : "not published"}
@@ -108,7 +108,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
         className="quiet icon"
         aria-label="Docs of this page"
         title="Docs of this page"
-        onClick={() => openDocs(findHelpPath(place.view, place.item))}
+        onClick={() => openDocs(findHelpPath(route.view, route.item))}
       >
         <CircleHelp size={16} aria-hidden />
       </button>

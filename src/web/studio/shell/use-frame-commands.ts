@@ -9,7 +9,7 @@ import type { ActionsState } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
 import { type PaletteCommand, useCommands } from "./commands.js";
 import { type IconComponent, PAGE_ICONS } from "./page-icons.js";
-import type { Navigation } from "./place.js";
+import type { Navigation } from "./studio-route.js";
 import { APP_PARTS, type AppPart, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
 
 /** Pages without a command, because their URL must name the item that they show. */

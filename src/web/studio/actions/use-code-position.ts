@@ -3,14 +3,14 @@
  * the editor jumps there only once.
  */
 import { useEffect, useState } from "react";
-import type { Navigation, Place } from "../shell/place.js";
+import type { Navigation, StudioRoute } from "../shell/studio-route.js";
 
 export interface CodePosition {
   line: number;
   column: number;
 }
 
-export function useCodePosition({ query }: Place, go: Navigation["go"]): CodePosition | null {
+export function useCodePosition({ query }: StudioRoute, go: Navigation["go"]): CodePosition | null {
   const [at, setAt] = useState<CodePosition | null>(null);
   const { line, column } = query;
   useEffect(() => {

@@ -1,10 +1,10 @@
 /**
- * Parses and builds the fragments of Studio's URLs, such as `#/1/actions/12` and `#/1/data?search=x`. A place is the app, the page and the
+ * Parses and builds the fragments of Studio's URLs, such as `#/1/actions/12` and `#/1/data?search=x`. A route is the app, the page and the
  * item that such a fragment names.
  */
 import { FORMER_VIEW_NAMES, isView, type View } from "./views.js";
 
-export interface Place {
+export interface StudioRoute {
   /** ID of the open app. If null, the URL names no app, and Studio shows the first app. */
   appId: number | null;
   view: View;
@@ -18,7 +18,7 @@ export interface Place {
 export const parseId = (text: string | null | undefined) =>
   text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null;
 
-export function parsePlace(fragment: string): Place {
+export function parseRoute(fragment: string): StudioRoute {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/");
   // The page `#/apps` belongs to no app, so its URL has no app ID.
@@ -31,8 +31,13 @@ export function parsePlace(fragment: string): Place {
   };
 }
 
-/** Returns the fragment of the URL for a place, for the `href` of a link. */
-export function createHref({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
+/** Returns the fragment of the URL for a route, for the `href` of a link. */
+export function createHref({
+  appId,
+  view,
+  item = null,
+  query = {},
+}: Partial<StudioRoute> & Pick<StudioRoute, "view">): string {
   const search = new URLSearchParams(query).toString();
   const parts = [appId, view, item].filter((part) => part !== null && part !== undefined);
   return `#/${parts.join("/")}${search && `?${search}`}`;
@@ -49,15 +54,15 @@ export function mergeQuery<Query extends object>(query: Query, change: Query): R
 interface GoOptions {
   /** True: leaves the page without a question about unsaved changes. */
   skipsQuestion?: boolean;
-  /** Place that was open when a request was sent. If the person has opened another item since, `go` does nothing. */
-  startPlace?: Place;
+  /** Route that was open when a request was sent. If the person has opened another item since, `go` does nothing. */
+  startRoute?: StudioRoute;
   /** True: replaces the entry in the browser's history. Searches use this, so that the button Back does not stop at each typed letter. */
   replacesHistoryEntry?: boolean;
 }
 
 export interface Navigation {
-  place: Place;
-  go(change: Partial<Place>, options?: GoOptions): void;
+  route: StudioRoute;
+  go(change: Partial<StudioRoute>, options?: GoOptions): void;
   /** Call this with true when the page gets unsaved changes, and with false when it has none. */
   setDirty(dirty: boolean): void;
   /** If there are unsaved changes, asks the person whether to discard them. Returns true if Studio may leave the page. */

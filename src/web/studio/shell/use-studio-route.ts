@@ -1,12 +1,12 @@
 /** Hook for the app, page and item that are open in Studio. It follows the URL, and asks the person before unsaved changes are lost. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { createHref, type Navigation, type Place, parsePlace } from "./place.js";
+import { createHref, type Navigation, parseRoute, type StudioRoute } from "./studio-route.js";
 
 /**
- * Returns the place after a change. Parts that `change` lacks stay the same, except: another page starts without an item, and another item
+ * Returns the route after a change. Parts that `change` lacks stay the same, except: another page starts without an item, and another item
  * without query parameters.
  */
-function changePlace(from: Place, change: Partial<Place>): Place {
+function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRoute {
   const { appId, view } = { ...from, ...change };
   const isSameView = appId === from.appId && view === from.view;
   const item = change.item !== undefined ? change.item : isSameView ? from.item : null;
@@ -26,12 +26,12 @@ const readHistoryStep = (): number | null => (history.state as { step?: number }
  * @param mayLeave asks the person about unsaved changes; resolves to true if the page may be left
  * @param firstAppId ID of the app that Studio shows if the URL names no app; null if there are no apps
  */
-export function usePlace(mayLeave: () => Promise<boolean>, firstAppId: number | null): Navigation {
+export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: number | null): Navigation {
   const [fragment, setFragment] = useState(location.hash);
   const current = useRef({ fragment, step: readHistoryStep() ?? 0 });
   const isDirty = useRef(false);
 
-  const setCurrentPlace = useCallback((next: string, step: number, from = current.current.fragment) => {
+  const setCurrentRoute = useCallback((next: string, step: number, from = current.current.fragment) => {
     if (isOtherItem(from, next)) isDirty.current = false;
     current.current = { fragment: next, step };
     setFragment(next);
@@ -43,7 +43,7 @@ export function usePlace(mayLeave: () => Promise<boolean>, firstAppId: number | 
       const step = readHistoryStep() ?? current.current.step + 1;
       // An entry without a number is new: the person has typed a URL into the address bar.
       if (readHistoryStep() === null) history.replaceState({ step }, "");
-      if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentPlace(next, step);
+      if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentRoute(next, step);
       // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
       const moved = step - current.current.step;
       history.go(-moved);
@@ -63,27 +63,27 @@ export function usePlace(mayLeave: () => Promise<boolean>, firstAppId: number | 
       removeEventListener("popstate", onMove);
       removeEventListener("beforeunload", onUnload);
     };
-  }, [setCurrentPlace, mayLeave]);
+  }, [setCurrentRoute, mayLeave]);
 
   const mayLeaveDraft = useCallback(async () => !isDirty.current || (await mayLeave()), [mayLeave]);
   const go = useCallback<Navigation["go"]>(
-    async (change, { skipsQuestion = false, replacesHistoryEntry = false, startPlace } = {}) => {
-      if (startPlace && isOtherItem(createHref(startPlace), createHref(parsePlace(current.current.fragment)))) return;
-      const place = parsePlace(current.current.fragment);
+    async (change, { skipsQuestion = false, replacesHistoryEntry = false, startRoute } = {}) => {
+      if (startRoute && isOtherItem(createHref(startRoute), createHref(parseRoute(current.current.fragment)))) return;
+      const route = parseRoute(current.current.fragment);
       // The current URL may name no app, which shows the first app. The next URL then names this app.
-      const named = { ...place, appId: place.appId ?? firstAppId };
-      const next = createHref(changePlace(named, change));
+      const named = { ...route, appId: route.appId ?? firstAppId };
+      const next = createHref(changeRoute(named, change));
       if (next === location.hash) return;
       if (!skipsQuestion && isOtherItem(createHref(named), next) && !(await mayLeaveDraft())) return;
       const step = current.current.step + (replacesHistoryEntry ? 0 : 1);
       history[replacesHistoryEntry ? "replaceState" : "pushState"]({ step }, "", next);
-      setCurrentPlace(next, step, createHref(named));
+      setCurrentRoute(next, step, createHref(named));
     },
-    [setCurrentPlace, mayLeaveDraft, firstAppId],
+    [setCurrentRoute, mayLeaveDraft, firstAppId],
   );
   const setDirty = useCallback((value: boolean) => {
     isDirty.current = value;
   }, []);
-  const place = useMemo(() => parsePlace(fragment), [fragment]);
-  return { place, go, setDirty, confirmLeaving: mayLeaveDraft };
+  const route = useMemo(() => parseRoute(fragment), [fragment]);
+  return { route, go, setDirty, confirmLeaving: mayLeaveDraft };
 }
