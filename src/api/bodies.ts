@@ -18,9 +18,8 @@ import { senderOf, senderOfAddress } from "./sender.js";
 import type { FairTaskQueue } from "./turns.js";
 
 /**
- * In each period of this length (in milliseconds), a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or the rest of it. This
- * is 64 kilobits
- * a second, the speed of a poor connection.
+ * In each period of this length (in milliseconds), a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or the rest of it. This is
+ * 64 kilobits a second, the speed of a poor connection.
  */
 const BODY_PACE_INTERVAL_MS = 10_000;
 const BODY_BYTES_PER_INTERVAL = 80 * 1024;

@@ -106,7 +106,7 @@ describe("a service that gets GraphQL documents", () => {
         const { body } = await service.rest("POST", "/graphql", { body: { query } });
         const received = body.errors.map(({ message }: { message: string }) => message);
         expect(received, query.slice(0, 40)).to.deep.equal([
-          "a GraphQL document can have at most 500 levels of a value",
+          "a GraphQL document can have at most 500 levels of nesting in a value",
         ]);
       }
     });

@@ -180,7 +180,7 @@ class SelectionSizeEstimator {
   }
 }
 
-const ROOT_FIELD_LIMIT_NAME = "fields of its operation" satisfies keyof typeof DOCUMENT_LIMITS;
+const ROOT_FIELD_LIMIT_NAME = "root fields of its operation" satisfies keyof typeof DOCUMENT_LIMITS;
 const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof DOCUMENT_LIMITS;
 
 function integerDefaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {

@@ -22,12 +22,12 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 export const DOCUMENT_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
-  "fields of its operation": 100,
-  "fields that are asked for twice in one place": 20,
+  "root fields of its operation": 100,
+  "fields that one selection set repeats": 20,
   operations: 50,
   fragments: 50,
-  "uses of fragments": 200,
-  "levels of a value": JSON_MAX_DEPTH,
+  "uses of its fragments": 200,
+  "levels of nesting in a value": JSON_MAX_DEPTH,
   directives: 100,
   variables: 100,
 } as const;
@@ -61,8 +61,8 @@ class DocumentLimitChecker {
   }
 
   checkValueDepth(value: ValueNode | undefined): void {
-    const levels = DOCUMENT_LIMITS["levels of a value"];
-    if (value && isNestedDeeper(value, levels)) this.checkLimit("levels of a value", levels + 1);
+    const levels = DOCUMENT_LIMITS["levels of nesting in a value"];
+    if (value && isNestedDeeper(value, levels)) this.checkLimit("levels of nesting in a value", levels + 1);
   }
 
   countDirectives(directives: readonly DirectiveNode[] | undefined): void {
@@ -79,7 +79,7 @@ class DocumentLimitChecker {
     this.checkLimit("levels of fields", level);
     for (const selection of selections) {
       this.countDirectives(selection.directives);
-      if (selection.kind === Kind.FRAGMENT_SPREAD) this.addToCount("uses of fragments");
+      if (selection.kind === Kind.FRAGMENT_SPREAD) this.addToCount("uses of its fragments");
       else if (selection.kind === Kind.FIELD) this.countField(selection, level, names);
       // The fields of an inline fragment have the same level as the fields around it.
       else this.countSelections(selection.selectionSet, level + 1, names);
@@ -91,7 +91,7 @@ class DocumentLimitChecker {
     this.addToCount("fields");
     this.checkArguments(node.arguments);
     const key = (alias ?? name).value;
-    if (names.has(key)) this.addToCount("fields that are asked for twice in one place");
+    if (names.has(key)) this.addToCount("fields that one selection set repeats");
     names.add(key);
     if (selectionSet) this.countSelections(selectionSet, level + 1, new Set());
   }

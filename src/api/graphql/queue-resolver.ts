@@ -1,7 +1,6 @@
 /**
  * An app's queue of runs over GraphQL: returns its length, and cancels all queued runs. Each method checks the caller's access and then
- * calls one
- * operation.
+ * calls one operation.
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
