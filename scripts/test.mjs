@@ -10,14 +10,7 @@ import { join } from "node:path";
 import { memoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
-/**
- * Flags of Node for the test processes. Each one starts many services. With V8's small heap at the start, it collected garbage 37 times in 16
- * files; with this heap, 5 times.
- */
-const NODE_FLAGS = [
-  ...["--no-node-snapshot", "--enable-source-maps"],
-  ...["--initial-old-space-size=512", "--min-semi-space-size=16"],
-];
+const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /**
  * Number of test processes. It is higher than the number of cores, because tests wait for browsers and timers: with 4 processes, 2 cores
  * were idle for 30 % of the time.
