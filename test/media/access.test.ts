@@ -271,7 +271,7 @@ describe("media: access", () => {
     const grants = { requireRight: () => undefined };
     const links = createSignedMediaUrls({
       ring,
-      callers: { grantsFor: async () => grants },
+      mediaRights: { grantsFor: async () => grants },
       files: { findOrThrow: async () => ({ rules: [] }) },
       baseUrl: "http://127.0.0.1",
     } as unknown as Parameters<typeof createSignedMediaUrls>[0]);
