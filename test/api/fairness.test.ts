@@ -54,6 +54,7 @@ describe("the slots of a runner", () => {
     expect(Number(answer.headers.get("retry-after"))).to.be.greaterThan(0);
     const [{ count }] = await service.db.query("SELECT count(*) FROM run WHERE state IN ('queued', 'running')");
     expect(count).to.be.within(1_002, 1_003);
+    await until(async () => (await states()).includes("running"));
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
     const [{ id }] = await service.db.query("SELECT id FROM run WHERE state = 'running'");
     expect((await service.rest("POST", `/v3/apps/1/runs/${id}/cancel`)).body.status).to.equal("RUN_CANCELLED");
