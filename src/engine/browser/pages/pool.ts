@@ -38,7 +38,7 @@ const NEW_PAGE_DELAY_MS = 1_000;
  */
 const MANY_WAITING_CALLERS = 4;
 /** Name in the queue, instead of an origin, for contexts that are opened in advance. */
-const ADVANCE_QUEUE_KEY = "in advance";
+export const ADVANCE_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface OpeningQueue {
