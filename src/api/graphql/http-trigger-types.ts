@@ -26,7 +26,7 @@ export const HttpAuthTypeEnum = createEnum<HttpAuth["type"]>(
 );
 
 const HTTP_FIELD_DESCRIPTIONS = {
-  auth: "How the trigger authenticates requests.",
+  auth: "Method by which the trigger authenticates requests.",
   cors: "Origins whose pages may read the response; null for none.",
   respond:
     "`result` responds with the run's result, `immediately` with 202 when the run is stored; null means `result`.",

@@ -1085,7 +1085,7 @@ export type TriggerType =
 
 /** Filter that selects which events or requests start the action. */
 export type TriggerWhereInput = {
-  /** How the trigger authenticates requests. Required for `http` triggers. */
+  /** Method by which the trigger authenticates requests. Required for `http` triggers. */
   auth?: HttpAuthInput | null | undefined;
   /** Origins whose pages may read the response; null for none. For `http` triggers. */
   cors?: HttpCorsInput | null | undefined;
