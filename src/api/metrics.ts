@@ -1,4 +1,4 @@
-/** Metrics of the service and of this process for Prometheus. `engine/measures.ts` has the metrics of single apps. */
+/** Metrics of the service and of this process for Prometheus. `operations/watch/measures.ts` has the metrics of single apps. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
 import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";

@@ -70,7 +70,7 @@ export interface AddressCheckedConnections {
   request(url: URL, request: WebRequest): Promise<WebAnswer>;
   /**
    * Downloads a file, and follows redirects.
-   * @throws NotConnectedError, TooLargeError, RedirectsError; another error if the response was incomplete or late
+   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; another error if the response was incomplete or late
    */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
@@ -186,7 +186,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<WebAnswe
 
 const REDIRECTS_MAX = 3;
 
-/** Reads the whole body of the response. @throws TooLargeError if the body is larger than `maxBytes` */
+/** Reads the whole body of the response. @throws ResponseTooLargeError if the body is larger than `maxBytes` */
 function downloadBody(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));

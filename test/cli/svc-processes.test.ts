@@ -172,7 +172,7 @@ test("greets", async () => equal(await execute({ payload: { name: "Ann" } }), "H
     expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(0);
   });
 
-  it("test --watch rejects a token that cannot create a throw-away app, and leaves the app as it is", async () => {
+  it("test --watch rejects a token that cannot create a temporary app, and leaves the app as it is", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };
     const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;

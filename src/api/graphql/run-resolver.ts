@@ -39,7 +39,7 @@ const CopyToRun = () =>
   Arg("copy", () => CopyEnum, {
     nullable: true,
     description:
-      "Version to run: `draft` or `live`. Only people and API tokens that may run both can choose. By default, people run the draft, and API tokens the live version.",
+      "Version to run: `draft` or `live`. Only people and API tokens can choose, and they need the right to run the chosen version. By default, people run the draft, and API tokens the live version.",
   });
 
 /**

@@ -111,7 +111,7 @@ class RequestRecording {
         readBody();
         return whole;
       },
-      // A handler that reads a path parameter with `param` gets text and parses it itself, so the schema says string.
+      // A handler that reads a path parameter with `pathText` gets text and parses it itself, so the schema says string.
       pathText: (name) => {
         notes.pathParameters.set(name, { type: "string" });
         return name;

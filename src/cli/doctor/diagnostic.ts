@@ -8,12 +8,12 @@ export interface Diagnostic {
 }
 
 export const createPassedDiagnostic = (subject: string, description: string): Diagnostic => ({
-  subject: subject,
+  subject,
   description: description,
   advice: null,
 });
 export const createProblemDiagnostic = (subject: string, description: string, advice: string): Diagnostic => ({
-  subject: subject,
+  subject,
   description: description,
   advice,
 });

@@ -14,8 +14,8 @@ import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
- * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if credential
- * or any person's rights may have changed.
+ * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if the
+ * rights of any credential or person may have changed.
  */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 

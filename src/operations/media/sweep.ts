@@ -155,7 +155,7 @@ export function createMediaSweep(options: {
         "the content of files is missing in the media store; restore it from a backup, or delete the files",
       );
     }
-    return { orphanCount: orphanCount, missingFileIds: lostFileIds };
+    return { orphanCount, missingFileIds: lostFileIds };
   }
 
   return {

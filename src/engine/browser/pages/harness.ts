@@ -43,12 +43,11 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
-/**
- * Maximum numbers, in each document and worker, of broadcast channels, of messages to these channels, and of locks
- * (next two constants).
- */
+/** Maximum number of broadcast channels that a document or worker may open. */
 const CHANNELS_MAX = 8;
+/** Maximum number of messages that a document or worker may send to broadcast channels. */
 const CHANNEL_MESSAGES_MAX = 1_000;
+/** Maximum number of locks that a document or worker may request. */
 const LOCKS_MAX = 1_000;
 
 /**

@@ -34,8 +34,8 @@ function findClosingIndex(text: string, from: number): number {
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
 /**
- * Returns the ranges of the file's code: everything except the config block and its import. Each range is [start, end]:
- * indexes into `text`, `end` excluded.
+ * Returns the ranges of the file's code: everything except the config block and its import. Each range is
+ * [start, end): indexes into `text`, without `end` itself.
  */
 function findCodeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
