@@ -36,7 +36,7 @@ const { readConfig } = await import("./config.js");
 const { captureConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
-const { formatStartMessage: greeting } = await import("./service/greeting.js");
+const { formatStartMessage } = await import("./service/greeting.js");
 
 const writeFault = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
 
@@ -45,7 +45,7 @@ try {
   captureConsole(createLog(config.logLevel));
   service = await startService(config, { stopRequested: unwantedStart.signal, mayChangeProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
-  if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
+  if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(formatStartMessage(service));
   const stopRequested = new Promise<null>((resolve) => {
     if (unwantedStart.signal.aborted) resolve(null);
     unwantedStart.signal.addEventListener("abort", () => resolve(null));

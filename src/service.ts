@@ -180,7 +180,7 @@ function createStop(
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, stopRequested = NEVER_ABORTED } = options;
-  const { log, recordSuccess: reached } = createOutageLog({ level: config.logLevel });
+  const { log, recordSuccess } = createOutageLog({ level: config.logLevel });
   const releases = new ReleaseStack(log);
   const readinessChecks = createReadinessChecks(config);
   const httpEntryPoint = createHttpEntryPoint(readinessChecks);
@@ -194,7 +194,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     config,
     clock,
     log,
-    onDatabaseReached: reached,
+    onDatabaseReached: recordSuccess,
     measures,
     releases,
     readinessChecks,

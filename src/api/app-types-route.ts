@@ -10,8 +10,8 @@ import { createRestRequest } from "./rest/request.js";
 export function registerAppTypes(app: FastifyInstance, manifests: ManifestResolver): void {
   app.get("/v1/apps/:appId/svc.d.ts", { onRequest: requireCredential }, async (request, reply) => {
     const { context } = request;
-    const { pathId: id } = createRestRequest(request, context);
-    const text = await manifests.appTypes(context, id("appId"));
+    const { pathId } = createRestRequest(request, context);
+    const text = await manifests.appTypes(context, pathId("appId"));
     return reply
       .headers(createQuotaHeaders(context))
       .header("Cache-Control", "no-store")

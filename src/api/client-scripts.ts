@@ -40,7 +40,7 @@ export interface ClientScriptsOptions {
  */
 export function registerClientScripts(app: FastifyInstance, options: ClientScriptsOptions): void {
   const { resolvers, sessions, origin, pages } = options;
-  const { clientActions: clients, settings } = resolvers;
+  const { clientActions, settings } = resolvers;
 
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
@@ -48,12 +48,12 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     // Checks access before it creates a session, so that a signed-in person sees the error of the check.
     if (context.caller) {
       await sessions.checkAccess(context.caller, preview);
-      await clients.compiledAction(context, appId, actionId);
+      await clientActions.compiledAction(context, appId, actionId);
     }
     const session = await origin.openPreviewSession(request, reply, preview);
     if (!session) return reply;
     const viewer = { ...context, caller: session.caller };
-    const action = await clients.compiledAction(viewer, appId, actionId);
+    const action = await clientActions.compiledAction(viewer, appId, actionId);
     const env = { ...(await settings.runtimeEnv(viewer, appId)), token: session.token };
     const { html, headers } = buildDebugPage({ action, env, base: origin.base });
     return reply.headers(headers).send(html);
@@ -74,7 +74,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     }
     // A browser requests the script as a service worker. A service worker could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
-    const { script, integrity } = await clients.compiledAction(context, appId, id);
+    const { script, integrity } = await clientActions.compiledAction(context, appId, id);
     const cacheHeader = version === integrity ? IMMUTABLE_CACHE_CONTROL : REVALIDATED_CACHE_CONTROL;
     return reply.headers({ ...SCRIPT_HEADERS, "cache-control": cacheHeader }).send(script);
   });

@@ -153,7 +153,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as GraphqlContext });
 
-  const { sendRefusal: refuse, sendFailure: fail } = createGraphqlErrorSender(format);
+  const { sendRefusal, sendFailure } = createGraphqlErrorSender(format);
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
@@ -162,7 +162,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
     request.context.isRejected = true;
-    return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
+    return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
   /** Checks the caller and the document. Returns the response if the document must not be executed, otherwise null. */
@@ -197,17 +197,17 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (answer !== null) return sendJsonText(request, reply, answer);
     if (isOfNobody(request)) {
       request.context.isRejected = true;
-      return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
+      return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
     rejectRepeatedParameters(request);
     // Apollo reads the document of a GET from the URL, and the text of a persisted document cannot be inserted there.
     const query = queryTextOf(request.method === "GET" ? { query: requested["query"] } : requested);
-    if (query instanceof GraphQLError) return fail(request, reply, query);
+    if (query instanceof GraphQLError) return sendFailure(request, reply, query);
     if (query !== null) {
       // Apollo reads the document of a POST from the body.
       requested["query"] = query;
       const requestFaults = await checkRequest(request, query, requested);
-      if (requestFaults.length > 0) return refuse(request, reply, requestFaults);
+      if (requestFaults.length > 0) return sendRefusal(request, reply, requestFaults);
       (request.context as GraphqlContext)[CHECKED_DOCUMENT] = query;
     }
     return traceRequest(tracing, request.context, () => execute.call(this, request, reply));
@@ -216,7 +216,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const isRefusedMethod = error instanceof ActionError && error.status === "METHOD_NOT_ALLOWED";
     if (isRefusedMethod) reply.header("Allow", request.method === "GET" ? "POST" : "GET, POST");
-    fail(request, reply, error);
+    sendFailure(request, reply, error);
   };
   app.get("/graphql", { errorHandler }, async (request, reply) =>
     wantsPage(request) ? pages.sendPage(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),

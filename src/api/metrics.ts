@@ -136,20 +136,14 @@ function registerReleaseMetric(register: Registry): void {
 
 function registerDatabaseMetrics(
   register: Registry,
-  {
-    countDatabaseConnections: database,
-    countLostConnections,
-    clockSkewMs,
-    isDiskFull: diskFull,
-    readFreeDataDirBytes: dataDirFree,
-  }: MetricSources,
+  { countDatabaseConnections, countLostConnections, clockSkewMs, isDiskFull, readFreeDataDirBytes }: MetricSources,
 ): void {
   new Gauge({
     name: "svc_database_disk_full",
     help: "1 while PostgreSQL refuses writes of this process because its disk is full.",
     registers: [register],
     collect() {
-      this.set(diskFull() ? 1 : 0);
+      this.set(isDiskFull() ? 1 : 0);
     },
   });
   new Gauge({
@@ -157,7 +151,7 @@ function registerDatabaseMetrics(
     help: "Free space on the disk of DATA_DIR.",
     registers: [register],
     async collect() {
-      this.set(await dataDirFree());
+      this.set(await readFreeDataDirBytes());
     },
   });
   new Gauge({
@@ -174,7 +168,7 @@ function registerDatabaseMetrics(
     labelNames: ["state"],
     registers: [register],
     collect() {
-      for (const [state, count] of Object.entries(database())) this.set({ state }, count);
+      for (const [state, count] of Object.entries(countDatabaseConnections())) this.set({ state }, count);
     },
   });
   new Counter({

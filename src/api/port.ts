@@ -68,10 +68,7 @@ const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
  * there. This function applies the shorter limit to requests without a form.
  */
 function limitRequestTime(
-  {
-    handleRequest: handle,
-    rejectInvalidRequest: refuse,
-  }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
+  { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limitMs: number,
 ): RequestListener {
   const lateError = Object.assign(new Error("the service did not receive the whole request in time"), {
@@ -84,12 +81,12 @@ function limitRequestTime(
       const timer = setTimeout(() => {
         if (request.complete) return;
         if (response.headersSent) request.socket.destroy();
-        else refuse(lateError, request.socket);
+        else rejectInvalidRequest(lateError, request.socket);
         request.socket.destroySoon();
       }, limitMs);
       request.once("close", () => clearTimeout(timer)).once("end", () => clearTimeout(timer));
     }
-    handle(request, response);
+    handleRequest(request, response);
   };
 }
 

@@ -22,7 +22,7 @@ export interface SignInOptions {
 
 export function registerSignIn(
   app: FastifyInstance,
-  { credentials, sessions, auth, cookieHeaders: cookie }: SignInOptions,
+  { credentials, sessions, auth, cookieHeaders }: SignInOptions,
 ): void {
   app.get("/v1/session", async ({ context }, reply) => {
     const { caller } = context;
@@ -44,7 +44,7 @@ export function registerSignIn(
     reply.removeHeader("set-cookie");
     const seconds = Math.min(TOKEN_COOKIE_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
     reply
-      .header("set-cookie", cookie.createCookieHeader(token as string, keep ? seconds : null))
+      .header("set-cookie", cookieHeaders.createCookieHeader(token as string, keep ? seconds : null))
       .header("cache-control", "no-store");
     return { status: "SIGNED_IN", kind: caller.kind };
   });

@@ -27,11 +27,13 @@ export function createUpgradeTokenReader(options: {
   /** True if the list of some app contains the origin. */
   isListedOrigin: (origin: string) => Promise<boolean>;
 }): ReadUpgradeToken {
-  const { callers, runtimeUrl, isListedOrigin: isListed } = options;
+  const { callers, runtimeUrl, isListedOrigin } = options;
   const runtimeOrigin = runtimeUrl === null ? null : new URL(runtimeUrl).origin;
 
   async function isAllowed(origin: string): Promise<boolean> {
-    return origin === OPAQUE_ORIGIN || origin === runtimeOrigin || RUN_ORIGIN_PATTERN.test(origin) || isListed(origin);
+    return (
+      origin === OPAQUE_ORIGIN || origin === runtimeOrigin || RUN_ORIGIN_PATTERN.test(origin) || isListedOrigin(origin)
+    );
   }
 
   return async (headers) => {

@@ -79,17 +79,17 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
     `SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`,
   );
   if (!stateRow!.isMigrated) return [];
-  const { appliedMigrations: applied, declaration: declared } = await readSchema(query);
-  const fault = findSchemaFault(releaseMigrations, applied, declared);
+  const { appliedMigrations, declaration } = await readSchema(query);
+  const fault = findSchemaFault(releaseMigrations, appliedMigrations, declaration);
   if (fault !== null) throw new StartError(`${fault}: ${NEWER_SCHEMA_REMEDY}`);
-  return applied;
+  return appliedMigrations;
 }
 
 /** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
 export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
-  const { appliedMigrations: applied, declaration: declared } = await readSchema(query);
+  const { appliedMigrations, declaration: declared } = await readSchema(query);
   // A newer release has already migrated the schema, so this release must not overwrite its declaration.
-  if (applied.some((name) => !releaseMigrations.includes(name))) return;
+  if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...releaseMigrations.map(schemaVersionOf)),
     oldest: schemaVersionOf(PREVIOUS_RELEASE_LAST_MIGRATION),

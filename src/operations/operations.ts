@@ -275,15 +275,15 @@ export async function createOperations(surroundings: ProcessDependencies) {
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
   const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
   const { repository, lease, runs, runWords } = running;
-  const { holder: processId } = lease;
-  const ofMessaging = { settings, store, scans, logEvents, intake, userChanged, processId };
+  const { holder } = lease;
+  const ofMessaging = { settings, store, scans, logEvents, intake, userChanged, processId: holder };
   const messaging = createMessaging(surroundings, ofMessaging);
   const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addAssetUrls, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, processId, intake, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, processId: holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
-  const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder: processId });
+  const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder });
   return {
     ...running,
     ...integrations,

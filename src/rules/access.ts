@@ -340,9 +340,9 @@ export function allowsOperation(
   callerRole: CallerRole,
   scopes: readonly TokenScope[] | null = null,
 ): boolean {
-  const { callers: who, scopes: permitted = [] }: OperationRule = ACCESS_TABLE[operation];
+  const { callers, scopes: permitted = [] }: OperationRule = ACCESS_TABLE[operation];
   if (callerRole === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
-  return who.includes(callerRole);
+  return callers.includes(callerRole);
 }
 
 /** True if the caller may perform the operation on the app. For administrators it is also true if the app does not exist. */

@@ -213,7 +213,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
  * Returns a text from all fields that decide where and how the secret value is sent. If the text changes, the binding
  * has a new destination.
  */
-const createDestinationKey = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
+const createDestinationKey = ({ sealed, value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**

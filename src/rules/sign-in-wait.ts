@@ -25,8 +25,8 @@ export interface AttemptState {
 const computeWaitMs = (level: number): number => Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** level);
 
 /** Returns the time until which the subject must wait before the next sign-in attempt; null if it may try now. */
-export const getBlockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
-  until !== null && until > now ? until : null;
+export const getBlockedUntil = ({ blockedUntil }: AttemptState, now: number): number | null =>
+  blockedUntil !== null && blockedUntil > now ? blockedUntil : null;
 
 /**
  * Adds a sign-in attempt that starts at `now`. The attempt counts as failed until it succeeds. The tenth failed attempt

@@ -63,7 +63,7 @@ export class ServiceStarter {
   }
 
   async openDatabaseConnections(): Promise<DatabaseConnections> {
-    const { config, log, releases, readinessChecks, stopRequested, stopAfterFailure: fail } = this.plan;
+    const { config, log, releases, readinessChecks, stopRequested, stopAfterFailure } = this.plan;
     stopRequested.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (!url) {
@@ -71,7 +71,7 @@ export class ServiceStarter {
       releases.add("postgres", () => embedded.stop());
       runInBackground(
         embedded.failed.then(() =>
-          fail(new StartError("PostgreSQL stopped unexpectedly; the next start recovers its data")),
+          stopAfterFailure(new StartError("PostgreSQL stopped unexpectedly; the next start recovers its data")),
         ),
       );
       url = embedded.socketUrl;
@@ -202,7 +202,7 @@ export class ServiceStarter {
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
     const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...addresses, appExists });
-    const { schema, documents, handleRequest: handle } = api;
+    const { schema, documents, handleRequest } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const { isListed } = clients.visitors;
@@ -214,7 +214,7 @@ export class ServiceStarter {
     releases.add("door", () => httpEntryPoint.forwardRequestsTo(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
-      httpEntryPoint.forwardRequestsTo(handle);
+      httpEntryPoint.forwardRequestsTo(handleRequest);
       readinessChecks["api"] = () => true;
       releases.add("arrivals", () => {
         server.off("upgrade", sockets.upgrade);
@@ -282,7 +282,7 @@ export class ServiceStarter {
         countDatabaseConnections: database,
         countLostConnections: lostConnections,
         clockSkewMs,
-        isDiskFull: isDiskFull,
+        isDiskFull,
         readFreeDataDirBytes: () => freeBytesUnder(config.dataDir),
         countResponseBytes,
         countSockets: sockets,

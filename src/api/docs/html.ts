@@ -45,10 +45,10 @@ export function navigationOf(library: DocsLibrary): NavigationGroup[] {
   return groups.filter(({ pages }) => pages.length > 0);
 }
 
-function navigationHtml({ pathPrefix: prefix, navigation }: DocsPageFrame, slug: string | null): string {
+function navigationHtml({ pathPrefix, navigation }: DocsPageFrame, slug: string | null): string {
   const item = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
-    return `<li><a href="${escapeHtml(prefix + docsPathOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
+    return `<li><a href="${escapeHtml(pathPrefix + docsPathOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
   };
   return navigation
     .map(({ title, pages }) => {
@@ -69,7 +69,7 @@ function tableOfContentsHtml(headings: readonly DocsHeading[]): string {
 /** Returns the HTML of a whole page. */
 export function docsPageHtml(
   frame: DocsPageFrame,
-  { title, slug, contentHtml: main, headings, query = "" }: DocsPageContent,
+  { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
 ): string {
   const { pathPrefix: prefix, script, style, icon } = frame;
   const markdown = slug === null ? "" : escapeHtml(prefix + docsPathOf(slug, ".md"));
@@ -100,7 +100,7 @@ export function docsPageHtml(
 ${navigationHtml(frame, slug)}
 </nav>
 <main id="content" tabindex="-1">
-${main}${source}
+${contentHtml}${source}
 </main>
 ${tableOfContentsHtml(headings)}
 </div>

@@ -90,12 +90,12 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     isDue = false;
     wire.cork();
     while (waitingMessages.length > 0 && socket.bufferedAmount < UNSENT_SOCKET_MAX_BYTES) {
-      const { parts, onSettled: settled } = waitingMessages.shift()!;
+      const { parts, onSettled } = waitingMessages.shift()!;
       length -= totalLengthOf(parts);
       const last = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
       socket.send(last, { binary: false }, () => {
-        settled?.();
+        onSettled?.();
         onSent();
       });
     }
@@ -117,7 +117,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   }
 
   function clearMessages(): void {
-    for (const { onSettled: settled } of waitingMessages.splice(0)) settled?.();
+    for (const { onSettled } of waitingMessages.splice(0)) onSettled?.();
     length = 0;
     updateFreeSpace();
   }

@@ -83,14 +83,14 @@ function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => vo
  */
 function createInbox<LinkState>(
   link: SocketLink & LinkState,
-  { countMessage: rate, handleInTurn: inTurn }: SocketFlowControl<LinkState>,
+  { countMessage, handleInTurn }: SocketFlowControl<LinkState>,
 ) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
     // A small message that arrives while a large one waits must wait too, so that the messages keep their order.
     const waitsForTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
-    const rateWait = waiting ? waiting.then(() => rate(link)) : rate(link);
+    const rateWait = waiting ? waiting.then(() => countMessage(link)) : countMessage(link);
     if (!rateWait && !waitsForTurn) {
       handle(text);
       return;
@@ -100,7 +100,7 @@ function createInbox<LinkState>(
       if (socket.readyState === socket.OPEN) handle(text);
     };
     const currentTurn: Promise<void> = Promise.resolve(rateWait)
-      .then(() => (waitsForTurn ? inTurn(link, handleOpen) : handleOpen()))
+      .then(() => (waitsForTurn ? handleInTurn(link, handleOpen) : handleOpen()))
       .catch(() => socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too much waits"))
       .finally(() => {
         if (waiting !== currentTurn) return;

@@ -12,18 +12,19 @@ type Action = Record<string, unknown> & { id: number; name: string; updatedAt: s
  * Finds an action by its ID or name.
  * @throws ACTION_NOT_FOUND
  */
-export async function findAction({ callRest: call, appId }: ToolContext, action: number | string): Promise<Action> {
-  if (typeof action === "number") return (await call("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
-  const foundAction = await findByName({ callRest: call, appId }, action);
+export async function findAction({ callRest, appId }: ToolContext, action: number | string): Promise<Action> {
+  if (typeof action === "number")
+    return (await callRest("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
+  const foundAction = await findByName({ callRest, appId }, action);
   if (!foundAction) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
-  return (await call("GET", ACTION_ROUTE, { params: { appId, id: foundAction.id } })).action;
+  return (await callRest("GET", ACTION_ROUTE, { params: { appId, id: foundAction.id } })).action;
 }
 
 async function findByName(
-  { callRest: call, appId }: Pick<ToolContext, "callRest" | "appId">,
+  { callRest, appId }: Pick<ToolContext, "callRest" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
-  const { actions } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query: { search: name, limit: 1000 } });
+  const { actions } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query: { search: name, limit: 1000 } });
   return (actions as Action[]).find((action) => action.name === name);
 }
 
@@ -32,9 +33,9 @@ const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: 
 const studioLinkTo = ({ serviceUrl: base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
 
 /** Returns the difference between the draft and the live version. Without a live version, every field of the draft counts as different. */
-async function compareWithLive({ callRest: call, appId }: ToolContext, actionId: number): Promise<unknown> {
+async function compareWithLive({ callRest, appId }: ToolContext, actionId: number): Promise<unknown> {
   try {
-    return await call("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });
+    return await callRest("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });
   } catch (error) {
     if (error instanceof ActionError && error.status === "ACTION_NOT_PUBLISHED") return { isPublished: false };
     throw error;
@@ -53,9 +54,9 @@ const readActionTools: AppTool[] = [
       limit: TOOL_INPUT_FIELDS.limit(200, 50),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
-    async run({ search, limit, offset }, { callRest: call, appId }) {
+    async run({ search, limit, offset }, { callRest, appId }) {
       const query = { limit, offset, ...(search !== undefined && { search }) };
-      const { actions, pagination } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query });
+      const { actions, pagination } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query });
       return { data: { actions: actions.map(removeCode), pagination } };
     },
   }),
@@ -81,9 +82,9 @@ const readActionTools: AppTool[] = [
       code: z.string().max(500_000).describe("JavaScript with one function execute(context)"),
       dependencies: z.array(z.string().max(1000)).max(50).default([]).describe("Packages that the code uses"),
     },
-    async run({ code, dependencies }, { callRest: call, appId }) {
+    async run({ code, dependencies }, { callRest, appId }) {
       const body = { code, dependencies };
-      return { data: await call("POST", `${ACTIONS_ROUTE}/problems`, { params: { appId }, body }) };
+      return { data: await callRest("POST", `${ACTIONS_ROUTE}/problems`, { params: { appId }, body }) };
     },
   }),
   defineTool({
@@ -117,12 +118,12 @@ const writeActionTools: AppTool[] = [
       ifUpdatedAt: z.iso.datetime().optional().describe("updatedAt of the draft that the change is based on"),
     },
     async run({ name, fields: input, ifUpdatedAt }, context) {
-      const { callRest: call, appId } = context;
+      const { callRest, appId } = context;
       const existingAction = await findByName(context, name);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const { action, warnings = [] } = existingAction
-        ? await call("PUT", ACTION_ROUTE, { params: { appId, id: existingAction.id }, body: input, headers })
-        : await call("POST", ACTIONS_ROUTE, { params: { appId }, body: { ...input, name } });
+        ? await callRest("PUT", ACTION_ROUTE, { params: { appId, id: existingAction.id }, body: input, headers })
+        : await callRest("POST", ACTIONS_ROUTE, { params: { appId }, body: { ...input, name } });
       return {
         data: {
           created: !existingAction,

@@ -23,8 +23,8 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readDataSources"],
     changesData: false,
     input: {},
-    run: async (_args, { callRest: call, appId }) => ({
-      data: await call("GET", `${APP_ROUTE}/data-sources`, { params: { appId } }),
+    run: async (_args, { callRest, appId }) => ({
+      data: await callRest("GET", `${APP_ROUTE}/data-sources`, { params: { appId } }),
     }),
   }),
   defineTool({
@@ -44,8 +44,8 @@ const dataTools: AppTool[] = [
       limit: TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
-    run: async ({ dataSource, ...query }, { callRest: call, appId }) => ({
-      data: await call("POST", `${DATA_SOURCE_ROUTE}/query`, {
+    run: async ({ dataSource, ...query }, { callRest, appId }) => ({
+      data: await callRest("POST", `${DATA_SOURCE_ROUTE}/query`, {
         params: { appId, ds: dataSource },
         query: referenceQuery(dataSource),
         body: { type: "select", ...query, includePagination: true },
@@ -61,9 +61,9 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readSettings", "readSettingsStatus"],
     changesData: false,
     input: {},
-    async run(_args, { callRest: call, appId }) {
-      const values: Record<string, unknown> = await call("GET", `${APP_ROUTE}/settings`, { params: { appId } });
-      const status = await call("GET", `${APP_ROUTE}/settings/status`, { params: { appId } });
+    async run(_args, { callRest, appId }) {
+      const values: Record<string, unknown> = await callRest("GET", `${APP_ROUTE}/settings`, { params: { appId } });
+      const status = await callRest("GET", `${APP_ROUTE}/settings/status`, { params: { appId } });
       const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
       const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
       const settings = keys.map((key) => ({
@@ -87,8 +87,8 @@ const dataTools: AppTool[] = [
         .record(z.string(), z.unknown())
         .describe("Operation, caller and query to try; see the docs page data-sources"),
     },
-    run: async ({ dataSource, trial }, { callRest: call, appId }) => ({
-      data: await call("POST", `${DATA_SOURCE_ROUTE}/try`, {
+    run: async ({ dataSource, trial }, { callRest, appId }) => ({
+      data: await callRest("POST", `${DATA_SOURCE_ROUTE}/try`, {
         params: { appId, ds: dataSource },
         query: referenceQuery(dataSource),
         body: trial,
@@ -110,8 +110,8 @@ const triggerTools: AppTool[] = [
       timezone: z.string().max(100).optional().describe("IANA name, for example Europe/Berlin"),
       count: TOOL_INPUT_FIELDS.limit(50, 5),
     },
-    run: async (query, { callRest: call, appId }) => ({
-      data: await call("GET", "/v3/apps/:appId/schedule/preview", { params: { appId }, query }),
+    run: async (query, { callRest, appId }) => ({
+      data: await callRest("GET", "/v3/apps/:appId/schedule/preview", { params: { appId }, query }),
     }),
   }),
   defineTool({
@@ -121,8 +121,8 @@ const triggerTools: AppTool[] = [
     requiredOperations: ["backtestTrigger"],
     changesData: false,
     input: { where: z.record(z.string(), z.unknown()).describe("The where of a log trigger") },
-    run: async ({ where }, { callRest: call, appId }) => ({
-      data: await call("POST", "/v3/apps/:appId/triggers/backtest", { params: { appId }, body: { where } }),
+    run: async ({ where }, { callRest, appId }) => ({
+      data: await callRest("POST", "/v3/apps/:appId/triggers/backtest", { params: { appId }, body: { where } }),
       isUntrusted: true,
     }),
   }),

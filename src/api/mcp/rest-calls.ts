@@ -35,13 +35,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
     const row = rows.get(`${method} ${path}`);
     if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
-    const {
-      quota: _quota,
-      deferredError: _deferred,
-      unknownField: _unknown,
-      updatedAt: _updatedAt,
-      ...shared
-    } = context;
+    const { quota, deferredError, unknownField, updatedAt, ...shared } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
     const values = convertValuesToTexts(params);
     // A real URL is not needed: routes read only lists of names from it, and no tool passes such a list.

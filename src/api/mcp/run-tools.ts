@@ -12,13 +12,13 @@ const WAIT_MAX_SECONDS = 50;
 
 const waitSecondsSchema = z.int().min(0).max(WAIT_MAX_SECONDS);
 
-async function readRun({ callRest: call, appId }: ToolContext, runId: number) {
-  const { run } = await call("GET", `${APP_ROUTE}/runs/:runId`, { params: { appId, runId } });
+async function readRun({ callRest, appId }: ToolContext, runId: number) {
+  const { run } = await callRest("GET", `${APP_ROUTE}/runs/:runId`, { params: { appId, runId } });
   return run as Record<string, unknown> & { state: string };
 }
 
-async function readConsole({ callRest: call, appId }: ToolContext, runId: number): Promise<unknown> {
-  return (await call("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
+async function readConsole({ callRest, appId }: ToolContext, runId: number): Promise<unknown> {
+  return (await callRest("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
 /** Returns the run when it has ended; unfinished if `seconds` have passed or the client has disconnected. */
@@ -37,9 +37,9 @@ async function startRun(
   copy: "draft" | "live",
   { action, payload, wait }: { action: number | string; payload: object; wait: number },
 ) {
-  const { callRest: call, appId } = context;
+  const { callRest, appId } = context;
   const query = { copy, ...(typeof action === "string" && { by: "name" }) };
-  const { runId } = await call("POST", RUN_ROUTE, { params: { appId, nameOrId: action }, query, body: payload });
+  const { runId } = await callRest("POST", RUN_ROUTE, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
   const run = await waitForRun(context, runId, wait);
   const isOver = !UNFINISHED_STATES.includes(run.state);
@@ -116,8 +116,8 @@ export const runTools: readonly AppTool[] = [
       before: z.int().positive().optional(),
       limit: TOOL_INPUT_FIELDS.limit(100, 20),
     },
-    run: async (query, { callRest: call, appId }) => ({
-      data: await call("GET", `${APP_ROUTE}/runs`, { params: { appId }, query }),
+    run: async (query, { callRest, appId }) => ({
+      data: await callRest("GET", `${APP_ROUTE}/runs`, { params: { appId }, query }),
       isUntrusted: true,
     }),
   }),
@@ -132,8 +132,8 @@ export const runTools: readonly AppTool[] = [
       limit: TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(100_000).default(0),
     },
-    run: async ({ actionId, ...options }, { callRest: call, appId }) => ({
-      data: await call("POST", `${APP_ROUTE}/actions/logs`, {
+    run: async ({ actionId, ...options }, { callRest, appId }) => ({
+      data: await callRest("POST", `${APP_ROUTE}/actions/logs`, {
         params: { appId },
         body: { ...options, ...(actionId !== undefined && { where: { data: { taskId: actionId } } }) },
       }),
@@ -147,8 +147,8 @@ export const runTools: readonly AppTool[] = [
     requiredOperations: ["cancelRun"],
     changesData: true,
     input: { runId: TOOL_INPUT_FIELDS.runId },
-    run: async ({ runId }, { callRest: call, appId }) => ({
-      data: await call("POST", `${APP_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
+    run: async ({ runId }, { callRest, appId }) => ({
+      data: await callRest("POST", `${APP_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
     }),
   }),
 ];

@@ -65,14 +65,14 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTIONS_ROUTE}/export`,
-    handle: ({ actionTransfer: transfer }, request) => transfer.exportActions(request.context, request.pathId("appId")),
+    handle: ({ actionTransfer }, request) => actionTransfer.exportActions(request.context, request.pathId("appId")),
   },
   {
     method: "POST",
     path: `${ACTIONS_ROUTE}/import`,
-    handle: async ({ actionTransfer: transfer }, request) => ({
+    handle: async ({ actionTransfer }, request) => ({
       status: "ACTIONS_IMPORTED",
-      ...(await transfer.importActions(
+      ...(await actionTransfer.importActions(
         request.context,
         request.pathId("appId"),
         request.body,

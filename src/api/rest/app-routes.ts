@@ -107,8 +107,8 @@ export const appRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP_ROUTE}/audit`,
-    handle: ({ auditLog: trail }, request) =>
-      trail.audit(
+    handle: ({ auditLog }, request) =>
+      auditLog.audit(
         request.context,
         request.pathId("appId"),
         request.queryNumber("actionId"),

@@ -11,31 +11,31 @@ export const bindingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: BINDINGS_PATH,
-    handle: async ({ secretBindings: bindings }, request) =>
-      replyWithBindings(request, await bindings.secretBindings(request.context, request.pathId("appId"))),
+    handle: async ({ secretBindings }, request) =>
+      replyWithBindings(request, await secretBindings.secretBindings(request.context, request.pathId("appId"))),
   },
   {
     method: "GET",
     path: `${BINDINGS_PATH}/uses`,
-    handle: async ({ secretBindings: bindings }, request) => ({
-      uses: await bindings.secretBindingUses(request.context, request.pathId("appId")),
+    handle: async ({ secretBindings }, request) => ({
+      uses: await secretBindings.secretBindingUses(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "POST",
     path: `${BINDINGS_PATH}/test`,
-    handle: async ({ secretBindings: bindings }, request) => ({
-      trial: await bindings.testSecretBinding(request.context, request.pathId("appId"), request.body),
+    handle: async ({ secretBindings }, request) => ({
+      trial: await secretBindings.testSecretBinding(request.context, request.pathId("appId"), request.body),
     }),
   },
   {
     method: "PUT",
     path: BINDINGS_PATH,
     bodyField: "bindings",
-    handle: async ({ secretBindings: bindings }, request) =>
+    handle: async ({ secretBindings }, request) =>
       replyWithBindings(
         request,
-        await bindings.setSecretBindings(
+        await secretBindings.setSecretBindings(
           request.context,
           request.pathId("appId"),
           request.body,

@@ -9,9 +9,9 @@ export const clientRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns/started",
     successStatus: 201,
-    handle: async ({ clientActions: clients }, request) => ({
+    handle: async ({ clientActions }, request) => ({
       status: "RUN_STARTED",
-      ...(await clients.startClientRun(
+      ...(await clientActions.startClientRun(
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
@@ -25,18 +25,23 @@ export const clientRoutes: readonly Route[] = [
     successStatus: 201,
     bodyLimit: CLIENT_RUN_MAX_BYTES,
     isReport: true,
-    handle: async ({ clientActions: clients }, request) => ({
+    handle: async ({ clientActions }, request) => ({
       status: "RUN_RECORDED",
-      ...(await clients.reportClientRun(request.context, request.pathId("appId"), request.pathId("id"), request.body)),
+      ...(await clientActions.reportClientRun(
+        request.context,
+        request.pathId("appId"),
+        request.pathId("id"),
+        request.body,
+      )),
     }),
   },
   {
     method: "POST",
     path: "/v1/apps/:appId/analytics",
     successStatus: 201,
-    handle: async ({ clientActions: clients }, request) => ({
+    handle: async ({ clientActions }, request) => ({
       status: "EVENTS_RECORDED",
-      ...(await clients.recordAnalytics(
+      ...(await clientActions.recordAnalytics(
         request.context,
         request.pathId("appId"),
         request.bodyFields(createFlatShape(["events"]))["events"],

@@ -29,25 +29,25 @@ export const historyRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP_ROUTE}/runs`,
-    handle: async ({ runHistory: history }, request) => ({
+    handle: async ({ runHistory }, request) => ({
       status: "RUNS_LISTED",
-      ...(await history.runs(request.context, request.pathId("appId"), readRunsArguments(request))),
+      ...(await runHistory.runs(request.context, request.pathId("appId"), readRunsArguments(request))),
     }),
   },
   {
     method: "GET",
     path: `${APP_ROUTE}/runs/unfinished`,
-    handle: async ({ runHistory: history }, request) => ({
+    handle: async ({ runHistory }, request) => ({
       status: "RUNS_LISTED",
-      ...(await history.unfinishedRuns(request.context, request.pathId("appId"))),
+      ...(await runHistory.unfinishedRuns(request.context, request.pathId("appId"))),
     }),
   },
   {
     method: "GET",
     path: `${APP_ROUTE}/runs/statistics`,
-    handle: async ({ runHistory: history }, request) => ({
+    handle: async ({ runHistory }, request) => ({
       status: "RUNS_COUNTED",
-      ...(await history.runStatistics(request.context, request.pathId("appId"), {
+      ...(await runHistory.runStatistics(request.context, request.pathId("appId"), {
         ...readRunFilters(request),
         by: request.queryText("by"),
         timezone: request.queryText("timezone"),
@@ -57,10 +57,10 @@ export const historyRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP_ROUTE}/runs/:runId`,
-    handle: async ({ runHistory: history }, request) => {
-      const run = await history.run(request.context, request.pathId("appId"), request.pathId("runId"));
-      const [log, caused] = [await history.log(run, request.context), await history.caused(run, request.context)];
-      const requests = await history.requests(run);
+    handle: async ({ runHistory }, request) => {
+      const run = await runHistory.run(request.context, request.pathId("appId"), request.pathId("runId"));
+      const [log, caused] = [await runHistory.log(run, request.context), await runHistory.caused(run, request.context)];
+      const requests = await runHistory.requests(run);
       return { status: "RUN_RETRIEVED", run: { ...run, log, requests, caused } };
     },
   },
@@ -68,9 +68,9 @@ export const historyRoutes: readonly Route[] = [
     method: "POST",
     path: `${APP_ROUTE}/runs/:runId/replay`,
     successStatus: 202,
-    handle: async ({ runHistory: history }, request) => ({
+    handle: async ({ runHistory }, request) => ({
       status: "ACTION_QUEUED",
-      ...(await history.replayRun(
+      ...(await runHistory.replayRun(
         request.context,
         request.pathId("appId"),
         request.pathId("runId"),

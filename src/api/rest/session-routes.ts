@@ -9,29 +9,29 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SESSION_ROUTE,
-    handle: async ({ appSessions: sessions }, request) => ({
-      session: await sessions.appSession(request.context, request.pathId("appId")),
+    handle: async ({ appSessions }, request) => ({
+      session: await appSessions.appSession(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "POST",
     path: SESSION_ROUTE,
-    handle: async ({ appSessions: sessions }, request) => ({
-      session: await sessions.authorize(request.context, request.pathId("appId"), request.bodyFields()),
+    handle: async ({ appSessions }, request) => ({
+      session: await appSessions.authorize(request.context, request.pathId("appId"), request.bodyFields()),
     }),
   },
   {
     method: "POST",
     path: `${SESSION_ROUTE}/verify`,
-    handle: ({ appSessions: sessions }, request) =>
-      sessions.verify(request.context, request.pathId("appId"), request.bodyFields()),
+    handle: ({ appSessions }, request) =>
+      appSessions.verify(request.context, request.pathId("appId"), request.bodyFields()),
   },
   {
     method: "PUT",
     path: SESSION_ROUTE,
     hasNoVersion: true,
-    handle: async ({ appSessions: sessions }, request) => ({
-      session: await sessions.setSessionLocale(
+    handle: async ({ appSessions }, request) => ({
+      session: await appSessions.setSessionLocale(
         request.context,
         request.pathId("appId"),
         request.bodyFields(LOCALE_SHAPE)["locale"],
@@ -42,8 +42,8 @@ export const sessionRoutes: readonly Route[] = [
     method: "DELETE",
     path: SESSION_ROUTE,
     hasNoVersion: true,
-    handle: async ({ appSessions: sessions }, request) => ({
-      session: await sessions.logoutAppUser(request.context, request.pathId("appId")),
+    handle: async ({ appSessions }, request) => ({
+      session: await appSessions.logoutAppUser(request.context, request.pathId("appId")),
     }),
   },
 ];

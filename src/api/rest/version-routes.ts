@@ -5,7 +5,7 @@ import { warningsOf } from "./action-routes.js";
 import type { Route } from "./route.js";
 
 /** Returns the differences of a comparison, without the two complete versions. */
-const removeComparedVersions = ({ before: _, after: __, ...diff }: Comparison) => diff;
+const removeComparedVersions = ({ before, after, ...diff }: Comparison) => diff;
 
 const ACTION_ROUTE = "/v3/apps/:appId/actions/:actionId";
 
@@ -13,10 +13,10 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION_ROUTE}/versions`,
-    handle: async ({ actionVersions: versions }, request) => {
+    handle: async ({ actionVersions }, request) => {
       const onlyPublished = request.queryFlag("published");
       const ids = [request.pathId("appId"), request.pathId("actionId")] as const;
-      const list = await versions.actionVersions(
+      const list = await actionVersions.actionVersions(
         request.context,
         ...ids,
         request.queryNumber("limit"),
@@ -31,9 +31,9 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION_ROUTE}/versions/:versionId`,
-    handle: async ({ actionVersions: versions }, request) => ({
+    handle: async ({ actionVersions }, request) => ({
       status: "VERSION_RETRIEVED",
-      version: await versions.actionVersion(
+      version: await actionVersions.actionVersion(
         request.context,
         request.pathId("appId"),
         request.pathId("actionId"),
@@ -45,9 +45,13 @@ export const versionRoutes: readonly Route[] = [
     method: "POST",
     path: `${ACTION_ROUTE}/versions/:versionId/restore`,
     canReturnWarnings: true,
-    handle: async ({ actionVersions: versions }, request) => {
+    handle: async ({ actionVersions }, request) => {
       const ids = [request.pathId("appId"), request.pathId("actionId"), request.pathId("versionId")] as const;
-      const restoredAction = await versions.restoreActionVersion(request.context, ...ids, request.readExpectedTags());
+      const restoredAction = await actionVersions.restoreActionVersion(
+        request.context,
+        ...ids,
+        request.readExpectedTags(),
+      );
       const { action } = restoredAction as { action: Action };
       return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...warningsOf(action) });
     },
@@ -55,12 +59,12 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION_ROUTE}/versions/:versionId/diff`,
-    handle: async ({ actionVersions: versions }, request) => {
+    handle: async ({ actionVersions }, request) => {
       const ids = [request.pathId("appId"), request.pathId("actionId"), request.pathId("versionId")] as const;
       return {
         status: "VERSIONS_COMPARED",
         diff: removeComparedVersions(
-          await versions.actionVersionDiff(request.context, ...ids, request.queryText("against")),
+          await actionVersions.actionVersionDiff(request.context, ...ids, request.queryText("against")),
         ),
       };
     },
@@ -68,10 +72,10 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION_ROUTE}/diff`,
-    handle: async ({ actionVersions: versions }, request) => ({
+    handle: async ({ actionVersions }, request) => ({
       status: "COPIES_COMPARED",
       diff: removeComparedVersions(
-        await versions.actionDiff(request.context, request.pathId("appId"), request.pathId("actionId")),
+        await actionVersions.actionDiff(request.context, request.pathId("appId"), request.pathId("actionId")),
       ),
     }),
   },

@@ -98,19 +98,17 @@ async function checkDisk(client: Client): Promise<Diagnostic> {
 }
 
 async function checkSchema(client: Client): Promise<Diagnostic> {
-  const { appliedMigrations: applied, declaration: declared } = await readSchema(
-    async (sql) => (await client.query(sql)).rows,
-  );
+  const { appliedMigrations, declaration } = await readSchema(async (sql) => (await client.query(sql)).rows);
   const migrationNames = MIGRATIONS.map(({ name }) => name);
-  const fault = findSchemaFault(migrationNames, applied, declared);
+  const fault = findSchemaFault(migrationNames, appliedMigrations, declaration);
   if (fault !== null)
     return createProblemDiagnostic(
       "schema",
       fault,
       "start the newer release, or restore a backup that this release can read",
     );
-  const missing = migrationNames.filter((name) => !applied.includes(name)).length;
-  const newer = applied.filter((name) => !migrationNames.includes(name)).length;
+  const missing = migrationNames.filter((name) => !appliedMigrations.includes(name)).length;
+  const newer = appliedMigrations.filter((name) => !migrationNames.includes(name)).length;
   if (newer > 0)
     return createPassedDiagnostic("schema", `belongs to the next release, and this release can run with it`);
   return createPassedDiagnostic(

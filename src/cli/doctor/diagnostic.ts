@@ -9,16 +9,18 @@ export interface Diagnostic {
 
 export const createPassedDiagnostic = (subject: string, description: string): Diagnostic => ({
   subject,
-  description: description,
+  description,
   advice: null,
 });
 export const createProblemDiagnostic = (subject: string, description: string, advice: string): Diagnostic => ({
   subject,
-  description: description,
+  description,
   advice,
 });
 
 /** Returns the text of a diagnostic: two lines for a problem, one line otherwise. */
-export function formatDiagnostic({ subject: what, description: says, advice }: Diagnostic): string {
-  return advice === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${advice}`;
+export function formatDiagnostic({ subject, description, advice }: Diagnostic): string {
+  return advice === null
+    ? `ok     ${subject}: ${description}`
+    : `WRONG  ${subject}: ${description}\n       -> ${advice}`;
 }

@@ -44,8 +44,8 @@ function readSettings(environment: Environment | undefined): {
  * @param environment environment variables; by default those of the process
  */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
-  const { config, settingsDiagnostics: first } = readSettings(environment);
-  const diagnostics = [...first, checkNode(), await checkIsolate()];
+  const { config, settingsDiagnostics } = readSettings(environment);
+  const diagnostics = [...settingsDiagnostics, checkNode(), await checkIsolate()];
   if (!config) return diagnostics;
   const machineFindings = [
     ...(await checkDataDir(config)),

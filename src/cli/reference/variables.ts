@@ -40,9 +40,9 @@ function helmRows(root: string): string[][] {
 export function variablesPage(root: string): string {
   const lead =
     "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another value for one app.";
-  const service = listDescribedVariables().map(([name, { meaning, defaultText: initial }]) => [
+  const service = listDescribedVariables().map(([name, { meaning, defaultText }]) => [
     inlineCode(name),
-    initial,
+    defaultText,
     meaning,
   ]);
   return referencePage("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [

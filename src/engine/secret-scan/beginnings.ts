@@ -73,22 +73,22 @@ export class BeginningFinder {
    * @param to at least PATTERN_MIN_BYTES bytes must follow each index before `to`
    */
   findNextBeginning(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
-    const { wordOffsetsByHash: known, wordShift, eightByteHashes } = this;
+    const { wordOffsetsByHash, wordShift, eightByteHashes } = this;
     const lastWord = Math.min(words.length, (to + WORD_BYTES + 2) >> 2);
     for (let word = (from + WORD_BYTES - 1) >> 2; word < lastWord; word += 1) {
       // Checks four words at once, because patterns begin at very few places.
       while (
         word + 4 <= lastWord &&
-        (known[Math.imul(words[word]!, WORD_HASH_FACTOR) >>> wordShift]! |
-          known[Math.imul(words[word + 1]!, WORD_HASH_FACTOR) >>> wordShift]! |
-          known[Math.imul(words[word + 2]!, WORD_HASH_FACTOR) >>> wordShift]! |
-          known[Math.imul(words[word + 3]!, WORD_HASH_FACTOR) >>> wordShift]!) ===
+        (wordOffsetsByHash[Math.imul(words[word]!, WORD_HASH_FACTOR) >>> wordShift]! |
+          wordOffsetsByHash[Math.imul(words[word + 1]!, WORD_HASH_FACTOR) >>> wordShift]! |
+          wordOffsetsByHash[Math.imul(words[word + 2]!, WORD_HASH_FACTOR) >>> wordShift]! |
+          wordOffsetsByHash[Math.imul(words[word + 3]!, WORD_HASH_FACTOR) >>> wordShift]!) ===
           0
       ) {
         word += 4;
       }
       if (word === lastWord) break;
-      let offsets = known[Math.imul(words[word]!, WORD_HASH_FACTOR) >>> wordShift]!;
+      let offsets = wordOffsetsByHash[Math.imul(words[word]!, WORD_HASH_FACTOR) >>> wordShift]!;
       while (offsets !== 0) {
         const offset = 31 - Math.clz32(offsets);
         offsets ^= 1 << offset;

@@ -251,8 +251,8 @@ function* decodedRuns(
   let runs = new DigitRuns(digits, near, numerals);
   let isSpread = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
-    const { bytes, textIndexes: at } = runs.decodeFrom(shift);
-    const layer = { ...stripLineBreaks(bytes, at), newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
+    const { bytes, textIndexes } = runs.decodeFrom(shift);
+    const layer = { ...stripLineBreaks(bytes, textIndexes), newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
     yield layer;
     const inner = removeEscapes(layer, true);
     if (inner !== null) yield inner;

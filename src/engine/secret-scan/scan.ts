@@ -138,12 +138,12 @@ export function createSecretScan(secrets: readonly Secret[]) {
     let from = findIncompleteEscape(text, text.length);
     for (const { layer, isDecoded } of createLayers(text.slice(0, from), true, finder.automaton.longestPatternBytes)) {
       if (isDecoded) break;
-      const { bytes, textIndexes: at } = layer;
+      const { bytes, textIndexes } = layer;
       const started = Math.min(
         bytes.length - finder.automaton.countBytesBegunAtEnd(bytes),
         findTrailingDigitsStart(bytes),
       );
-      if (started < bytes.length) from = Math.min(from, at![started]!);
+      if (started < bytes.length) from = Math.min(from, textIndexes![started]!);
     }
     return from;
   }

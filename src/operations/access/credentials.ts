@@ -293,9 +293,9 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         actionId = null,
         secret: token = newToken(kind),
       } = credential;
-      const { visitorAddressHash: visitorBlock = null, scopes = null } = credential;
+      const { visitorAddressHash = null, scopes = null } = credential;
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
-      const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
+      const values = [...credentialValues, pageSession, parentId, actionId, visitorAddressHash, scopes];
       const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
       unknownTokens.markFound(tokenCacheKey(token));
       if (kind === "task") runTokenKeys.set(row!.id, "");

@@ -158,7 +158,7 @@ export function createGate(options: {
   limits: Config["rateLimits"];
   diskSpace: DiskSpace;
 }): AccessGate {
-  const { db, rateWindow: window, limits, diskSpace } = options;
+  const { db, rateWindow, limits, diskSpace } = options;
   /** IDs of apps that exist. Cached for EXISTING_APP_CACHE_MS. */
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
@@ -173,13 +173,13 @@ export function createGate(options: {
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
     const visitorsName = `${name} of visitors`;
-    let windowState = await window.takeTokens(appId, name, { limit, windowMs });
-    if (isVisitor && windowState.accepted) await window.takeTokens(appId, visitorsName, { limit, windowMs });
+    let windowState = await rateWindow.takeTokens(appId, name, { limit, windowMs });
+    if (isVisitor && windowState.accepted) await rateWindow.takeTokens(appId, visitorsName, { limit, windowMs });
     if (!isVisitor && !windowState.accepted) {
       const visitorShare = Math.max(1, Math.floor(limit * VISITORS_SHARE));
-      const visitorExcess = (await window.count(appId, visitorsName, windowMs)) - visitorShare;
+      const visitorExcess = (await rateWindow.count(appId, visitorsName, windowMs)) - visitorShare;
       if (visitorExcess > 0)
-        windowState = await window.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
+        windowState = await rateWindow.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
     // One GraphQL request can contain several fields with rate limits. The response then reports the smallest remaining
     // quota.

@@ -37,18 +37,9 @@ export interface AuthoringOptions {
 }
 
 export function createAuthoringModules(options: AuthoringOptions) {
-  const {
-    db,
-    checkCode,
-    packages,
-    addAssetUrls: addressed,
-    triggerIndex,
-    serverTimeoutMs,
-    allowPrivateNetwork,
-    endpoints,
-    log,
-  } = options;
-  const convertRow = createActionRowConverter(addressed);
+  const { db, checkCode, packages, addAssetUrls, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
+    options;
+  const convertRow = createActionRowConverter(addAssetUrls);
   const lockDraft = createLockDraft(convertRow);
   const codeChecker = createCodeChecker(checkCode);
   const sources = createSourceBuilds({ packages });
@@ -72,7 +63,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
       lockDraft,
       triggerIndex,
     }),
-    versions: createActionVersions({ db, addressed }),
+    versions: createActionVersions({ db, addressed: addAssetUrls }),
     rotateSecret: createSecretRotation({ db, endpoints, lockDraft }),
     restoring: createDraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
     comparison: createActionComparisons({ db }),

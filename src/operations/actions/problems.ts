@@ -35,10 +35,10 @@ export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
-    const { parseResult: reading, compileError: compileFault } = await codeChecker.read(appId, code);
-    if (reading.fault !== null) return [toCodeProblem(reading.fault, null)];
-    if (compileFault !== null) return [toCodeProblem(compileFault.message, null)];
-    return reading.uses
+    const { parseResult, compileError } = await codeChecker.read(appId, code);
+    if (parseResult.fault !== null) return [toCodeProblem(parseResult.fault, null)];
+    if (compileError !== null) return [toCodeProblem(compileError.message, null)];
+    return parseResult.uses
       .filter(({ name }) => !dependencies.includes(name))
       .map(({ name, fault }) => toCodeProblem(fault, name));
   };

@@ -152,7 +152,7 @@ export function createAi(options: {
   /** True if the URL of a provider may use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
-  const { db, settings, scans, requestSender: sender, logEvents, allowHttp } = options;
+  const { db, settings, scans, requestSender, logEvents, allowHttp } = options;
   const usage = createAiUsage({ db });
   const budgets = new LRUCache<number, RunBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
 
@@ -181,7 +181,7 @@ export function createAi(options: {
     const { path, headers, body } = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
     const origin = normalizeOrigin(url);
-    const response = await sender.send(
+    const response = await requestSender.send(
       {
         ...{ url, method: "POST", body, timeoutMs: AI_TIMEOUT_MS },
         headers: parts ? { ...headers, "accept-encoding": "identity" } : headers,
@@ -225,10 +225,10 @@ export function createAi(options: {
 
   async function performCall(
     caller: Caller,
-    { appId, call, options: input, disconnectSignal: gone, onTextPart: onText }: AiRequest,
+    { appId, call, options, disconnectSignal, onTextPart }: AiRequest,
   ): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
-    const requested = readAiOptions(call, input);
+    const requested = readAiOptions(call, options);
     const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING), allowHttp);
     const model = selectModel(setting, requested.model);
     const expected = estimateTotalTokens(requested);
@@ -237,9 +237,9 @@ export function createAi(options: {
     let used = 0;
     let parts: CompletionParts | null = null;
     try {
-      const signal = gone?.() ?? new AbortController().signal;
+      const signal = disconnectSignal?.() ?? new AbortController().signal;
       if (requested.call === "completions" && requested.stream) {
-        const passOn = onText ?? (async () => undefined);
+        const passOn = onTextPart ?? (async () => undefined);
         parts = new CompletionParts(
           PROVIDER_APIS[setting.provider].createEventReader(model),
           await scanOf(appId),

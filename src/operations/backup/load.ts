@@ -76,7 +76,7 @@ export class BackupLoader {
    * because they belong to other programs.
    */
   private async compareTables(): Promise<void> {
-    const { client, manifest, logWarning: warn } = this.options;
+    const { client, manifest, logWarning } = this.options;
     const targetTables = await readTables(client);
     const archivedTables = new Map(manifest.tables.map((table) => [table.name, table]));
     for (const { name, columns } of targetTables) {
@@ -93,7 +93,7 @@ export class BackupLoader {
     const names = new Set(targetTables.map(({ name }) => name));
     const unknownTables = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
     if (unknownTables.length > 0)
-      warn(`tables that do not belong to the service are left out: ${unknownTables.join(", ")}`);
+      logWarning(`tables that do not belong to the service are left out: ${unknownTables.join(", ")}`);
     this.tables = manifest.tables.filter(({ name }) => names.has(name));
   }
 

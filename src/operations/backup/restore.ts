@@ -194,7 +194,7 @@ async function restoreIntoDatabase(
   options: RestoreOptions,
   backupContents: BackupContents,
 ): Promise<BackupSummary> {
-  const { url, logWarning: warn } = options;
+  const { url, logWarning } = options;
   const loader = new BackupLoader({ ...options, client, manifest: backupContents.manifest });
   try {
     await migrateSchema(url, requireKnownMigrations(backupContents.manifest));
@@ -208,7 +208,7 @@ async function restoreIntoDatabase(
   } catch (error) {
     await loader.removeWrittenFiles();
     await undoRestore(client).catch(({ message }: Error) =>
-      warn(`the unfinished restore could not be undone: ${message}`),
+      logWarning(`the unfinished restore could not be undone: ${message}`),
     );
     throw error;
   } finally {

@@ -126,19 +126,19 @@ async function accessErrorOf(
   userOf: FindAppUser,
 ): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalyticsTrigger)) return null;
-  const { metRules: granted, meetsRule: isGranted } = runAccessOf(caller, userOf);
-  return granted === null || (await isGranted(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
+  const { metRules, meetsRule } = runAccessOf(caller, userOf);
+  return metRules === null || (await meetsRule(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 
 export type ClientActions = ReturnType<typeof createClientActions>;
 
 export function createClientActions(options: { db: DataSource; addAssetUrls: AddAssetUrls; userOf: FindAppUser }) {
-  const { db, addAssetUrls: addressed, userOf } = options;
+  const { db, addAssetUrls, userOf } = options;
 
   function toClientAction(row: ClientActionRow): ClientAction | null {
     const triggers = row.triggers.filter(isAnalyticsTrigger);
     if (triggers.length === 0) return null;
-    return { id: row.id, integrity: integrityHash(compileScript(row)), triggers, assets: addressed(row.assets) };
+    return { id: row.id, integrity: integrityHash(compileScript(row)), triggers, assets: addAssetUrls(row.assets) };
   }
 
   return {
@@ -185,7 +185,7 @@ export function createClientActions(options: { db: DataSource; addAssetUrls: Add
       const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
       if (refusal) throw refusal;
       const script = compileScript(row);
-      return { id, name: row.name, script, integrity: integrityHash(script), assets: addressed(row.assets) };
+      return { id, name: row.name, script, integrity: integrityHash(script), assets: addAssetUrls(row.assets) };
     },
   };
 }

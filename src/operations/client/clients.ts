@@ -54,8 +54,8 @@ export function createClients(options: {
   log: Logger;
 }) {
   const { db, credentials, notifications, repository, logEvents, intake, diskSpace } = options;
-  const { addAssetUrls: addressed, userOf, timeoutMs, allowHttp, log } = options;
-  const clientActions = createClientActions({ db, addAssetUrls: addressed, userOf });
+  const { addAssetUrls, userOf, timeoutMs, allowHttp, log } = options;
+  const clientActions = createClientActions({ db, addAssetUrls, userOf });
   const countRequest = createRequestCounter();
   const sessions = createPageSessions({ db, credentials, logEvents, diskSpace });
   const { countVisit, startVisit } = sessions;

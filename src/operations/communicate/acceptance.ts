@@ -35,7 +35,7 @@ const createRecipients = (message: ValidatedMessage): Recipient[] =>
     ? message.to.map(({ email, name, type }) => ({ address: email, name, type }))
     : [{ address: message.to, name: null, type: null }];
 
-function messageContentOf({ to: _, ...content }: ValidatedMessage): MessageContent {
+function messageContentOf({ to, ...content }: ValidatedMessage): MessageContent {
   return content as MessageContent;
 }
 

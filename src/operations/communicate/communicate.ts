@@ -42,21 +42,10 @@ export function createMessagingModules(options: {
   now: () => number;
   log: Logger;
 }) {
-  const {
-    db,
-    settings,
-    scans,
-    logEvents,
-    intake,
-    operatorMail: operator,
-    allowPrivateNetwork,
-    baseUrl,
-    processId: holder,
-    now,
-    log,
-  } = options;
+  const { db, settings, scans, logEvents, intake, operatorMail, allowPrivateNetwork, baseUrl, processId, now, log } =
+    options;
   const outbox = createOutbox(db);
-  const destinations = createMessageDestinations({ settings, scans, operatorMail: operator });
+  const destinations = createMessageDestinations({ settings, scans, operatorMail });
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
@@ -82,7 +71,7 @@ export function createMessagingModules(options: {
     }),
   };
   const acceptance = createMessageAcceptor({ outbox, destinations, logEvents, intake, now });
-  const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, processId: holder, now, log });
+  const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
   return {
     messages: createMessages({ db, outbox, acceptance, now }),
     acceptance,
@@ -94,7 +83,7 @@ export function createMessagingModules(options: {
      * was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const count = await outbox.releaseMessages(holder, sender.idsInProgress(), mayDeclareDead);
+      const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
     /** Connections to public network addresses only. Other modules use them to connect to hosts that apps choose. */

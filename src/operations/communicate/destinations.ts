@@ -50,7 +50,7 @@ export function createMessageDestinations(options: {
   scans: SecretScans;
   operatorMail: OperatorMail;
 }) {
-  const { settings, scans, operatorMail: operator } = options;
+  const { settings, scans, operatorMail } = options;
 
   async function readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
     return (await settings.readAll(appId)).get(key);
@@ -70,10 +70,13 @@ export function createMessageDestinations(options: {
      * @throws DestinationFault that names the invalid field of the app's setting
      */
     async mail(appId: number): Promise<MailDestination | null> {
-      const appDestination = readSmtpDestination(await readSetting(appId, "__smtp"), operator.from);
+      const appDestination = readSmtpDestination(await readSetting(appId, "__smtp"), operatorMail.from);
       if (appDestination) return { ...appDestination, isOperatorServer: false };
-      if (operator.server === null || operator.from === null) return null;
-      return { ...readSmtpDestination({ ...operator.server, from: operator.from }, null)!, isOperatorServer: true };
+      if (operatorMail.server === null || operatorMail.from === null) return null;
+      return {
+        ...readSmtpDestination({ ...operatorMail.server, from: operatorMail.from }, null)!,
+        isOperatorServer: true,
+      };
     },
 
     /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
@@ -94,7 +97,7 @@ export function createMessageDestinations(options: {
       const secrets = [
         ...secretsIn("__smtp", all.get("__smtp")),
         ...secretsIn("__sms", all.get("__sms")),
-        ...secretsIn("SMTP_URL", operator.server),
+        ...secretsIn("SMTP_URL", operatorMail.server),
       ];
       if (secrets.length === 0) return text;
       const [masked] = await scans

@@ -51,7 +51,7 @@ export function createSender(options: {
   now: () => number;
   log: Logger;
 }) {
-  const { db, outbox, deliver, logEvents, processId: holder, now, log } = options;
+  const { db, outbox, deliver, logEvents, processId, now, log } = options;
   const deliveries = createRunningDeliveries(SENDER_SLOTS);
 
   function settlementOf(
@@ -71,7 +71,7 @@ export function createSender(options: {
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
-          if (await outbox.settle(manager, holder, message.id, settlement)) {
+          if (await outbox.settle(manager, processId, message.id, settlement)) {
             await emitStatusEvent(logEvents, manager, message, settlement);
           }
         });
@@ -90,7 +90,7 @@ export function createSender(options: {
   async function attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
-      hasBegun = await outbox.markSending(holder, message.id);
+      hasBegun = await outbox.markSending(processId, message.id);
       return hasBegun;
     };
     try {
@@ -129,7 +129,7 @@ export function createSender(options: {
     async sendDue(): Promise<number | null> {
       for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
         const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
-        const claimedMessages = await outbox.claim(holder, {
+        const claimedMessages = await outbox.claim(processId, {
           sendingByApp: deliveries.byApp(),
           share: appShare,
           count: freeSlots,

@@ -72,19 +72,7 @@ export function createEntries(options: {
   exports: EntryExport;
   feed: EntryFeed;
 }) {
-  const {
-    db,
-    sources,
-    changes,
-    writes,
-    commits,
-    imports,
-    versions,
-    searches,
-    recentQueries: recent,
-    exports,
-    feed,
-  } = options;
+  const { db, sources, changes, writes, commits, imports, versions, searches, recentQueries, exports, feed } = options;
 
   /**
    * Finds the data source and the caller's rights on it. A caller without any right for `verbs` always gets the same
@@ -229,7 +217,7 @@ export function createEntries(options: {
 
     /** Lists the shapes of recent queries on the data source, each with the index that it can use. */
     async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
-      return recent.list(await sources.find(appId, ref));
+      return recentQueries.list(await sources.find(appId, ref));
     },
 
     /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND */

@@ -146,8 +146,8 @@ export function createEntryFeed(options: {
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
-  const startedFollowers = ({ subscribers: followers }: SourceFeed): EntrySubscriber[] =>
-    [...followers].filter(({ position }) => position !== null);
+  const startedFollowers = ({ subscribers }: SourceFeed): EntrySubscriber[] =>
+    [...subscribers].filter(({ position }) => position !== null);
 
   function endFeed(feed: SourceFeed, follower: EntrySubscriber, reason: ActionError): void {
     if (feed.subscribers.has(follower)) follower.endSubscription(reason);

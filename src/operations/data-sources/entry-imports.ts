@@ -192,11 +192,11 @@ export function createEntryImports(options: {
 
   async function storeEntries(
     change: EntryChange,
-    { firstEntries: first, hasMore, remainingEntries: readyEntries }: ReceivedEntries,
+    { firstEntries, hasMore, remainingEntries }: ReceivedEntries,
   ): Promise<void> {
     if (hasMore) {
       const newest = await newestEntryIdOf(change.executor, change.source);
-      await copyAll(change, first, readyEntries);
+      await copyAll(change, firstEntries, remainingEntries);
       const { inserted } = change.counts;
       if (inserted <= MAX_LISTED_ENTRIES) {
         change.addIds(await readInsertedIds(change.executor, change.source, newest, MAX_LISTED_ENTRIES));
@@ -206,9 +206,9 @@ export function createEntryImports(options: {
     const stored = await insertEntryTexts(
       change.executor,
       change.source,
-      first.map(({ text }) => text),
+      firstEntries.map(({ text }) => text),
     );
-    for (const [at, { data, bytes }] of first.entries()) change.addInserted(stored[at]!.id, data, bytes);
+    for (const [at, { data, bytes }] of firstEntries.entries()) change.addInserted(stored[at]!.id, data, bytes);
   }
 
   async function removeExisting(change: EntryChange): Promise<void> {

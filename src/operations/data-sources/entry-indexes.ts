@@ -164,9 +164,9 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
    * Creates an index. If a non-unique index cannot be created, logs a warning and continues without it.
    * @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created
    */
-  async function createIndex(client: pg.Client, { name, createSql: create, unique }: IndexStatements): Promise<void> {
+  async function createIndex(client: pg.Client, { name, createSql, unique }: IndexStatements): Promise<void> {
     try {
-      await client.query(create);
+      await client.query(createSql);
     } catch (error) {
       await dropAll(client, [name]);
       if (!unique) return log.warn({ err: error, index: name }, "an index on entries could not be created");

@@ -126,7 +126,7 @@ function createRights(
     caller: as,
     user,
     writer: { ...writer, mayNameColumn },
-    accessError: accessError,
+    accessError,
     grant,
     mayUse: may,
     readScope(source, where) {
@@ -139,14 +139,14 @@ function createRights(
       const accessGrant = grant(source, "delete");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectContradictingWhere(accessGrant, where);
-      const { canSee: sees, filter } = createEntryScope(accessGrant, hashedColumnSet(source));
-      if (as.isTrusted) return { canSee: sees, filter };
+      const { canSee, filter } = createEntryScope(accessGrant, hashedColumnSet(source));
+      if (as.isTrusted) return { canSee, filter };
       // A removal must not filter by columns that the caller cannot read. Otherwise the number of removed entries would
       // reveal values of these columns.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) =>
-          sees(column) && (readableScope?.canSee(column) ?? accessGrant.requiredColumns.includes(column)),
+          canSee(column) && (readableScope?.canSee(column) ?? accessGrant.requiredColumns.includes(column)),
         filter,
       };
     },

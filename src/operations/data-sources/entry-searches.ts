@@ -58,7 +58,7 @@ export function createEntrySearches(options: {
   attempts: SignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
 }) {
-  const { read, sources, reads, changes, commits, versions, attempts, recentQueries: recent } = options;
+  const { read, sources, reads, changes, commits, versions, attempts, recentQueries } = options;
 
   /**
    * Compares the values of hashed columns in a `where` with entries. Returns the IDs of the entries that have these
@@ -206,11 +206,12 @@ export function createEntrySearches(options: {
           isObject(query) && input !== undefined ? { ...query, where } : query,
           reader,
         );
-        recent.record(source, query, elapsedMs());
+        recentQueries.record(source, query, elapsedMs());
         return foundEntries;
       } catch (error) {
         // A query that exceeded its time limit is recorded too, because an index might make it faster.
-        if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS) recent.record(source, query, elapsedMs());
+        if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS)
+          recentQueries.record(source, query, elapsedMs());
         throw error;
       }
     },

@@ -52,8 +52,8 @@ function getOrCreateRecent<Value>(map: Map<string, Value>, key: string, max: num
   return value;
 }
 
-function p95DurationMs({ durationsMs: times, count }: RecordedQuery): number {
-  const sortedTimes = times.slice(0, Math.min(count, MAX_RECORDED_DURATIONS)).sort();
+function p95DurationMs({ durationsMs, count }: RecordedQuery): number {
+  const sortedTimes = durationsMs.slice(0, Math.min(count, MAX_RECORDED_DURATIONS)).sort();
   return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
 

@@ -50,10 +50,10 @@ export function createSessions(options: {
   /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, logEvents, intake, readSession: person, userChanged } = options;
+  const { db, sources, appUsers, logEvents, intake, readSession, userChanged } = options;
 
   const sessionOf: ReadSession = async (user) => {
-    const [session, appUser] = await Promise.all([person(user), appUsers.signedIn(user.credentialId, user.appId)]);
+    const [session, appUser] = await Promise.all([readSession(user), appUsers.signedIn(user.credentialId, user.appId)]);
     if (!appUser) return session;
     const { pending, ...dataSource } = appUser;
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };

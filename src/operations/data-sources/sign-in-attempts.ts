@@ -70,10 +70,10 @@ export function createSignInAttempts({ db }: { db: Database }) {
       await rows(manager, LOCK_SUBJECTS, [hashes]);
       const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT_FAILURES, [hashes]);
       const countOf = (hash: Buffer) => counts.find(({ subject }) => subject === hash.toString("hex"));
-      const fullSubjects = subjects.flatMap(({ hash, failuresMax: most, appliesAfterFailureOf: unlessNew }) => {
+      const fullSubjects = subjects.flatMap(({ hash, failuresMax, appliesAfterFailureOf }) => {
         const failureCount = countOf(hash);
-        const isFull = failureCount !== undefined && failureCount.count >= most;
-        return isFull && (!unlessNew || countOf(unlessNew)) ? [failureCount] : [];
+        const isFull = failureCount !== undefined && failureCount.count >= failuresMax;
+        return isFull && (!appliesAfterFailureOf || countOf(appliesAfterFailureOf)) ? [failureCount] : [];
       });
       throwIfLimitReached(fullSubjects);
       return (await rows<{ id: number }>(manager, INSERT_FAILURES, [hashes])).map(({ id }) => id);

@@ -136,9 +136,9 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
      */
     async countRequest(request: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subjectOf: subject }) => hashParts("ask", ...subject(request)));
+      const subjects = CODE_LIMITS.map(({ subjectOf }) => hashParts("ask", ...subjectOf(request)));
       const knownSubjects = CODE_LIMITS.map(
-        ({ appliesAfterRequestOf: unlessNew }) => unlessNew && hashParts("ask", ...unlessNew(request)),
+        ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashParts("ask", ...appliesAfterRequestOf(request)),
       );
       const limitColumns = [
         subjects,

@@ -94,7 +94,7 @@ export type GitWebhookQueue = ReturnType<typeof createGitWebhookQueue>;
  * Creates the functions that read and change the queue of webhooks.
  * @param processId ID of this process, with which it marks the webhooks that it claims
  */
-export function createGitWebhookQueue({ db, holder: processId }: { db: DataSource; holder: string }) {
+export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: string }) {
   return {
     /** Adds a webhook to the queue. Returns false if the app already has WAITING_WEBHOOKS_MAX waiting webhooks. */
     async add(appId: number, ref: string): Promise<boolean> {
@@ -103,11 +103,11 @@ export function createGitWebhookQueue({ db, holder: processId }: { db: DataSourc
     },
 
     /** Claims up to `count` webhooks for this process, at most one for each app. */
-    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_WEBHOOKS, [processId, count]),
+    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_WEBHOOKS, [holder, count]),
 
     /** Removes a webhook from the queue after its pull has ended. */
     async remove({ id }: ClaimedWebhook): Promise<void> {
-      await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, processId]);
+      await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
     },
 
     /**
@@ -117,7 +117,7 @@ export function createGitWebhookQueue({ db, holder: processId }: { db: DataSourc
      * @param knownIds IDs of the webhooks whose pulls are in progress in this process
      */
     release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
-      rows<LostWebhook>(db, RELEASE_WEBHOOKS, [processId, knownIds, mayDeclareDead]),
+      rows<LostWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]),
 
     /**
      * Makes the current attempt not count for webhooks whose pulls this process interrupts because it stops. Other
@@ -125,7 +125,7 @@ export function createGitWebhookQueue({ db, holder: processId }: { db: DataSourc
      */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
-      await rows(db, sql, [processId, interrupted]);
+      await rows(db, sql, [holder, interrupted]);
     },
   };
 }

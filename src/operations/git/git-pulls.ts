@@ -164,7 +164,7 @@ export function createGitPulls(options: {
    *   changed the app at the same time
    */
   async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
-    const { request, row, pulledRef, position: turn } = pull;
+    const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, checkPermission } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const caller = { ...author, commit };
@@ -181,7 +181,7 @@ export function createGitPulls(options: {
         },
         onApplied: async (manager, { plan: changes }) => {
           outcome.isOutdated = true;
-          await order.check(manager, turn);
+          await order.check(manager, position);
           outcome.isOutdated = false;
           if (publishes) {
             outcome.drafts = await changedDrafts(manager, appId, document);
@@ -232,13 +232,13 @@ export function createGitPulls(options: {
 
   /** Runs a pull. @returns null for a tag that an earlier pull has already published */
   async function runPull(pull: RunningPull): Promise<GitPull | null> {
-    const { request, row, pulledRef, position: turn } = pull;
+    const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, skipsPublishedTags: skipsPublished } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const author = await checkedAuthor(pull);
-    if (!isPlan) await order.start(turn);
+    if (!isPlan) await order.start(position);
     const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
-    if (publishes && skipsPublished && (await order.isPublished(turn, ref, remoteCommit.target))) return null;
+    if (publishes && skipsPublished && (await order.isPublished(position, ref, remoteCommit.target))) return null;
     if (request.reviewedCommit !== null && remoteCommit.commit !== request.reviewedCommit)
       throw new ActionError(
         "MANIFEST_CHANGED",
@@ -251,7 +251,7 @@ export function createGitPulls(options: {
       const document = await repository.read(remoteCommit.commit, row.folder, pack);
       const { plan, drafts } = await applyManifest(pull, author, remoteCommit.commit, document);
       await publishDrafts(pull, remoteCommit.commit, drafts);
-      if (publishes && !isPlan) await order.addPublished(turn, ref, remoteCommit.target);
+      if (publishes && !isPlan) await order.addPublished(position, ref, remoteCommit.target);
       return { ref, commit: remoteCommit.commit, plan, published: pull.publishedActions };
     } finally {
       releaseSlot();
@@ -263,14 +263,14 @@ export function createGitPulls(options: {
    * @param reason error message of the pull; null if the pull succeeded
    */
   async function recordPull(
-    { request, pulledRef, position: turn, commit, publishedActions: published }: RunningPull,
+    { request, pulledRef, position, commit, publishedActions }: RunningPull,
     reason: string | null,
   ) {
     if (request.isPlan) return;
     const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
-    const lastPull = { ref: pulledRef.ref, commit, published, error };
+    const lastPull = { ref: pulledRef.ref, commit, published: publishedActions, error };
     try {
-      await order.record(turn, lastPull);
+      await order.record(position, lastPull);
     } catch (err) {
       log.error({ err, appId: request.appId }, "the result of a Git pull could not be stored");
     }

@@ -52,7 +52,7 @@ function toActionError(error: unknown): unknown {
 export type GitRepository = ReturnType<typeof createGitRepository>;
 
 export function createGitRepository({
-  requestSender: outgoing,
+  requestSender,
   packages,
 }: {
   requestSender: OutgoingRequestSender;
@@ -79,7 +79,7 @@ export function createGitRepository({
       signal: AbortSignal.timeout(PULL_TIMEOUT_MS),
     };
     return ({ method, path, headers, body }) =>
-      outgoing.send(
+      requestSender.send(
         {
           ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_TIMEOUT_MS },
           headers: { ...headers, ...(basic !== null && { authorization: basic }), "user-agent": "git/svc-app-actions" },

@@ -69,7 +69,7 @@ const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
 /** Estimated memory in bytes that a string needs in addition to its characters. */
 const STRING_BYTES = 32;
 
-const triggerCacheKey = ({ appId, rawSegments: raw }: TriggerAddress): string => `${appId}/${raw.join("/")}`;
+const triggerCacheKey = ({ appId, rawSegments }: TriggerAddress): string => `${appId}/${rawSegments.join("/")}`;
 
 /**
  * Returns the estimated memory in bytes of one cache entry. An entry can be large: a path of eight segments has 384

@@ -21,9 +21,9 @@ export interface AlertWithActionName {
   actionName: string | null;
 }
 
-export function toAlertItem({ rule, actionName: action }: AlertWithActionName): AlertItem {
+export function toAlertItem({ rule, actionName }: AlertWithActionName): AlertItem {
   const { name, condition, failures, of, minutes, channel, to, setting, enabled } = rule;
-  return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
+  return { name, condition, action: actionName, failures, of, minutes, channel, to, setting, enabled };
 }
 
 /**
@@ -86,8 +86,7 @@ export function planAlerts(
   }
   const namesInManifest = new Set(items.map(({ name }) => name));
   const removedAlerts = prune ? currentAlerts.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
-  const count =
-    currentAlerts.length - removedAlerts.length + writes.filter(({ currentAlert: before }) => !before).length;
+  const count = currentAlerts.length - removedAlerts.length + writes.filter(({ currentAlert }) => !currentAlert).length;
   if (count > ALERT_RULES_PER_APP) {
     const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (with this manifest: ${count})`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
@@ -106,11 +105,11 @@ export function planAlerts(
     }
     const names = writes.flatMap(({ actionName: action }) => (action === null ? [] : [action]));
     const ids = await actionIdsByName(manager, appId, names);
-    for (const { currentAlert: before, input, actionName: action } of writes) {
-      const writtenInput = { ...input, actionId: action === null ? null : ids.get(action)! };
-      if (before) await updateRule(manager, before.rule.id, writtenInput);
-      const ruleId = before?.rule.id ?? (await insertRule(manager, appId, writtenInput));
-      const verb = before ? "update" : "create";
+    for (const { currentAlert, input, actionName } of writes) {
+      const writtenInput = { ...input, actionId: actionName === null ? null : ids.get(actionName)! };
+      if (currentAlert) await updateRule(manager, currentAlert.rule.id, writtenInput);
+      const ruleId = currentAlert?.rule.id ?? (await insertRule(manager, appId, writtenInput));
+      const verb = currentAlert ? "update" : "create";
       await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
     }
   };

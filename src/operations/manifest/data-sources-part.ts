@@ -86,7 +86,7 @@ function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];
   if (changedFields.includes("hooks")) checkPlaceholders(input.hooks, columns);
-  return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields: changedFields };
+  return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields };
 }
 
 export interface SourcesPlan extends PartPlan {
@@ -116,7 +116,7 @@ export async function planSources(
   const currentByName = new Map(currentSources.map((dataSource) => [dataSource.name, dataSource]));
   const { writes, faults } = planSourceWrites(context, items ?? [], currentByName);
   const removedSources = items && prune ? await removableSources(context, items, currentSources) : [];
-  const createdSources = writes.filter(({ currentSource: before }) => before === null);
+  const createdSources = writes.filter(({ currentSource }) => currentSource === null);
   const count = currentSources.length - removedSources.length + createdSources.length;
   if (count > DATA_SOURCES_PER_APP) {
     const error = `an app can have at most ${DATA_SOURCES_PER_APP} data sources (with this manifest: ${count})`;
@@ -124,9 +124,9 @@ export async function planSources(
   }
   const remainingSources = currentSources.filter((dataSource) => !removedSources.includes(dataSource));
   const ids = new Map([...reservedIds, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
-  const changes = writes.map(({ currentSource: before, newDefinition: { name } }) => ({
+  const changes = writes.map(({ currentSource, newDefinition: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
-    changeKind: before ? ("changed" as const) : ("created" as const),
+    changeKind: currentSource ? ("changed" as const) : ("created" as const),
   }));
   return {
     changes: [
@@ -139,21 +139,22 @@ export async function planSources(
       ...(removedSources.length > 0 ? (["removeDataSources"] as const) : []),
     ],
     idsByName: ids,
-    indexChanges: writes.flatMap(({ currentSource: before, newDefinition: { name, indexes: requestedIndexes } }) => {
-      const id = before?.id ?? reservedIds.get(name);
-      const hasSameIndexes = isDeepStrictEqual(requestedIndexes, before?.indexes ?? []);
+    indexChanges: writes.flatMap(({ currentSource, newDefinition: { name, indexes } }) => {
+      const id = currentSource?.id ?? reservedIds.get(name);
+      const hasSameIndexes = isDeepStrictEqual(indexes, currentSource?.indexes ?? []);
       return hasSameIndexes || id === undefined
         ? []
-        : [{ key: { appId, id }, requestedIndexes, before: before?.indexes ?? [] }];
+        : [{ key: { appId, id }, requestedIndexes: indexes, before: currentSource?.indexes ?? [] }];
     }),
-    createdNames: createdSources.map(({ newDefinition: after }) => after.name),
-    removedSources: removedSources,
+    createdNames: createdSources.map(({ newDefinition }) => newDefinition.name),
+    removedSources,
     async apply() {
-      for (const { currentSource: before, newDefinition: after, changedFields: fields } of writes) {
-        const { hashedColumns: _, name, ...rest } = after;
-        const input = Object.fromEntries(Object.entries(rest).filter(([field]) => fields.includes(field)));
-        if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, input);
-        else await definitions.insert(manager, caller, appId, after, [], ids.get(name)!);
+      for (const { currentSource, newDefinition, changedFields } of writes) {
+        const { hashedColumns: _, name, ...rest } = newDefinition;
+        const input = Object.fromEntries(Object.entries(rest).filter(([field]) => changedFields.includes(field)));
+        if (currentSource)
+          await definitions.change(manager, caller, { appId, id: currentSource.id, precondition: undefined }, input);
+        else await definitions.insert(manager, caller, appId, newDefinition, [], ids.get(name)!);
       }
       for (const source of removedSources) await definitions.removeEmpty(manager, caller, appId, source);
     },

@@ -57,7 +57,7 @@ export function createContents(options: {
   links: SignedMediaUrls;
   pictures: MediaPictures;
 }) {
-  const { store, mediaRights: callers, files, links, pictures } = options;
+  const { store, mediaRights, files, links, pictures } = options;
 
   async function readBlob(key: string, range?: ByteRange): Promise<Readable> {
     return store.read(key, range).catch((error: unknown) => {
@@ -124,7 +124,7 @@ export function createContents(options: {
       form: ContentsForm,
       link: SignedUrlParameters | null,
     ): Promise<MediaContents> {
-      const granted = await callers.grantsFor(admission);
+      const granted = await mediaRights.grantsFor(admission);
       const isLinked = link !== null && links.isValid(appId, id, link);
       const row = await files.findOrThrow(granted, appId, id);
       if (!isLinked) granted.requireRight(row.rules, "read");

@@ -29,7 +29,7 @@ export function createMediaFiles(options: {
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, mediaRights: callers, folders, intake, baseUrl, markUnused, removeUnused } = options;
+  const { db, mediaRights, folders, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Returns the row of a file.
@@ -52,7 +52,7 @@ export function createMediaFiles(options: {
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFile> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     const { rules, ownRules } = await requireFile(grants, appId, id);
     grants.requireRight(rules, "update");
     const change = parseMediaChange(body, "folderId");
@@ -80,7 +80,7 @@ export function createMediaFiles(options: {
   }
 
   async function removeFile(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await requireFile(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       if (precondition) {
@@ -108,7 +108,7 @@ export function createMediaFiles(options: {
     remove: removeFile,
 
     async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
-      const grants = await callers.grantsFor(admission);
+      const grants = await mediaRights.grantsFor(admission);
       const row = await requireFile(grants, appId, id);
       grants.requireRight(row.rules, "read");
       return toFile(row, appId, baseUrl);
@@ -116,7 +116,7 @@ export function createMediaFiles(options: {
 
     /** Lists the app's files that the caller can read, the newest first. */
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
-      const grants = await callers.grantsFor(admission);
+      const grants = await mediaRights.grantsFor(admission);
       const { limit, offset } = parsePageLimits(paging);
       const fileFilter: MediaFilter = {
         appId,

@@ -108,7 +108,7 @@ export function createMediaFolders(options: {
   /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, mediaRights: callers, intake, baseUrl, markUnused, removeUnused } = options;
+  const { db, mediaRights, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Returns the row of a folder.
@@ -231,7 +231,7 @@ export function createMediaFolders(options: {
   }
 
   async function list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
     const row = id === null ? null : await requireFolder(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
@@ -258,7 +258,7 @@ export function createMediaFolders(options: {
   }
 
   async function createFolder(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     const fields = isObject(body) ? body : {};
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.requireRight(await rulesAt(grants, appId, parentId), "create");
@@ -291,7 +291,7 @@ export function createMediaFolders(options: {
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFolder> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     const before = await requireFolder(grants, appId, id);
     grants.requireRight(before.rules, "update");
     const change = parseMediaChange(body, "parentId");
@@ -343,7 +343,7 @@ export function createMediaFolders(options: {
   }
 
   async function removeFolder(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await requireFolder(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       await lockApp(manager, appId);

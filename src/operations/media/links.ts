@@ -34,7 +34,7 @@ export function createSignedMediaUrls(options: {
   files: MediaFiles;
   baseUrl: string;
 }) {
-  const { ring, mediaRights: callers, files, baseUrl } = options;
+  const { ring, mediaRights, files, baseUrl } = options;
 
   function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
     const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));
@@ -48,7 +48,7 @@ export function createSignedMediaUrls(options: {
      * @throws FILE_NOT_FOUND, REQUEST_INVALID
      */
     async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
-      const grants = await callers.grantsFor(admission);
+      const grants = await mediaRights.grantsFor(admission);
       grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
       const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
       const signature = signLink(ring.getCurrentKey(), appId, id, String(expires)).toString("base64url");

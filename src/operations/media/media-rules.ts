@@ -44,11 +44,11 @@ export function createMediaRulesStore(options: {
   files: MediaFiles;
   folders: MediaFolders;
 }) {
-  const { db, mediaRights: callers, files, folders } = options;
+  const { db, mediaRights, files, folders } = options;
 
   /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
   async function trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
-    const grants = await callers.grantsFor(admission);
+    const grants = await mediaRights.grantsFor(admission);
     if (!grants.isTrusted) throw grants.accessError();
     return grants;
   }

@@ -57,7 +57,7 @@ export async function createMedia(options: {
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, ring, processId: instance, intake, logEvents, appUserOf, baseUrl, log } = options;
+  const { config, db, ring, processId, intake, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
@@ -133,7 +133,7 @@ export async function createMedia(options: {
           cause: error,
         });
       }
-      if (config.roles.has("api")) await claimStore({ db, store, storeName: storeName, processId: instance, log });
+      if (config.roles.has("api")) await claimStore({ db, store, storeName, processId, log });
       else if (!(await isOwnStore()) && (await readStoreIdentity(db)) !== null)
         log.warn(
           { store: storeName },

@@ -46,25 +46,25 @@ export async function claimStore(options: {
   processId: string;
   log: Logger;
 }): Promise<void> {
-  const { db, store, storeName: where, processId: instance, log } = options;
+  const { db, store, storeName, processId, log } = options;
   const identity = await store.readStoreId();
   const recorded = await readStoreIdentity(db);
   if (recorded === identity) return;
-  const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [instance]);
+  const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [processId]);
   const { isServed, hasFiles } = use!;
   if (recorded !== null && isServed) {
     throw new StartError(
-      `${where} is not the media store that other running processes of this database use: ${WRONG_STORE_REMEDY}`,
+      `${storeName} is not the media store that other running processes of this database use: ${WRONG_STORE_REMEDY}`,
     );
   }
   if (recorded !== null && hasFiles && isLocalStore(recorded) && isLocalStore(identity)) {
     throw new StartError(
-      `${where} is not the media store that contains the files of this database: ${WRONG_STORE_REMEDY}. ` +
+      `${storeName} is not the media store that contains the files of this database: ${WRONG_STORE_REMEDY}. ` +
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
   // If no row was updated, another process has stored its media store in the meantime. The check then runs again with
   // that store.
   if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimStore(options);
-  if (recorded !== null) log.warn({ store: where }, "the media store of this database was changed");
+  if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

@@ -116,7 +116,7 @@ export function createUploads(options: UploadsOptions) {
     reception,
     blobs,
     pictures,
-    mediaRights: callers,
+    mediaRights,
     folders,
     intake,
     logEvents,
@@ -220,10 +220,10 @@ export function createUploads(options: UploadsOptions) {
     folderId: number | null,
     file: StoredUpload,
   ): Promise<MediaFile> {
-    const { key, name, contentType, bytes, checksum, pictureSize: size, thumbnail } = file;
+    const { key, name, contentType, bytes, checksum, pictureSize, thumbnail } = file;
     await blobs.markUsed(manager, key, bytes);
     if (thumbnail) await blobs.markUsed(manager, thumbnail.key, thumbnail.bytes);
-    const [width, height] = size ?? [null, null];
+    const [width, height] = pictureSize ?? [null, null];
     const userId = admission.caller?.personId ?? null;
     const values = [
       appId,
@@ -348,7 +348,7 @@ export function createUploads(options: UploadsOptions) {
      * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
-      const grants = await callers.grantsFor(admission);
+      const grants = await mediaRights.grantsFor(admission);
       intake.takeRows(emitterOf(admission), appId, 0);
       return upload(admission, appId, grants, length, acquireUploadSlot(appId, grants.isTrusted));
     },

@@ -57,7 +57,7 @@ export function createNotificationFeed(options: {
   findReader: FindReader;
   log: Logger;
 }): NotificationFeed {
-  const { db, notices, findReader: readerOf, log } = options;
+  const { db, notices, findReader, log } = options;
   const feedsByApp = new Map<number, AppFeed>();
 
   function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
@@ -115,7 +115,7 @@ export function createNotificationFeed(options: {
   /** Updates the subscriptions of a page after a user signed in or out on the page. */
   async function changeReader({ appId, subscribers: followers }: AppFeed, credentialId: number): Promise<void> {
     for (const follower of followers)
-      if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);
+      if (follower.caller.credentialId === credentialId) follower.reader = await findReader(follower.caller, appId);
   }
 
   function feedOf(appId: number): AppFeed {
@@ -182,6 +182,6 @@ export function createNotificationFeed(options: {
   }
 
   return {
-    follow: async (appId, caller, seenCursor) => sourceFor(appId, caller, await readerOf(caller, appId), seenCursor),
+    follow: async (appId, caller, seenCursor) => sourceFor(appId, caller, await findReader(caller, appId), seenCursor),
   };
 }

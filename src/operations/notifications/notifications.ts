@@ -91,7 +91,7 @@ export function createNotificationsService(options: {
   intake: ReceivedDataLimiter;
   now: () => number;
 }) {
-  const { db, findReader: readerOf, intake, now } = options;
+  const { db, findReader, intake, now } = options;
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
 
   async function readNotification(
@@ -158,7 +158,7 @@ export function createNotificationsService(options: {
   ): Promise<Notification[]> {
     const all = bodies.map((body, index) => parseNotification(body, pathOf(index)));
     intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
-    const { key } = await readerOf(caller, appId);
+    const { key } = await findReader(caller, appId);
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
       for (const fields of all) insertedIds.push(await insert(manager, appId, fields));
@@ -198,7 +198,7 @@ export function createNotificationsService(options: {
    * @throws RATE_LIMIT_EXCEEDED after too many requests
    */
   async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
-    const reader = await readerOf(caller, appId);
+    const reader = await findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
@@ -256,7 +256,7 @@ export function createNotificationsService(options: {
       const { appId, id } = target;
       const fields = parseNotification(body);
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
-      const { key } = await readerOf(caller, appId);
+      const { key } = await findReader(caller, appId);
       await db.transaction(async (manager) => {
         const before = await lockNotification(manager, target, key);
         const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
@@ -288,7 +288,7 @@ export function createNotificationsService(options: {
     /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
     async remove(caller: Caller, target: NotificationTarget): Promise<void> {
       const { appId, id } = target;
-      const { key } = await readerOf(caller, appId);
+      const { key } = await findReader(caller, appId);
       await db.transaction(async (manager) => {
         await lockNotification(manager, target, key);
         await rows(manager, "DELETE FROM notification WHERE app_id = $1 AND id = $2", [appId, id]);

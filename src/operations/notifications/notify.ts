@@ -33,7 +33,7 @@ export function createNotificationModules(options: {
   log: Logger;
 }) {
   const { db, notices, settings, sessionOf, intake, connections, allowPrivateNetwork, mailFrom } = options;
-  const { baseUrl, processId: holder, now, log } = options;
+  const { baseUrl, processId, now, log } = options;
   const readerOf = createFindReader(sessionOf);
   const keysOf = createVapidKeys({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
@@ -51,7 +51,7 @@ export function createNotificationModules(options: {
     service: createNotificationsService({ db, findReader: readerOf, intake, now }),
     feed: createNotificationFeed({ db, notices, findReader: readerOf, log }),
     devices: pushSubscriptions,
-    push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, processId: holder, now, log }),
+    push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, processId, now, log }),
 
     /**
      * Assigns the devices and subscriptions of a page to the user who is signed in to the page now. Call this method

@@ -105,7 +105,7 @@ export function createPushSender(options: {
   now: () => number;
   log: Logger;
 }) {
-  const { db, readVapidKeys: keysOf, connections, subject, processId: holder, now, log } = options;
+  const { db, readVapidKeys, connections, subject, processId, now, log } = options;
   const deliveries = createRunningDeliveries(CONCURRENT_PUSHES_MAX);
 
   /**
@@ -150,7 +150,7 @@ export function createPushSender(options: {
 
   async function postPush(delivery: PushDelivery): Promise<"done" | "gone" | "later"> {
     try {
-      const keys = await keysOf(delivery.appId);
+      const keys = await readVapidKeys(delivery.appId);
       const topic = `svc-${delivery.notificationId}`;
       const { url, headers, body } = createPushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
       const { status } = await connections.request(url, { method: "POST", headers, body, signal: deliveries.signal });
@@ -169,8 +169,8 @@ export function createPushSender(options: {
       // A process that is stopping makes its unfinished deliveries due at once, so that another process need not wait
       // for the lease to expire.
       const pause = deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
-      await rows(db, POSTPONE_DELIVERY, [id, holder, new Date(now() + pause)]);
-    } else await rows(db, DELETE_DELIVERY, [id, holder]);
+      await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause)]);
+    } else await rows(db, DELETE_DELIVERY, [id, processId]);
   }
 
   function startPush(delivery: PushDelivery): void {
@@ -193,7 +193,7 @@ export function createPushSender(options: {
           new Date(now()),
           freeSlots,
           ...deliveries.byApp(),
-          holder,
+          processId,
         ]);
         for (const delivery of claimedDeliveries) startPush(delivery);
         if (claimedDeliveries.length === 0) break;
@@ -208,7 +208,7 @@ export function createPushSender(options: {
      * With `mayDeclareDead`, also returns deliveries of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);
+      const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [processId, deliveries.ids(), mayDeclareDead]);
       if (releasedDeliveries.length > 0)
         log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
     },

@@ -47,13 +47,13 @@ export function createPushSubscriptions(options: {
   mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
 }) {
-  const { db, findReader: readerOf, readVapidKeys: keysOf, intake, mayConnectTo: mayReach, allowHttp } = options;
+  const { db, findReader, readVapidKeys, intake, mayConnectTo, allowHttp } = options;
 
   return {
     /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
     async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
-      const { key } = await readerOf(caller, appId);
-      const { publicKey } = await keysOf(appId);
+      const { key } = await findReader(caller, appId);
+      const { publicKey } = await readVapidKeys(appId);
       const sql = `SELECT id, endpoint, created_at AS "createdAt" FROM push_subscription
                     WHERE app_id = $1 AND reader = $2 ORDER BY id`;
       const subscriptionRows = await rows<{ id: number; endpoint: string; createdAt: Date }>(db, sql, [appId, key]);
@@ -69,12 +69,12 @@ export function createPushSubscriptions(options: {
       const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
       // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is
       // sent.
-      if (isIP(host) !== 0 && !mayReach(host)) {
+      if (isIP(host) !== 0 && !mayConnectTo(host)) {
         throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
       }
       refuseUnknownFields(body, PUSH_TARGET_SHAPE);
       intake.takeRows(caller, appId, endpoint.length);
-      const { key } = await readerOf(caller, appId);
+      const { key } = await findReader(caller, appId);
       return db.transaction(async (manager) => {
         const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
         const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
@@ -88,7 +88,7 @@ export function createPushSubscriptions(options: {
      * user who has signed out.
      */
     async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
-      const { key } = await readerOf(caller, appId);
+      const { key } = await findReader(caller, appId);
       const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
       await rows(db, sql, [appId, caller.credentialId, key]);
     },
@@ -103,7 +103,7 @@ export function createPushSubscriptions(options: {
         throw new ActionError("REQUEST_INVALID", `endpoint or id is required (got ${describeValue(body)})`);
       }
       refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
-      const { key } = await readerOf(caller, appId);
+      const { key } = await findReader(caller, appId);
       const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = $3 OR id = $4) RETURNING id`;
       return { count: (await rows(db, sql, [appId, key, endpoint, id])).length };
     },

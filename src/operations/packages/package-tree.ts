@@ -182,14 +182,14 @@ export async function gatherPackages(
     for (let at = 0; at < nodes.length; at += CONCURRENT_DOWNLOADS_MAX) {
       const fetchedNodes = nodes
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
-        .map(async ({ registryName: origin, choice: { version }, folder, choice }) => {
+        .map(async ({ registryName, choice: { version }, folder, choice }) => {
           const archive = await registry.archive(
             registryRequest,
-            origin,
+            registryName,
             choice,
             Math.min(ARCHIVE_MAX_BYTES, ARCHIVES_MAX_BYTES - bytes),
           );
-          return { name: origin, version, folder, archive };
+          return { name: registryName, version, folder, archive };
         });
       for (const node of await Promise.all(fetchedNodes)) {
         bytes += node.archive.length;

@@ -109,7 +109,7 @@ const findStoredAsset = (dependency: string, assets: readonly StoredAsset[]): St
   assets.find((asset) => asset.name === dependency && isStoredScript(asset));
 
 /** Returns the key under which the version that was chosen for an npm dependency is stored. */
-const choiceKey = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
+const choiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `${name}${subpath}@${range}`;
 
 /** Rejects two packages with the same global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
 function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
@@ -269,13 +269,13 @@ export function createDependencyResolver(options: PackagesOptions) {
     imports(
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
-      { assets, lateAssets: late }: ResolvedPackages,
+      { assets, lateAssets }: ResolvedPackages,
     ): Record<string, string> {
       const pairs = dependencies.flatMap((dependency): [string, string][] => {
         const entry = catalogue.get(dependency);
         if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
         if (entry || /^https?:/i.test(dependency)) return [];
-        const { global } = assets.get(dependency) ?? findStoredAsset(dependency, [...knownAssets, ...late]) ?? {};
+        const { global } = assets.get(dependency) ?? findStoredAsset(dependency, [...knownAssets, ...lateAssets]) ?? {};
         const expression = global === undefined ? "undefined" : globalExpression(global);
         return [dependency, getImportName(dependency)].map((name) => [name, expression]);
       });
@@ -379,15 +379,15 @@ export function createDependencyResolver(options: PackagesOptions) {
       knownAssets: readonly StoredAsset[],
       resolved: ResolvedPackages,
     ): StoredAsset[] {
-      const { assets, lateAssets: late, firstError: fault } = resolved;
+      const { assets, lateAssets, firstError } = resolved;
       return [...new Set(dependencies)].map((dependency) => {
         const foundAsset = assets.get(dependency);
         if (foundAsset) return foundAsset;
         const parsed = parseDependency(dependency, catalogue);
         if (parsed.kind === "served") return parsed.asset;
-        const stored = findStoredAsset(dependency, [...knownAssets, ...late]);
+        const stored = findStoredAsset(dependency, [...knownAssets, ...lateAssets]);
         if (stored) return stored;
-        if (fault !== null) throw fault;
+        if (firstError !== null) throw firstError;
         const known = knownAssets.find(({ name }) => name === dependency);
         // Keeps the asset of a URL whose script could not be stored. A package that the catalogue no longer contains is an error.
         if (known && parsed.kind === "address") return known;

@@ -31,7 +31,7 @@ function tooMuchDataError(owner: string, megabytes: number, retryAfter: number):
  * Creates the limits on received data.
  * @param quotaBytes maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited
  */
-export function createReceivedDataLimiter({ quotaBytes, room: diskSpace }: { quotaBytes: number; room: DiskSpace }) {
+export function createReceivedDataLimiter({ quotaBytes, room }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const serviceBucket = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
@@ -46,7 +46,7 @@ export function createReceivedDataLimiter({ quotaBytes, room: diskSpace }: { quo
 
   /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
   function checkSpace(): void {
-    if (diskSpace.level() === "enough") return;
+    if (room.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
     throw new ActionError(
       "OVERLOADED",

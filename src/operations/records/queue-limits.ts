@@ -69,9 +69,9 @@ export interface QueueDepth {
  * tenth of the free capacity, but at least QUEUE_MIN_PER_APP. So a few apps that fill their queues leave capacity for
  * the other apps.
  */
-export function queueLimitOfApp(queued: number, { maxRuns: max, maxRunsPerApp: maxPerApp }: QueueBounds): number {
-  const tenthOfFree = Math.floor((max - queued) / 10);
-  return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenthOfFree));
+export function queueLimitOfApp(queued: number, { maxRuns, maxRunsPerApp }: QueueBounds): number {
+  const tenthOfFree = Math.floor((maxRuns - queued) / 10);
+  return Math.min(maxRunsPerApp, Math.max(QUEUE_MIN_PER_APP, tenthOfFree));
 }
 
 export class QueueLimits {
@@ -116,10 +116,11 @@ export class QueueLimits {
   }
 
   private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
-    const { maxPayloadBytes: maxBytes } = this.bounds;
+    const { maxPayloadBytes } = this.bounds;
     const appShare = queueLimitOfApp(this.total.runs, this.bounds);
     const appDepth = this.depthOf(appId);
-    const isTooLarge = this.total.bytes + bytes > maxBytes || appDepth.bytes + bytes > maxBytes * QUEUE_BYTES_SHARE;
+    const isTooLarge =
+      this.total.bytes + bytes > maxPayloadBytes || appDepth.bytes + bytes > maxPayloadBytes * QUEUE_BYTES_SHARE;
     if (isTooLarge) return appDepth.runs < QUEUE_MIN_PER_APP;
     if (appShare > EXACTLY_COUNTED_LIMIT_MAX) return appDepth.runs < appShare;
     const [row] = await queryPreparedRows<{ queued: number }>(this.db, "queue-of-app", COUNT_QUEUED_OF_APP, [

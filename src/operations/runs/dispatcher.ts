@@ -80,8 +80,8 @@ export class Dispatcher {
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
-    const { executor, processId: holder } = this.options;
-    const executed = executor.execute(run, holder, controller.signal).catch((error: unknown) => {
+    const { executor, processId } = this.options;
+    const executed = executor.execute(run, processId, controller.signal).catch((error: unknown) => {
       this.lostClaims.addUnwrittenEnd(run.id);
       throw error;
     });
@@ -119,13 +119,13 @@ export class Dispatcher {
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
-    const { repository, processId: holder } = this.options;
+    const { repository, processId } = this.options;
     const reserved = this.slots.reserve();
     if (!reserved) {
       this.mustCheckQueue = true;
       return false;
     }
-    const claimed = repository.claim(holder, this.slots.perApp(), reserved.slotLimitOfApp);
+    const claimed = repository.claim(processId, this.slots.perApp(), reserved.slotLimitOfApp);
     const start = (next: ClaimedRun | null) => {
       if (next) runInBackground(this.execute(next, reserved.assignToApp(next.appId)));
       else reserved.free();
@@ -182,14 +182,14 @@ export class Dispatcher {
   }
 
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
-    const { repository, processId: holder } = this.options;
+    const { repository, processId } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
     // Starts the run even while this process is stopping, because the active run can only end after the run for which
     // it waits.
     if (this.stopping?.aborted) return slot.free();
     // The claim may find no run: another process may have claimed it, or its caller may have cancelled it.
     await this.lostClaims.track(
-      repository.claimById(holder, childId).catch(() => null),
+      repository.claimById(processId, childId).catch(() => null),
       (run) => {
         if (run) runInBackground(this.execute(run, slot));
         else slot.free();
@@ -276,8 +276,8 @@ export class Dispatcher {
 
   /** Aborts the runs that another process has ended because the lease of this process had expired. */
   async abortLostRuns(): Promise<void> {
-    const { repository, processId: holder } = this.options;
-    for (const id of await repository.findNoLongerHeld(holder, [...this.active.keys()]))
+    const { repository, processId } = this.options;
+    for (const id of await repository.findNoLongerHeld(processId, [...this.active.keys()]))
       this.active.get(id)?.controller.abort("lost");
   }
 

@@ -149,9 +149,9 @@ export class Enqueuer {
    * be queued.
    */
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
-    const { dispatcher, processId: holder } = this.options;
+    const { dispatcher, processId } = this.options;
     try {
-      return await dispatcher.trackClaim(insert(holder), (row) => {
+      return await dispatcher.trackClaim(insert(processId), (row) => {
         if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
         slot.free();
         return row;

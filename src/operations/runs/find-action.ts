@@ -63,10 +63,10 @@ export const IS_RUNNABLE = (granted: string, trigger: string) => `
  */
 export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
-  const { metRules: granted } = access;
-  if (action.access === null || granted === null || granted.has(action.access)) return false;
+  const { metRules } = access;
+  if (action.access === null || metRules === null || metRules.has(action.access)) return false;
   if (!(await access.meetsRule(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
-  granted.add(action.access);
+  metRules.add(action.access);
   return true;
 }
 

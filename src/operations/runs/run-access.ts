@@ -60,4 +60,4 @@ export const keyOfUser = ({ user }: RunAccess, key: string | null): string | nul
   user === null || key === null ? key : `user ${user} ${key}`;
 
 /** Returns the `access` rules that the caller meets, as the parameter of an SQL statement. */
-export const grantedParameter = ({ metRules: granted }: RunAccess): string[] | null => granted && [...granted];
+export const grantedParameter = ({ metRules }: RunAccess): string[] | null => metRules && [...metRules];

@@ -158,9 +158,9 @@ export class Runs {
    * that wait for queued runs, unless another process with the role runner is alive.
    */
   async drain(forceStop: AbortSignal): Promise<void> {
-    const { dispatcher, repository, processId: holder } = this.options;
+    const { dispatcher, repository, processId } = this.options;
     await dispatcher.drain(forceStop);
-    if (!(await repository.isOnlyRunner(holder).catch(() => true))) return;
+    if (!(await repository.isOnlyRunner(processId).catch(() => true))) return;
     const retryAfter = OVERLOADED_RETRY_SECONDS;
     this.stopping.abort(new ActionError("OVERLOADED", "the service is stopping; the run stays queued", { retryAfter }));
   }

@@ -131,11 +131,15 @@ interface TickResult {
 function decideTickResults(
   due: DueRow,
   owedTicks: DueTicks,
-  { busyActionIds: busy, publishedAppIds: published, pausedAppIds: paused, upSince }: ActionCircumstances,
+  { busyActionIds, publishedAppIds, pausedAppIds, upSince }: ActionCircumstances,
 ): TickResult[] {
   const { appId, actionId } = due;
-  const offReason = !published.has(appId) ? SKIP_REASONS.unpublished : paused.has(appId) ? SKIP_REASONS.paused : null;
-  let isRunning = busy.has(actionId);
+  const offReason = !publishedAppIds.has(appId)
+    ? SKIP_REASONS.unpublished
+    : pausedAppIds.has(appId)
+      ? SKIP_REASONS.paused
+      : null;
+  let isRunning = busyActionIds.has(actionId);
   const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, isMinimum }) => {
     const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
     const reason = isMinimum

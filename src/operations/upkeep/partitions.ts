@@ -135,11 +135,11 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * @param last last ID that was used
    */
   async function partitionSize(
-    { tables: [head], timeColumn: at }: PartitionFamily,
+    { tables: [head], timeColumn }: PartitionFamily,
     lowerBound: number | null,
     last: number,
   ): Promise<number> {
-    const sql = `SELECT id, extract(epoch FROM now() - ${at}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
+    const sql = `SELECT id, extract(epoch FROM now() - ${timeColumn}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
     const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [lowerBound ?? 0]);
     const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
     return Math.min(
@@ -183,11 +183,11 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
 
   /** True if all rows of a partition are older than `olderDays` days and none of them is in use. */
   async function isOlder(
-    { timeColumn: at, busyCondition }: PartitionFamily,
+    { timeColumn, busyCondition }: PartitionFamily,
     name: string,
     olderDays: number,
   ): Promise<boolean> {
-    const newestTime = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
+    const newestTime = `(SELECT ${timeColumn} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
     const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
     return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;

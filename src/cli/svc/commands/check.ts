@@ -92,14 +92,14 @@ async function readPackage({ client }: Session, integrity: string): Promise<read
 /** Writes svc.d.ts for the app as it will be after a push, from the definitions on the server and in the project folder. */
 export async function writeTypes(session: Session, project: Project): Promise<void> {
   const { client } = session;
-  const { body: server } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
+  const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });
   // The server knows a package's types only after a push that contained the package.
-  const packageNames = collectPackageHashes([...(server.actions ?? []), ...(await project.readConfigs())]);
+  const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)
     packages.set(name, integrity === null ? null : await readPackage(session, integrity));
-  project.writeTypes(buildProjectTypes(server, project.readDefinitions(), packages, String(declarations)));
+  project.writeTypes(buildProjectTypes(body, project.readDefinitions(), packages, String(declarations)));
 }
 
 export function addCheck(program: Command, run: RunCommand): void {

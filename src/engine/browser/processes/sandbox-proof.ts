@@ -96,11 +96,11 @@ export async function readProcesses(group: number): Promise<ProcessSandboxState[
  * Reads the sandbox state of all processes of a browser. Waits up to SANDBOX_TIMEOUT_MS until all are sandboxed.
  * @returns null for a remote browser, and on systems other than Linux
  */
-export async function readSandboxState({ pid: group }: Chromium): Promise<BrowserSandboxState | null> {
-  if (group === null || process.platform !== "linux") return null;
+export async function readSandboxState({ pid }: Chromium): Promise<BrowserSandboxState | null> {
+  if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {
-    const processes = await readProcesses(group);
+    const processes = await readProcesses(pid);
     const sandboxed = processes.every(({ contained }) => contained);
     if (sandboxed || Date.now() > deadline) return { processes, sandboxed };
     await delay(CHECK_INTERVAL_MS);

@@ -79,12 +79,12 @@ export function findFloodingRenderer(before: UsageSample, after: UsageSample): n
   let serving = 0;
   let most = FLOOD_KERNEL_SHARE * window;
   let sender: number | null = null;
-  for (const [pid, { cpuMs: spent, kernelMs: kernel, isRenderer }] of after.usages) {
+  for (const [pid, { cpuMs, kernelMs, isRenderer }] of after.usages) {
     const earlier = before.usages.get(pid);
     if (earlier === undefined) continue;
-    const sending = kernel - earlier.kernelMs;
-    if (!isRenderer) serving += spent - earlier.cpuMs;
-    else if (sending >= most && sending >= FLOOD_KERNEL_SHARE_OF_OWN * (spent - earlier.cpuMs)) {
+    const sending = kernelMs - earlier.kernelMs;
+    if (!isRenderer) serving += cpuMs - earlier.cpuMs;
+    else if (sending >= most && sending >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - earlier.cpuMs)) {
       most = sending;
       sender = pid;
     }

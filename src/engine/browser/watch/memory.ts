@@ -96,7 +96,7 @@ export class MemoryWatch {
 
   /** Returns the renderers that used at least SUSPECT_MIN_CPU_MS since the last check, the busiest first. */
   private findSuspects(renderers: readonly MeasuredProcess[]): number[] {
-    const spent = renderers.map(({ pid, cpuMs: now }) => ({ pid, spent: now - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
+    const spent = renderers.map(({ pid, cpuMs }) => ({ pid, spent: cpuMs - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
     this.cpuMsAtLastCheck = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
     const filling = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);
     return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);

@@ -119,14 +119,14 @@ export class RendererPriorities {
     );
   }
 
-  private updateRenderer({ pid, cpuMs: spent, threads }: Renderer, now: number): void {
+  private updateRenderer({ pid, cpuMs, threads }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
       const idle = { lastBusyAt: -IDLE_GROUP_MIN_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
-      this.measurements.set(pid, { at: now, cpuMs: spent, threads, ...idle });
+      this.measurements.set(pid, { at: now, cpuMs, threads, ...idle });
       return;
     }
-    const cores = (spent - before.cpuMs) / (now - before.at);
+    const cores = (cpuMs - before.cpuMs) / (now - before.at);
     const hasMore = threads >= before.threads + MANY_NEW_THREADS;
     if (now - before.at < (cores >= THREADS_MIN_CORES || hasMore ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS))
       return;
@@ -135,7 +135,7 @@ export class RendererPriorities {
       cores >= (hasMore ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {
       at: now,
-      cpuMs: spent,
+      cpuMs,
       threads: Math.min(threads, before.threads),
       lastBusyAt: cores > 0 ? now : before.lastBusyAt,
       priority,
