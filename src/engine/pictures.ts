@@ -12,11 +12,9 @@ import type { Logger } from "pino";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
-/**
- * Maximum number of decoded pixels of a picture. The next constants limit the time (milliseconds), CPU time and memory
- * of its process.
- */
+/** Maximum number of pixels of a decoded picture. */
 export const PICTURE_MAX_PIXELS = 50_000_000;
+/** Limits of the process that decodes a picture: duration, CPU time and memory (data segment). */
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;

@@ -1,5 +1,5 @@
 /**
- * The field `access` of an action decides who may run the action on demand with a runtime token. This file validates
+ * The field `access` of an action decides who may run the action on demand with a runtime token (the token of a web page). This file validates
  * the field and compares it with a caller.
  */
 import type { ActionAccess } from "../data/action-types.js";

@@ -26,7 +26,7 @@ export interface NamedSecret {
 }
 
 const SECRET_MIN_CHARACTERS = 8;
-const SECRET_MIN_DIGITS = 8;
+const NUMERIC_SECRET_MIN_LENGTH = 8;
 const SECRET_PART_MIN_CHARACTERS = 16;
 
 /** Matches a text of only letters, such as `production`. Results of runs may contain such a word by chance. */
@@ -117,7 +117,7 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
     if (tier === "private" && typeof leaf === "string" && isSingleWord(leaf.trim())) continue;
     if (typeof leaf === "number") {
       const digits = String(Math.abs(leaf));
-      if (digits.replaceAll(/\D/g, "").length >= SECRET_MIN_DIGITS) yield digits;
+      if (digits.replaceAll(/\D/g, "").length >= NUMERIC_SECRET_MIN_LENGTH) yield digits;
     } else if (hasMinimumLength(leaf, SECRET_MIN_CHARACTERS)) {
       yield leaf;
       for (const part of findSecretParts(leaf)) if (hasMinimumLength(part, SECRET_PART_MIN_CHARACTERS)) yield part;
