@@ -11,8 +11,7 @@ export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
  * Package of the catalogue. Code uses it as `Svc.<namespace>`; `namespace` is null if code uses the package in another
- * way. The script of the package is at the `path` of this service or at the external `url`. A package with neither is
- * in the specification, but not implemented yet.
+ * way. The script of the package is at the `path` of this service or at the external `url`.
  */
 export interface PackageEntry {
   name: string;
@@ -138,7 +137,6 @@ export function createUnresolvedError(dependency: string, reason: string, retryA
 export function parseDependency(dependency: string, catalogue: PackageCatalogue): Dependency {
   const entry = catalogue.get(dependency);
   if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
-  if (entry && entry.url === undefined) throw createNotBuiltError(dependency);
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
     const urlFault = findExternalUrlFault(address);
@@ -188,12 +186,6 @@ export function isPackageName(name: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Creates the error for a package that is in the specification, but not implemented yet. */
-export function createNotBuiltError(dependency: string): ActionError {
-  const message = `dependencies: the package ${dependency} is not available yet`;
-  return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
 
 /** Asset (script of a dependency) that is stored in the database. `sha256` is the hash of the script in hexadecimal. */

@@ -10,7 +10,6 @@ import { computeNeedsOfNames } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import {
-  createNotBuiltError,
   createUnresolvedError,
   findModeForLibraryCode,
   findPackageRequirement,
@@ -138,7 +137,6 @@ export class PageScripts {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
-    if (entry && entry.path === undefined && entry.url === undefined) throw createNotBuiltError(dependency);
     const { path, url = dependency } = entry ?? {};
     if (path === undefined && isScriptAddress(url)) return { name: dependency, url };
     if (path === undefined) {
