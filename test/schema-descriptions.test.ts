@@ -1,7 +1,7 @@
 /** Checks the descriptions of the GraphQL schema: every type, field, argument, input field and enum value has one, in plain English. */
 import { expect } from "chai";
 import { introspectionFromSchema } from "graphql";
-import { createSchema, type Resolvers } from "../src/api/graphql/schema.js";
+import { loadSchema } from "../src/api/graphql/schema.js";
 
 interface Described {
   path: string;
@@ -41,7 +41,7 @@ describe("descriptions of the GraphQL schema", () => {
   let parts: Described[];
 
   before(async () => {
-    const { __schema } = introspectionFromSchema(await createSchema({} as Resolvers));
+    const { __schema } = introspectionFromSchema(await loadSchema());
     parts = __schema.types.filter(({ name }) => !name.startsWith("__")).flatMap(partsOf);
   });
 

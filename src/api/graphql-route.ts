@@ -22,6 +22,7 @@ import { findSharedKeyError } from "./graphql/idempotency.js";
 import { createIntrospectionResponses, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
+import type { ResolverContext, Resolvers } from "./graphql/schema.js";
 import { senderOf } from "./sender.js";
 import { traceRequest } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
@@ -32,12 +33,13 @@ const ANONYMOUS_REQUEST_MAX_BYTES = 2 * KNOWN_QUERY_MAX_CHARACTERS;
 /** Property of a request in which the route stores the GraphQL document that passed the checks. */
 const CHECKED_DOCUMENT = Symbol("checked document");
 
-interface GraphqlContext extends RequestContext {
+interface GraphqlContext extends RequestContext, ResolverContext {
   [CHECKED_DOCUMENT]?: string;
 }
 
 export interface GraphqlOptions {
   schema: GraphQLSchema;
+  resolvers: Resolvers;
   documents: Documents;
   pages: WebPages;
   measures: Pick<ServiceMetrics, "refused">;
@@ -146,12 +148,14 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
 
 /** Registers `/graphql`, which also serves GraphiQL to browsers. Returns a function that stops the Apollo server. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
-  const { schema, documents, pages, tracing, graphqlDocuments } = options;
+  const { schema, resolvers, documents, pages, tracing, graphqlDocuments } = options;
   const format = createErrorFormatter(options);
   const apollo = createApollo(options, format);
   const knownAnswers = createIntrospectionResponses(schema);
   await apollo.start();
-  const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as GraphqlContext });
+  const execute = fastifyApolloHandler(apollo, {
+    context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),
+  });
 
   const { sendRefusal, sendFailure } = createGraphqlErrorSender(format);
 

@@ -37,7 +37,7 @@ import { createErrorReply } from "./error-reply.js";
 import { registerRootPage } from "./first-page.js";
 import { registerGitWebhook } from "./git-webhook.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
-import { createSchema, type Resolvers } from "./graphql/schema.js";
+import { loadSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
 import { registerStoredScripts } from "./kept-scripts.js";
@@ -181,7 +181,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const { callers, openId, toolCalls, oauth, refusalDelay, taskQueue, limiter, httpTriggers, measures, tracing } =
     options;
   const { graphqlDocuments, log } = options;
-  const schema = await createSchema(resolvers);
+  const schema = await loadSchema();
   const documents = createDocuments(schema, taskQueue);
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
@@ -261,6 +261,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerAppTypes(app, resolvers.manifests);
   const stopGraphql = await registerGraphql(app, {
     schema,
+    resolvers,
     documents,
     pages,
     measures,

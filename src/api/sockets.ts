@@ -32,6 +32,7 @@ import type { LogTailContext } from "./graphql/log-resolver.js";
 import type { NotificationContext } from "./graphql/notification-resolver.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
+import type { ResolverContext } from "./graphql/schema.js";
 import { createSocketLimiter } from "./live/operations.js";
 import { createRecheck, type TokenHolder } from "./live/recheck.js";
 import { createSharedResults, type ResultReceiver } from "./live/shared-results.js";
@@ -60,7 +61,7 @@ type SubscriptionSources = Pick<
   "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
 >;
 
-interface SocketOptions extends SubscriptionSources {
+interface SocketOptions extends SubscriptionSources, ResolverContext {
   schema: GraphQLSchema;
   documents: Documents;
   addressOf: AddressOf;
@@ -114,6 +115,7 @@ export interface SocketServer {
 
 /** GraphQL context of one operation on a websocket. */
 type OperationContext = SubscriptionSources &
+  ResolverContext &
   ResultReceiver & {
     caller: Caller | null;
     address?: string;

@@ -207,7 +207,15 @@ export class ServiceStarter {
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const { isListed } = clients.visitors;
     const readUpgrade = createUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin: isListed });
-    const sockets = createSocketServer({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
+    const sockets = createSocketServer({
+      ...shared,
+      ...sources,
+      resolvers,
+      runtimeUrl,
+      readUpgrade,
+      schema,
+      documents,
+    });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // The API stops after all runs have ended, because runs send requests to the API.

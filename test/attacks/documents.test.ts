@@ -5,8 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { getIntrospectionQuery, type OperationDefinitionNode, parse, print, separateOperations } from "graphql";
 import { createDocuments } from "../../src/api/graphql/documents.js";
-import { createSchema } from "../../src/api/graphql/schema.js";
-import { createResolvers } from "../../src/api/resolvers.js";
+import { loadSchema } from "../../src/api/graphql/schema.js";
 import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -61,8 +60,7 @@ const HOSTILE_DOCUMENTS: [what: string, query: string, variables?: object][] = [
 
 /** Creates a document check for a schema whose operations do nothing. */
 async function documents() {
-  const rooms = new Proxy({}, { get: () => ({}) });
-  return createDocuments(await createSchema(createResolvers(rooms as never)));
+  return createDocuments(await loadSchema());
 }
 
 describe("a service that gets GraphQL documents", () => {

@@ -1,4 +1,4 @@
-/** Builds the GraphQL schema from instances of the resolvers. */
+/** Builds the GraphQL schema from the resolver classes. */
 import { createPubSub } from "@graphql-yoga/subscription";
 import {
   defaultFieldResolver,
@@ -7,7 +7,7 @@ import {
   type GraphQLSchema,
   getNullableType,
 } from "graphql";
-import { buildSchema, type NonEmptyArray } from "type-graphql";
+import { buildSchema, type NonEmptyArray, type ResolverData } from "type-graphql";
 import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
 import { ActionWarningResolver } from "./action-warning-resolver.js";
@@ -93,6 +93,15 @@ const RESOLVER_CLASSES = {
 /** One instance of each resolver class. The REST routes call their methods too. */
 export type Resolvers = { [Name in keyof typeof RESOLVER_CLASSES]: InstanceType<(typeof RESOLVER_CLASSES)[Name]> };
 
+/** Context of a GraphQL operation. The schema belongs to the process, and the instances of its resolvers to one service. */
+export interface ResolverContext {
+  resolvers: Resolvers;
+}
+
+const RESOLVER_NAMES = new Map<unknown, keyof Resolvers>(
+  Object.entries(RESOLVER_CLASSES).map(([name, resolver]) => [resolver, name as keyof Resolvers]),
+);
+
 /** Returns the root fields of the schema: its queries, mutations and subscriptions. */
 export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
@@ -146,13 +155,12 @@ function resolveRootsInTurn(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
-export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema> {
-  const byClass = new Map<unknown, object>(
-    Object.entries(RESOLVER_CLASSES).map(([name, resolver]) => [resolver, resolvers[name as keyof Resolvers]]),
-  );
+async function createSchema(): Promise<GraphQLSchema> {
   const schema = await buildSchema({
     resolvers: Object.values(RESOLVER_CLASSES) as unknown as NonEmptyArray<() => void>,
-    container: { get: (resolver) => byClass.get(resolver) },
+    container: {
+      get: (resolver, { context }: ResolverData<ResolverContext>) => context.resolvers[RESOLVER_NAMES.get(resolver)!],
+    },
     // The functions in src/rules validate inputs: their error statuses are part of the contract, and class-validator's errors would repeat
     // the whole input.
     validate: false,
@@ -163,4 +171,12 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     pubSub: createPubSub(),
   });
   return resolveRootsInTurn(describeRoots(makeRootsNullable(sortLikeSourceCode(schema))));
+}
+
+let schemaPromise: Promise<GraphQLSchema> | null = null;
+
+/** Returns the schema, which is built once in each process. Operations need a `ResolverContext`. */
+export function loadSchema(): Promise<GraphQLSchema> {
+  schemaPromise ??= createSchema();
+  return schemaPromise;
 }

@@ -1,7 +1,7 @@
 /** Generates the pages of docs/reference from the code. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createSchema, type Resolvers } from "../../api/graphql/schema.js";
+import { loadSchema } from "../../api/graphql/schema.js";
 import { operationsByField } from "./callers.js";
 import { commandsPage } from "./commands.js";
 import { errorsPage } from "./errors.js";
@@ -20,8 +20,7 @@ import { variablesPage } from "./variables.js";
  * @param root folder of the checkout, whose source is read
  */
 export async function referencePages(root: string): Promise<Record<string, string>> {
-  // The GraphQL schema needs only the types of the resolver classes, so the resolvers are empty objects here.
-  const schema = await createSchema({} as Resolvers);
+  const schema = await loadSchema();
   const byField = operationsByField(root);
   return {
     "rest-routes.md": await restRoutesPage(schema, byField, root),

@@ -1,7 +1,7 @@
 /** Generates the three files in `schema/`, which describe the service's API, database and errors. */
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
 import type { DataSource } from "typeorm";
-import { createSchema, type Resolvers, rootFields } from "../../api/graphql/schema.js";
+import { loadSchema, rootFields } from "../../api/graphql/schema.js";
 import { dumpDatabase } from "./database-dump.js";
 import { createErrorTable } from "./error-table.js";
 
@@ -24,8 +24,7 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
  * @param root folder of the checkout
  */
 export async function createContractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
-  // The GraphQL schema needs only the types of the resolver classes, so the resolvers are empty objects here.
-  const schema = await createSchema({} as Resolvers);
+  const schema = await loadSchema();
   return {
     "schema.graphql": `${printSchema(sortSchema(schema))}\n`,
     "database.sql": await dumpDatabase(db),
