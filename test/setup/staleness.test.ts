@@ -53,6 +53,14 @@ describe("the set-up's check for outdated files", () => {
     expect(packagesAreStale(PROJECT)).to.equal(false);
   });
 
+  it("has a lock file with the address of each package, without which npm would request its description first", () => {
+    const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
+    const withoutAddress = Object.entries<{ resolved?: string; inBundle?: boolean }>(packages).filter(
+      ([path, { resolved, inBundle }]) => path !== "" && !inBundle && !resolved?.endsWith(".tgz"),
+    );
+    expect(withoutAddress).to.deep.equal([]);
+  });
+
   it("considers every package that the service is compiled with", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
     const files = [
