@@ -18,6 +18,11 @@ const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
 const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
+/** Starts tickers one after the other, so that their first calls of `work` need few connections to the database. */
+async function startInTurn(tickers: readonly Ticker[]): Promise<void> {
+  for (const ticker of tickers) await ticker.start();
+}
+
 /** Starts to claim the ticks of schedules when they are due. */
 export async function startScheduler(
   plan: StartPlan,
@@ -95,7 +100,7 @@ export async function startNotifications(
   const wake = () => tickers.map((ticker) => ticker.wake());
   notices.listen(NOTIFICATION_CHANNEL, wake);
   notices.onGap(wake);
-  for (const ticker of tickers) await ticker.start();
+  await startInTurn(tickers);
   releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(gracePeriodEnded)));
 }
 
@@ -126,13 +131,13 @@ export function startCleaner(
     runWords.gather,
     trimming.trim,
     store.upkeep.clean,
-    media.sweep.sweep,
-    packages.sweep,
     tokens.warnOfExpiry,
     stages.expire,
+    packages.sweep,
+    media.sweep.sweep,
   ];
-  const tickers = periodicWork.map((work) => createTicker({ work: work, ...tickerOptions }));
-  for (const ticker of tickers) runInBackground(ticker.start());
+  const tickers = periodicWork.map((work) => createTicker({ work, ...tickerOptions }));
+  runInBackground(startInTurn(tickers));
   store.start();
   releases.add("cleaner", () => {
     retention.stop();
