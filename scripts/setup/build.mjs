@@ -60,18 +60,22 @@ export function buildIsStale(root, isService = false) {
 }
 
 /** Compiles the changed files and the files that depend on them. This takes a quarter of the processor time of a complete build. */
-function incremental(root, project, state) {
+function compileAndCheck(root, project, state) {
   return must("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], { cwd: root });
 }
 
-/** Compiles the sources and bundles the pages, both at once. Types of the pages are checked only in development. */
+/** Compiles the service file by file, without a type check. This takes a fifth of the processor time. */
+function compileService(root) {
+  return must("tsc", ["-p", join(root, "tsconfig.service.json")], { cwd: root });
+}
+
+/** Compiles the sources and bundles the pages, both at once. Types are checked only in development. */
 async function compile(root, isService) {
-  const [project, state] = isService ? ["tsconfig.service.json", ".tsbuildinfo-service"] : [".", ".tsbuildinfo"];
   const hasPages = existsSync(join(root, "src/web/tsconfig.json"));
   const results = await Promise.allSettled([
-    incremental(root, join(root, project), state),
+    isService ? compileService(root) : compileAndCheck(root, root, ".tsbuildinfo"),
     existsSync(join(root, "scripts/build-web.mjs")) && must("node", ["scripts/build-web.mjs"], { cwd: root }),
-    hasPages && !isService && incremental(root, join(root, "src/web"), ".tsbuildinfo-web"),
+    hasPages && !isService && compileAndCheck(root, join(root, "src/web"), ".tsbuildinfo-web"),
   ]);
   const failed = results.find(({ status }) => status === "rejected");
   if (failed) throw failed.reason;
