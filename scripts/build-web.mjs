@@ -1,4 +1,7 @@
-/** Bundles src/web into dist/web: pages get hashed file names; the client library and the packages get fixed names. */
+/**
+ * Bundles src/web into dist/web: pages get hashed file names; the client library and the packages get fixed names. With `--service`, only
+ * small files are compressed by Brotli.
+ */
 import { createHash } from "node:crypto";
 import { existsSync, globSync, statSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -11,6 +14,8 @@ import { build } from "esbuild";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const OUT_FOLDER = join(ROOT, "dist/web");
 const ASSETS_FOLDER = "assets";
+/** True if the build is for `npm start`, which should start soon. */
+const isForStart = process.argv.includes("--service");
 /** Files up to this size are also compressed by Brotli, which takes little time for them. */
 const SMALL_FILE_MAX_BYTES = 64_000;
 
@@ -292,8 +297,8 @@ async function compressWithBrotli(file) {
 }
 
 /**
- * Compresses all files once, so that the service only reads files and uses no processor time. Files that pages wait for and small files are
- * also compressed by Brotli.
+ * Compresses all files once, so that the service only reads files and uses no processor time. Small files are also compressed by Brotli.
+ * Unless the build is for `npm start`, the files that pages wait for are too: that takes as long as all other work of this build.
  */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
@@ -306,7 +311,7 @@ async function compress(pages, monacoStyle) {
     ...Object.values(parts).flat(),
     style ?? [],
   ]);
-  const awaitedFiles = [...first.flat(), monacoStyle].map((path) => join(OUT_FOLDER, path));
+  const awaitedFiles = isForStart ? [] : [...first.flat(), monacoStyle].map((path) => join(OUT_FOLDER, path));
   const smallFiles = files.filter((file) => statSync(file).size <= SMALL_FILE_MAX_BYTES);
   await Promise.all([
     ...files.map(compressWithGzip),
@@ -331,9 +336,12 @@ async function hashInputs() {
   return hash.digest("hex");
 }
 
+const completeStamp = await hashInputs();
+/** Stamp of this build. The complete build is also sufficient for `npm start`. */
+const stamp = isForStart ? `${completeStamp} for npm start` : completeStamp;
 const stampFile = join(OUT_FOLDER, "stamp");
-const currentHash = await hashInputs();
-const isUnchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) === currentHash;
+const existingStamp = existsSync(stampFile) ? await readFile(stampFile, "utf8") : null;
+const isUnchanged = existingStamp === completeStamp || existingStamp === stamp;
 if (!isUnchanged) {
   await rm(OUT_FOLDER, { recursive: true, force: true });
   await mkdir(OUT_FOLDER, { recursive: true });
@@ -345,5 +353,5 @@ if (!isUnchanged) {
   ]);
   await writeFile(join(OUT_FOLDER, "pages.json"), JSON.stringify(pages));
   await compress(pages, files[1]);
-  await writeFile(stampFile, currentHash);
+  await writeFile(stampFile, stamp);
 }

@@ -74,7 +74,8 @@ async function compile(root, isService) {
   const hasPages = existsSync(join(root, "src/web/tsconfig.json"));
   const results = await Promise.allSettled([
     isService ? compileService(root) : compileAndCheck(root, root, ".tsbuildinfo"),
-    existsSync(join(root, "scripts/build-web.mjs")) && must("node", ["scripts/build-web.mjs"], { cwd: root }),
+    existsSync(join(root, "scripts/build-web.mjs")) &&
+      must("node", ["scripts/build-web.mjs", ...(isService ? ["--service"] : [])], { cwd: root }),
     hasPages && !isService && compileAndCheck(root, join(root, "src/web"), ".tsbuildinfo-web"),
   ]);
   const failed = results.find(({ status }) => status === "rejected");
