@@ -93,8 +93,8 @@ export function capacityPage(measured: StoredFigure): string {
   const stored = runsPerSecond(languageCosts, small) * SECONDS_PER_DAY;
   return `# Capacity
 
-For operators who plan machines for a known number of runs. The tables contain measured costs of runs, and the number of runs that machines
-of several sizes can execute. To measure on your own machine and generate this page again:
+For operators who plan machines for a known number of runs. The first table contains measured costs of runs. The second table
+says how many runs a machine can execute, for several sizes of machines. To measure on your own machine and generate this page again:
 
 <!-- not run: measuring takes minutes of a quiet machine; test/bench/report.test.ts makes this page of the stored figures -->
 \`\`\`sh
@@ -106,10 +106,10 @@ npm run bench -- --report
 
 ## Costs of a run
 
-Each row of this table shows the costs of one call of \`runWithResult\` for a different action. \`language\` adds two numbers in an isolate,
-\`document\` does the same in an empty document, \`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a
-data source ten times. \`bench/harness/kinds.ts\` has the code of all these actions. The last row, \`language, queued\`, is a run that first waits in the
-queue, as runs of schedules and log events do.
+Each row of this table shows the costs of one call of \`runWithResult\`. Each row has a different action: \`language\` adds two numbers in an
+isolate, \`document\` does the same in an empty document, \`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and
+\`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all these actions. The last row,
+\`language, queued\`, is a run of \`language\` that first waits in the queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}
 
@@ -122,16 +122,16 @@ ${formatCostTable(lines)}
 
 ## Machines for a number of runs
 
-The second table of this page says how many runs machines of several sizes can execute. It assumes that runs use ${USABLE_SHARE * 100} % of the processor
-time of a machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
+This table says how many runs a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the processor
+time of the machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
 - **One machine** with all roles and the embedded PostgreSQL: this share of its processor time, divided by the time that a run costs in Node,
   Chromium and PostgreSQL together.
 - **Database server**: this share of its processor time, divided by the time that a run costs in PostgreSQL. Runners are on other machines.
 - **Runner cores**: the cores of all runners together, computed from the time that a run costs in Node and Chromium.
 
-By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers of runs on
-this page, raise this limit.
+By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers of runs in
+this table, raise this limit.
 
 ${formatPlanTable(lines)}
 

@@ -20,9 +20,9 @@ const tableRows = transitionRows.flatMap(({ from, to, exits }) =>
 
 const STATES_SECTION = `## States
 
-Each run is one row in the table \`run\`. The service writes the row before it evaluates any code, and ends each run exactly once.
-\`src/data/run.ts\` defines all transitions between states in a table. The SQL statements use the states of this table, and \`npm run
-reference\` generates this page's list of transitions from the table.
+Each run is one row in the database table \`run\`. The service writes this row before it evaluates any code, and ends each run exactly once. A
+constant in \`src/data/run.ts\` lists all transitions between states. The SQL statements take their states from this constant, and
+\`npm run reference\` generates this page's list of transitions from it.
 
 \`\`\`text
 ${transitionLines.join("\n")}
