@@ -38,8 +38,8 @@ export type SignatureScheme =
   | "hmac";
 
 /**
- * Ways in which an `http` trigger authorizes requests. `setting` is the name of a private or protected setting with the
- * secret or key.
+ * Ways in which an `http` trigger checks the caller of a request. `setting` is the key of a private or protected setting that
+ * contains the secret, the password or the public key.
  */
 export type HttpAuth =
   | { type: "none" }
@@ -104,8 +104,8 @@ export interface ActionAccessTest {
 }
 
 /**
- * Callers who can run an action by its `manual` trigger. `{ user }` allows the app users whose entry meets the conditions of every listed
- * column.
+ * Callers who can run an action by its `manual` trigger. `{ user }` names conditions for columns. It allows an app user if the entry of
+ * this user meets all conditions.
  */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
@@ -159,7 +159,7 @@ export interface LimitData {
 export type RunWait = "concurrency" | "debounce";
 
 /**
- * Script that a dependency of an action loads. The optional fields are set only for scripts that the service stores:
+ * Script of a dependency of an action. The service sets the optional fields only for scripts that it stores:
  * npm packages, and scripts of other hosts.
  */
 export interface Asset {

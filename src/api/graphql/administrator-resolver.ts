@@ -35,7 +35,7 @@ export class AdministratorResolver {
   }
 
   @Mutation(() => [UserType], {
-    description: "Ends a person's right to administer the service; returns the other administrators.",
+    description: "Ends a person's right to administer the service; returns the remaining administrators.",
   })
   async removeAdministrator(
     @Ctx() context: RequestContext,

@@ -88,7 +88,7 @@ export class DataSourceResolver {
 
   @Query(() => [RecentQueryType], {
     description:
-      "Lists the kinds of queries that this server process answered recently, latest first. Contains columns and operators, no values.",
+      "Lists the kinds of queries on the data source that this server process answered recently, latest first. A kind contains the columns and operators of a query, no values.",
   })
   async dataSourceQueries(
     @Ctx() context: RequestContext,

@@ -38,7 +38,9 @@ export class DraftResolver {
     private readonly scripts: Pick<StoredScripts, "declarations">,
   ) {}
 
-  @Query(() => [PayloadPresetType], { description: "Lists the payload presets of an action, sorted by name." })
+  @Query(() => [PayloadPresetType], {
+    description: "Lists the payload presets (payloads that people store for tests) of an action, sorted by name.",
+  })
   async payloadPresets(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -49,7 +51,8 @@ export class DraftResolver {
   }
 
   @Mutation(() => [PayloadPresetType], {
-    description: "Stores a payload preset and replaces a preset of the same name; returns all presets of the action.",
+    description:
+      "Stores a payload preset of an action. Replaces the action's preset of the same name, if there is one. Returns all presets of the action.",
   })
   async savePayloadPreset(
     @Ctx() context: RequestContext,
@@ -98,13 +101,14 @@ export class DraftResolver {
   @Query(() => [String], {
     nullable: true,
     description:
-      "Returns the TypeScript declarations of an npm package, as files that import each other by `./<index>`. The first file exports the type `Value` of the package's global. Null if the package has no declarations or no action of the app uses it.",
+      "Returns the TypeScript declarations of an npm package, as files that import each other by `./<index>`. The first file exports the type `Value`: the type of the global variable that contains the package. Null if the package has no declarations, or if no action of the app uses it.",
   })
   async packageDeclarations(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("integrity", () => String, {
-      description: "Integrity hash of the package's script, from the field `integrity` of the asset.",
+      description:
+        "Integrity hash of the package's script: the field `integrity` of an item in the list `assets` of an action.",
     })
     integrity: unknown,
   ): Promise<string[] | null> {

@@ -93,7 +93,7 @@ export class EntryResolver {
   }
 
   @Query(() => GraphQLJSON, {
-    description: "Returns the distinct values of the given columns, as an object by column.",
+    description: "Returns the distinct values of the given columns: an object with one list of values for each column.",
   })
   async dataSourceIndexes(
     @Ctx() context: RequestContext,

@@ -143,7 +143,7 @@ export class GitResolver {
 
   @Mutation(() => GitPullType, {
     description:
-      "Pulls the app's git repository: applies all definitions of the branch or tag to the drafts, or none. For a tag, also publishes the actions that differ from their live version.",
+      "Pulls the app's git repository: applies the definitions of the branch or tag to the app. If one definition is invalid, applies none. For a tag, also publishes the actions that differ from their live version.",
   })
   async pullGit(
     @Ctx() context: RequestContext,

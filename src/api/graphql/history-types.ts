@@ -205,7 +205,7 @@ export class RunFilterArguments {
   @Field(() => String, {
     nullable: true,
     description:
-      "Words, or the beginnings of words. The service finds runs whose payload, result, error, console or hosts contain all of them.",
+      "Words, or the beginnings of words. The service finds runs that contain all of them in the payload, the result, the error, the console output or the names of the hosts that the run contacted.",
   })
   search?: unknown;
 }
@@ -242,10 +242,11 @@ export class StatisticsArguments extends RunFilterArguments {
   @Field(() => DateTime, {
     nullable: true,
     description:
-      "Start of the range, inclusive. By default, 2 days before `to` for periods of an hour, and 30 days before `to` for periods of a day.",
+      "Start of the time range, inclusive. By default, 2 days before `to` for periods of an hour, and 30 days before `to` for periods of a day.",
   })
   from?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; now by default." }) to?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "End of the time range, exclusive; now by default." })
+  to?: unknown;
   @Field(() => PeriodLengthEnum, {
     nullable: true,
     description:

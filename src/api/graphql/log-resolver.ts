@@ -33,7 +33,9 @@ export class LogResolver {
     private readonly service: ExecutionLogs,
   ) {}
 
-  @Query(() => LogListType, { description: "Lists execution log entries, newest first." })
+  @Query(() => LogListType, {
+    description: "Lists the entries of the app's execution log, newest first. When a run ends, the log gets an entry.",
+  })
   async actionLogs(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

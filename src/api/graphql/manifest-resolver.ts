@@ -111,7 +111,7 @@ export class ManifestResolver {
     plan: boolean,
     @Arg("prune", () => Boolean, {
       defaultValue: false,
-      description: "True to remove parts that the manifest does not name; false by default.",
+      description: "True to remove the definitions of the app that the manifest does not contain; false by default.",
     })
     prune: boolean,
     @Arg("definitions", () => ManifestDefinitionsInput, {

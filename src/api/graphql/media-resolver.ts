@@ -63,7 +63,8 @@ export class MediaResolver {
     folderId?: unknown,
     @Arg("name", () => String, {
       nullable: true,
-      description: "Text that names must contain, to search the whole app; null to list one folder.",
+      description:
+        "Text that the names of files and folders must contain, to search the whole app; null to list one folder.",
     })
     name?: unknown,
     @Limit(PAGE_MAX) limit?: number | null,

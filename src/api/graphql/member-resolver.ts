@@ -113,7 +113,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Removes a person from the organization and its apps, and ends the tokens of these apps that act as the person. If the person has no other role, all sessions and tokens of the person end. Returns the remaining members.",
+      "Removes a person from an organization and from its apps. Revokes the tokens of these apps that act as the person. If the person has no other role, also revokes all other sessions and tokens of the person. Returns the remaining members.",
   })
   async removeOrganizationMember(
     @Ctx() context: RequestContext,
@@ -128,7 +128,7 @@ export class MemberResolver {
 
   @Query(() => [MemberType], {
     description:
-      "Lists the people who have a role on this app, without people who have a role only on its organization.",
+      "Lists the people who have a role on the app itself. Does not list people who only have a role on the organization of the app.",
   })
   async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
     const { scope } = await this.requireAppAccess(context, "readMembers", appId);
@@ -137,7 +137,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Sets the role on the app of a person who belongs to the organization. Replaces the person's previous role on the app. Returns all members.",
+      "Gives a person of the organization a role on the app, which replaces the person's previous role on the app. Returns all members of the app.",
   })
   async setAppMember(
     @Ctx() context: RequestContext,

@@ -51,7 +51,7 @@ export class NotificationResolver {
 
   @Query(() => NotificationListType, {
     description:
-      "Lists notifications, newest first. Editors, API tokens and server actions get all notifications of the app. A page gets only those for its user.",
+      "Lists notifications, newest first. Editors, API tokens and server actions get all notifications of the app. A page gets only the notifications for the user who is signed in to the page.",
   })
   async notifications(
     @Ctx() context: RequestContext,

@@ -113,7 +113,8 @@ export class StageResolver {
   }
 
   @Mutation(() => PromotionResultType, {
-    description: "Copies the definitions of another stage to the app, all or none. Publishes nothing.",
+    description:
+      "Promotes another stage: copies all its definitions to the app, or none if one copy fails. Publishes nothing.",
   })
   async promote(
     @Ctx() context: RequestContext,
@@ -143,7 +144,7 @@ export class StageResolver {
 
   @Mutation(() => PromotionResultType, {
     description:
-      "Restores the definitions that the app had directly after the given promotion. If this is the app's last promotion, undoes it: restores the definitions from before the promotion.",
+      "Rolls the app back. If the given promotion is the app's last one, restores the definitions from before this promotion. If it is an earlier one, restores the definitions that the app had directly after it.",
   })
   async rollbackPromotion(
     @Ctx() context: RequestContext,

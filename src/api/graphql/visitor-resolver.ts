@@ -29,7 +29,8 @@ export class VisitorResolver {
   }
 
   @Mutation(() => [String], {
-    description: "Replaces the origins whose pages can start sessions of visitors; returns them in normal form.",
+    description:
+      "Replaces the origins whose pages can start sessions of visitors. Returns the new origins as the service stores them.",
   })
   async setAppOrigins(
     @Ctx() context: RequestContext,

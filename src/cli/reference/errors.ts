@@ -164,7 +164,7 @@ export function errorsPage(root: string): string {
     return [inlineCode(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
   });
   const lead =
-    "For everyone who calls the service. Every error has a status and a text. REST returns them as the body `{status, error}`, GraphQL as `extensions.status` and `message`. In code, compare only the status. The text is for people; the table shows its default, and the real text is often more specific.";
+    "For everyone who calls the service. Every error has a status, such as `FORBIDDEN`, and a text. REST returns both in the body `{status, error}`, GraphQL in `extensions.status` and `message`. In code, compare only the status, because the text is for people. The column *cause* of the table has the default text. The service often sends a more specific text.";
   const client =
     "**`NETWORK_ERROR`.** The client library rejects a call with this status if no response arrived. The service may still have completed the request. The library's calls `run` and `runWithResult` send no `Idempotency-Key`. So repeat such a call only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
   return referencePage("Errors", lead, "`src/errors.ts`", [

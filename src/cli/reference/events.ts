@@ -63,13 +63,13 @@ export function eventsPage(root: string): string {
   const rows = LOG_EVENT_TYPES.map((type) => [inlineCode(type), EVENT_MEANINGS[type] ?? ""]);
   const list = (types: readonly string[]) => types.map(inlineCode).join(", ");
   const lead =
-    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events of this table. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
+    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service itself stores the events of this table. Your back end can store events of other types with `POST /v1/apps/:appId/logs`. The name of such a type cannot begin with `app.task.`.';
   return referencePage("Log events", lead, "the code", [
     markdownTable(["type", "stored when"], rows),
     "## Execution log",
-    "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. Entries of the execution log cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors elsewhere, catch them in the code, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
+    "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. Entries of the execution log cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors to another system, catch them in the code of the action, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",
-    `The audit log has an entry for each change that a person or a token makes. Entries of the audit log start no action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Their types are ${list(auditTypes(root, ["recordChange(", "auditMedia("], TYPES_IN_SQL))}.`,
-    `\`GET /v1/organizations/:id/audit\` lists the audit log of an organization: changes of the organization and of its people. The types of these entries are ${list(auditTypes(root, ["recordAccessEvent("]))}.`,
+    `The audit log has an entry for each change that a person or a token makes. Entries of the audit log cannot start an action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Entries of an app have these types: ${list(auditTypes(root, ["recordChange(", "auditMedia("], TYPES_IN_SQL))}.`,
+    `\`GET /v1/organizations/:id/audit\` lists the audit log of an organization: changes of the organization, and of its people and their sign-ins. Entries of an organization have these types: ${list(auditTypes(root, ["recordAccessEvent("]))}.`,
   ]);
 }

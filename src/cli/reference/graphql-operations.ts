@@ -20,7 +20,9 @@ const formatSignature = ({ name, args, type }: Field): string => {
 
 function fieldCallers(name: string, operations: readonly Operation[]): string {
   const callers = describeCallers(operations) || "a signed-in person";
-  return isUnderRules(name, operations) ? `${callers}; other callers whom the app's access rules allow` : callers;
+  return isUnderRules(name, operations)
+    ? `${callers}; other callers if an access rule of the app allows the request`
+    : callers;
 }
 
 function sectionOf(
@@ -57,7 +59,7 @@ function formatTypes(schema: GraphQLSchema): string {
 }
 
 const PAGE_LEAD =
-  "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field. A mutation of the type `Boolean!` returns true.";
+  "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field. A mutation whose result has the type `Boolean!` returns true if it succeeds.";
 
 export function graphqlOperationsPage(
   schema: GraphQLSchema,

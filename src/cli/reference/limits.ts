@@ -103,7 +103,7 @@ function describeEffect(effect: string): string {
   });
 }
 
-const PAGE_LEAD = `For everyone whose request exceeds a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
+const PAGE_LEAD = `For everyone whose request exceeds a limit, and for operators. An operator can change each limit that has a [variable](variables.md). The page [errors](errors.md) says what to do if a request fails with an error status.
 
 The limits that most apps meet first:
 

@@ -62,13 +62,13 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/auth/reset/confirm": "Sets a new passphrase by the reset link.",
   "GET /v1/auth/providers": "Lists the OpenID providers at which people sign in.",
   "POST /v1/auth/passkeys/authentication-options":
-    "Returns the options for a sign-in by passkey. `rpId` is the host of the service's URL. Browsers accept a domain or `localhost` there, but no IP address.",
+    "Returns the options for a sign-in by passkey. The option `rpId` is the host of the service's URL. Passkeys do not work if this host is an IP address: browsers accept only a domain or `localhost`.",
   "POST /v1/auth/passkeys/sign-in": "Signs a person in by passkey.",
   "POST /v1/auth/passkeys/registration-options": "Returns the options for a new passkey.",
   "POST /v1/auth/passkeys": "Registers a passkey.",
   "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
   "POST /v1/apps/{appId}/data-sources/{ds}/query":
-    'Returns the entries that match the query in the body. With `type: "delete"`, deletes these entries; this needs the right to delete entries.',
+    'Returns the entries that match the query in the body. If the query has `type: "delete"`, deletes these entries instead; then the caller needs the right to delete entries.',
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
   "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks a code that the user entered.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
@@ -247,7 +247,7 @@ function routeCallers({ operation }: RouteRow, byField: ReadonlyMap<string, read
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
   return isOpen || isUnderRules(field ?? "", operations)
-    ? `${callers}; other callers whom the app's access rules allow`
+    ? `${callers}; other callers if an access rule of the app allows the request`
     : callers;
 }
 
@@ -284,7 +284,7 @@ export async function restRoutesPage(
     }),
   );
   sections.push(
-    `## Other routes\n\nThese routes are not in \`/v1/openapi.json\`, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD.\n\n${otherTable}`,
+    `## Other routes\n\nThe OpenAPI document \`/v1/openapi.json\` does not contain the routes of this table, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD requests.\n\n${otherTable}`,
   );
   return referencePage("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }

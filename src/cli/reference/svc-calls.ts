@@ -56,7 +56,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
   const errorsText =
     errors.length === 0
       ? ""
-      : `Calls of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
+      : `The functions of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
   return [
     `## ${path}`,
     `${about} ${name === null ? `${inlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
@@ -80,7 +80,7 @@ export function svcCallsPage(root: string): string {
   const sources = clientDeclarations(root);
   const signatures = NAMESPACES.flatMap(({ type }) => parseCalls(sources, type)).map(({ signature }) => signature);
   const described = new Set(NAMESPACES.map(({ type }) => type));
-  const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets the types from \`/client/svc.d.ts\`.`;
+  const lead = `For authors of actions and pages. The section [types](#types) explains the types of arguments and results. Your editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
 If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. [Errors](errors.md) says what to do in each case.`;

@@ -46,7 +46,7 @@ export interface NamespaceExample {
 }
 
 const localNoteOf = (path: string) =>
-  `The calls of \`${path}\` use no network. If an argument is not valid, they throw an \`Error\` with a message.`;
+  `The functions of \`${path}\` use no network. If an argument is not valid, they throw an \`Error\` with a message.`;
 
 export const NAMESPACES: readonly NamespaceExample[] = [
   {
@@ -57,7 +57,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[pages](pages.md), [your own site](../guides/own-pages.md)",
     },
     about:
-      "`Svc` is the client library. A page of your own must first call `init` or `configure`. In actions, and in pages that the service serves, the service has already done this.",
+      "`Svc` is the client library. A page of your own must first call `Svc.init` or `Svc.configure`. Actions, and pages that the service serves, do not need this call.",
     errors: ["FORBIDDEN", "APP_NOT_PUBLISHED"],
     example: null,
     pageExample: {
@@ -73,7 +73,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[actions](actions.md), [requests](requests.md)",
     },
     about:
-      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger. Server actions and visitors' pages can only run actions. The calls that read or change actions need the token of an editor.",
+      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger. Server actions and visitors' pages can run actions, but cannot read or change them: the functions for this need the token of an editor.",
     errors: [
       "ACTION_NOT_FOUND",
       "ACTION_INACTIVE",
@@ -84,12 +84,12 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       "EXECUTION_FAILED",
     ],
     otherErrors:
-      "`request` rejects with a `code`: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
+      "Errors of `request` have a `code` instead: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
     example: {
       code: RUN_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
       resultNote:
-        'The host `api.example.com` does not exist: write the address of your API instead. The result below is that of an API that answers 201 with the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
+        'The host `api.example.com` does not exist: write the address of your API instead. The result below comes from an API that answers with the status 201 and the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
       calls: { name: "greet", code: GREET_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
@@ -107,7 +107,8 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       package: null,
       seeAlso: "[triggers](triggers.md#by-an-analytics-event)",
     },
-    about: "Records events of a page. An event starts the client actions whose trigger matches.",
+    about:
+      "Records analytics events of a page. An event starts the client actions whose `analytics` trigger matches the event.",
     errors: [],
     example: null,
     pageExample: {
@@ -133,7 +134,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event, an HTTP trigger or an API token started the run, `user` is null and there are no `entries`. The result shown is that of a call by a signed-in person.",
+      "Returns the session of the caller, and signs app users in. In this session, `user` is the person with an account of the service who is signed in. `entries.dataSource` is the entry of the app user who is signed in to the page. `environment` is `master` if the draft runs, and `production` if the live version runs. If a schedule, a log event, an HTTP trigger or an API token started the run, `user` is null and `entries` is missing. The example shows the result of a run that a signed-in person started.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: {
       code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",
@@ -149,7 +150,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[data sources](data-sources.md)",
     },
     about:
-      "Lists, creates and changes the app's data sources. `connect` returns a connection to one data source; the next section lists the calls of a connection.",
+      "Lists, creates and changes the app's data sources. `connect` returns a connection to one data source. The section [connection](#connection) lists the functions of a connection.",
     errors: ["DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_ACCESS_DENIED", "NAME_ALREADY_EXISTS"],
     example: { code: DATA_SOURCES_EXAMPLE, result: { count: 2, names: ["seats", "places"], isListed: true } },
   },
@@ -209,12 +210,12 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about: "Calls language models, in server actions.",
     errors: ["SETTINGS_INVALID"],
     otherErrors:
-      "If the provider's request fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
+      "If the request to the provider of the model fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
     example: {
       code: AI_EXAMPLE,
       result: ["Hello there", 2, "image/png", "two seats"],
       resultNote:
-        'The texts in the result depend on the language model. The result shown is from a provider for tests, which always answers "Hello there", and transcribes each sound file as "two seats".',
+        'The texts in the result depend on the language model. The result below comes from a provider for tests. It always answers "Hello there", and transcribes each sound file as "two seats".',
     },
   },
   {
@@ -235,7 +236,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
   {
     ...{ path: "Svc.Encryption", type: "Encryption", package: "svc-encryption", seeAlso: "[packages](packages.md)" },
     about:
-      "Computes hashes and signatures, and encrypts texts. Make a key once, and store it in a protected setting, such as `__dataKey`. Without the key, or without the salt of `deriveKey`, encrypted texts cannot be decrypted.",
+      "Computes hashes and signatures, and encrypts texts. Make an encryption key once, and store it in a protected setting, such as `__dataKey`. If you lose the key, or the salt from which `deriveKey` made the key, you can no longer decrypt the texts.",
     errors: [],
     otherErrors: localNoteOf("Svc.Encryption"),
     example: {

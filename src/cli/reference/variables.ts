@@ -39,7 +39,7 @@ function helmRows(root: string): string[][] {
 
 export function variablesPage(root: string): string {
   const lead =
-    "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another value for one app.";
+    "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. A variable with an empty value counts as unset. When the service starts, it also checks whether the machine can use the values of `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another limit for a single app.";
   const service = listDescribedVariables().map(([name, { meaning, defaultText }]) => [
     inlineCode(name),
     defaultText,
@@ -57,6 +57,6 @@ export function variablesPage(root: string): string {
     "Each key under `environment` is a variable of the service.",
     markdownTable(["value", "default"], helmRows(root)),
     "## Object storage",
-    "If you set `MEDIA_URL`, the service stores the files of apps by the AWS client. This client reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
+    "If you set `MEDIA_URL`, the service uses the AWS client to store the files of apps in an S3 bucket. This client reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
   ]);
 }

@@ -1,6 +1,6 @@
 /** Public types of svc-communicate and svc-notifications; served with public-types.ts as svc.d.ts. Only types. */
 
-/** Response to a request that sends a message. The service stores the message, and sends it later unless `status` is `kept`. */
+/** Response to a call that sends a message. The service has stored the message. It sends the message later, unless `status` is `kept`. */
 export interface MessageReceipt {
   id: number;
   /** queued: will be sent. kept: stays in the outbox, because the app has no server that sends such messages. */
