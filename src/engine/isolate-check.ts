@@ -1,4 +1,5 @@
 /** Compiles source code in a new isolate with limits for memory and time, without running the code. */
+import { setFlagsFromString } from "node:v8";
 import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
 import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS } from "../limits.js";
@@ -18,6 +19,11 @@ export interface IsolateLimits {
   memoryMb: number;
   timeoutMs: number;
 }
+
+// V8 collects unused WebAssembly code of the whole process under a lock, and asks each isolate which code it still uses. If isolated-vm
+// frees its isolate at this moment, it needs the same lock in the same thread, and the process hangs for ever. The WebAssembly code of the
+// service is that of its HTTP client, and needs no collection.
+setFlagsFromString("--no-wasm-code-gc");
 
 /** Matches the position (line and column) that V8 appends to an error message. */
 const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;

@@ -1,4 +1,6 @@
 /** Tests the compile check: it returns V8's result for a source within limits, and does not execute the source. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";
@@ -23,6 +25,25 @@ const LARGE_SOURCES: [string, string][] = [
   ["60,000 functions called at once", "(function(){})();".repeat(60_000)],
   ["240,000 regular expressions", `x=[${"/a/,".repeat(240_000)}]`],
 ];
+
+/** Program with a WebAssembly function that counts down from its argument. V8 compiles it again when it has run for a while. */
+const WASM_PROGRAM = `
+  const bytes = "AGFzbQEAAAABBgFgAX8BfwMCAQAHBQEBZgAAChIBEAADQCAAQQFrIgANAAsgAAs=";
+  const { instance } = await WebAssembly.instantiate(Buffer.from(bytes, "base64"));
+  for (let n = 0; n < 1e3; n += 1) instance.exports.f(1e4);`;
+
+/** Runs the program with an import of `url`. Resolves to V8's messages about the collection of WebAssembly code. */
+async function collectWasmCode(url: string): Promise<string> {
+  const flags = ["--stress-wasm-code-gc", "--wasm-tiering-budget=1000", "--wasm-sync-tier-up", "--trace-wasm-code-gc"];
+  const args = [
+    "--no-node-snapshot",
+    ...flags,
+    "--input-type=module",
+    "--eval",
+    `await import("${url}");${WASM_PROGRAM}`,
+  ];
+  return (await promisify(execFile)(process.execPath, args)).stdout;
+}
 
 describe("the syntax check of code in an isolate", () => {
   it("accepts code that compiles", async () => {
@@ -72,6 +93,12 @@ describe("the syntax check of code in an isolate", () => {
     const error: unknown = await small.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code needs more than 8 MB to compile");
     await small.check("async function execute() {}");
+  });
+
+  it("turns off V8's collection of WebAssembly code, which could block the process for ever", async () => {
+    expect(await collectWasmCode("node:v8")).to.contain("Triggering GC");
+    const url = new URL("../../src/engine/isolate-check.js", import.meta.url).href;
+    expect(await collectWasmCode(url)).to.equal("");
   });
 
   it("serves many checks at once, an invalid text beside valid ones", async () => {
