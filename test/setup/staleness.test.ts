@@ -61,6 +61,12 @@ describe("the set-up's check for outdated files", () => {
     expect(withoutAddress).to.deep.equal([]);
   });
 
+  it("installs neither a file for each icon, nor the thousands of files of all components of react-aria", () => {
+    const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
+    // The overrides in package.json are the last releases that do not need react-aria. GraphiQL uses two of its functions.
+    expect(packages).to.not.have.any.keys("node_modules/lucide-react", "node_modules/react-aria");
+  });
+
   it("considers every package that the service is compiled with", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
     const files = [
@@ -74,7 +80,7 @@ describe("the set-up's check for outdated files", () => {
       [...readFileSync(join(PROJECT, file), "utf8").matchAll(IMPORT)].map(([, name]) => name!),
     );
     expect([...new Set(imported)].filter((name) => name in devDependencies)).to.deep.equal([]);
-    expect(imported).to.include.members(["react", "fastify", "lucide-react"]);
+    expect(imported).to.include.members(["react", "fastify", "@iconify-json/lucide"]);
   });
 
   it("installs no development package for the service, and keeps an existing one", () => {

@@ -80,6 +80,14 @@ describe("the frame of Studio", () => {
     expect(icon).to.match(/^data:image\/svg/);
   });
 
+  it("draws an icon beside each link of the sidebar", async () => {
+    const widths = (await page.evaluate(
+      `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((link) => link.querySelector("svg > *")?.getBBox().width ?? 0)`,
+    )) as number[];
+    expect(widths.length).to.be.above(10);
+    expect(widths.filter((width) => width < 10)).to.deep.equal([]);
+  });
+
   longTest(
     "keeps the fields of an action closed in one column, and opens them when the service rejects one",
     async () => {

@@ -2,7 +2,7 @@
  * Form fields for the packages and script URLs on which an action's code depends. Below each package is the version that the service chose
  * at the last save. Only the service checks that a package exists.
  */
-import X from "lucide-react/icons/x";
+import X from "icon:x";
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { FormField } from "../shared/field.js";

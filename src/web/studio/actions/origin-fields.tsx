@@ -2,7 +2,7 @@
  * Form field for the origins to which an action may send requests, each with its secret bindings (credentials that the service adds to
  * such requests). Only the service validates the origins.
  */
-import X from "lucide-react/icons/x";
+import X from "icon:x";
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { FormField } from "../shared/field.js";

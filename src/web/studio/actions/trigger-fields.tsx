@@ -1,5 +1,5 @@
 /** Form fields for the triggers of an action: one row per trigger, with the filter fields of its kind. */
-import X from "lucide-react/icons/x";
+import X from "icon:x";
 import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";

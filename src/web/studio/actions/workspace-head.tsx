@@ -1,10 +1,10 @@
 /** Header of an action's workspace: name and state on the left, the buttons Run, Publish and Save on the right. */
-import ChevronDown from "lucide-react/icons/chevron-down";
-import ChevronLeft from "lucide-react/icons/chevron-left";
-import ChevronRight from "lucide-react/icons/chevron-right";
-import CloudUpload from "lucide-react/icons/cloud-upload";
-import PanelRight from "lucide-react/icons/panel-right";
-import Play from "lucide-react/icons/play";
+import ChevronDown from "icon:chevron-down";
+import ChevronLeft from "icon:chevron-left";
+import ChevronRight from "icon:chevron-right";
+import CloudUpload from "icon:cloud-upload";
+import PanelRight from "icon:panel-right";
+import Play from "icon:play";
 import type { LiveVersion } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";

@@ -1,7 +1,7 @@
 /** Row of the grid of entries. A person can edit its cells in place. The row has no React state, because scrolling unmounts rows. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: only the controls inside of rows and cells receive the focus
-import X from "lucide-react/icons/x";
+import X from "icon:x";
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";

@@ -1,8 +1,8 @@
 /** Parts that the forms of a data source share: cards for list items, inputs for column names, and rows with conditions on columns. */
-import ArrowDown from "lucide-react/icons/arrow-down";
-import ArrowUp from "lucide-react/icons/arrow-up";
-import Plus from "lucide-react/icons/plus";
-import Trash2 from "lucide-react/icons/trash-2";
+import ArrowDown from "icon:arrow-down";
+import ArrowUp from "icon:arrow-up";
+import Plus from "icon:plus";
+import Trash2 from "icon:trash-2";
 import { type ReactNode, useId } from "react";
 import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";

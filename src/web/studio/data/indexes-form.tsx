@@ -1,6 +1,6 @@
 /** Form for the indexes of a data source. definition-field.tsx can show the same indexes as JSON. */
-import Plus from "lucide-react/icons/plus";
-import Trash2 from "lucide-react/icons/trash-2";
+import Plus from "icon:plus";
+import Trash2 from "icon:trash-2";
 import { ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
 
 interface FullIndex {

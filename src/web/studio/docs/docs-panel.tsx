@@ -1,9 +1,10 @@
 /**
  * Side panel that shows a documentation page beside the page of Studio that it explains. The panel's code is loaded at its first use.
  */
+
+import ExternalLink from "icon:external-link";
+import X from "icon:x";
 import * as Dialog from "@radix-ui/react-dialog";
-import ExternalLink from "lucide-react/icons/external-link";
-import X from "lucide-react/icons/x";
 import { type FormEvent, type MouseEvent, useEffect, useRef, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
 import { asApiError } from "../shared/api.js";

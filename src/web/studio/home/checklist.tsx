@@ -1,6 +1,6 @@
 /** Checklist for a new app. A step is marked as done when the service's data shows it, such as a first run; the person cannot mark it. */
-import Circle from "lucide-react/icons/circle";
-import CircleCheck from "lucide-react/icons/circle-check";
+import Circle from "icon:circle";
+import CircleCheck from "icon:circle-check";
 import type { ActionList, App } from "../shared/model.js";
 import { createHref, type StudioRoute } from "../shell/studio-route.js";
 import type { HomeData } from "./read-home.js";

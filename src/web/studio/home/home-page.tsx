@@ -1,6 +1,6 @@
 /** Home page of an app: failed runs, current and next runs, firing alerts, and the usage of the last 24 hours. */
-import MailWarning from "lucide-react/icons/mail-warning";
-import Siren from "lucide-react/icons/siren";
+import MailWarning from "icon:mail-warning";
+import Siren from "icon:siren";
 import type { ReactNode } from "react";
 import { RunLine } from "../runs/run-line.js";
 import { formatCount, formatDuration, formatExactTime, formatTimeInZone } from "../shared/format.js";

@@ -1,5 +1,5 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons to rename, move, share and delete it. */
-import X from "lucide-react/icons/x";
+import X from "icon:x";
 import { type FormEvent, useEffect, useState } from "react";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";

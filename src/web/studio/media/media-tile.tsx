@@ -1,6 +1,6 @@
 /** Tile of a folder or a file in the grid. A click or Enter opens it, Delete deletes it, and the person can drag it to a folder. */
-import Ellipsis from "lucide-react/icons/ellipsis";
-import Folder from "lucide-react/icons/folder";
+import Ellipsis from "icon:ellipsis";
+import Folder from "icon:folder";
 import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { ApiClient } from "../shared/api.js";
 import { formatBytes } from "../shared/format.js";

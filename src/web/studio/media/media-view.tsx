@@ -1,5 +1,5 @@
 /** Page of the app's media: a folder as a grid on which the person can drop files, the path to the folder, and the current uploads. */
-import X from "lucide-react/icons/x";
+import X from "icon:x";
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";

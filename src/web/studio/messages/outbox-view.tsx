@@ -2,8 +2,8 @@
  * Page of the app's outbox: lists the messages with their states, shows the open message, and has the forms for e-mail and SMS delivery.
  */
 
+import Settings from "icon:settings";
 import { useQueryClient } from "@tanstack/react-query";
-import Settings from "lucide-react/icons/settings";
 import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";
 import { capitalize, formatExactTime, formatTime } from "../shared/format.js";

@@ -1,6 +1,6 @@
 /** Form field for the recipients of a notification: all users, users by ID, users who meet conditions, or recipients as JSON. */
-import Plus from "lucide-react/icons/plus";
-import Trash2 from "lucide-react/icons/trash-2";
+import Plus from "icon:plus";
+import Trash2 from "icon:trash-2";
 import { useEffect, useId, useState } from "react";
 import { useFormRows } from "../data/use-rows.js";
 import { findValueFault } from "../shared/typed-value.js";

@@ -1,5 +1,5 @@
 /** Button that opens the menu of columns. Studio shows it before the menu's code is loaded. */
-import Columns3 from "lucide-react/icons/columns-3";
+import Columns3 from "icon:columns-3";
 import type { ComponentProps } from "react";
 
 export const ColumnsButton = (props: ComponentProps<"button">) => (

@@ -1,6 +1,7 @@
 /** Menu of columns, with its button. Studio loads this code when a person first presses the button, so the menu is open at first. */
+
+import Check from "icon:check";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
-import Check from "lucide-react/icons/check";
 import { ColumnsButton } from "./columns-button.js";
 import { RUN_COLUMNS } from "./run-columns.js";
 import type { ColumnsState } from "./use-columns.js";

@@ -1,5 +1,5 @@
 /** Filters of the list of runs. The URL of the page contains the value of each filter. */
-import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
+import SlidersHorizontal from "icon:sliders-horizontal";
 import { useEffect, useRef, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";

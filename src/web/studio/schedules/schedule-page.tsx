@@ -1,8 +1,8 @@
 /**
  * Page of the app's schedules: the actions with a schedule, their runs in the next week, and scheduled runs that were skipped or failed.
  */
-import Pause from "lucide-react/icons/pause";
-import Play from "lucide-react/icons/play";
+import Pause from "icon:pause";
+import Play from "icon:play";
 import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
 import { formatCount, formatExactTime } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";

@@ -1,5 +1,5 @@
 /** Row of one setting: its value, and buttons to save and delete it. For a protected setting, the row only accepts a new value. */
-import Trash2 from "lucide-react/icons/trash-2";
+import Trash2 from "icon:trash-2";
 import { useId, useLayoutEffect, useRef, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { ConfirmFunction } from "../shared/confirm.js";

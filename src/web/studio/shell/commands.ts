@@ -1,6 +1,6 @@
 /** Commands of the command palette: those that components register, and one for each button on the screen. */
 import { useLayoutEffect } from "react";
-import type { IconComponent } from "./page-icons.js";
+import type { IconComponent } from "../shared/icon.js";
 
 export interface PaletteCommand {
   name: string;

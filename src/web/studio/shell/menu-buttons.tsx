@@ -1,7 +1,7 @@
 /** Buttons of the menus in the sidebar. The libraries of a menu are loaded when a person first presses its button. */
-import ChevronsUpDown from "lucide-react/icons/chevrons-up-down";
-import CircleUser from "lucide-react/icons/circle-user";
-import Menu from "lucide-react/icons/menu";
+import ChevronsUpDown from "icon:chevrons-up-down";
+import CircleUser from "icon:circle-user";
+import Menu from "icon:menu";
 import { type ComponentProps, type ReactElement, type ReactNode, Suspense, useState } from "react";
 import { PageBoundary } from "./page-boundary.js";
 

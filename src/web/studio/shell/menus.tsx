@@ -2,13 +2,14 @@
  * Menus of the sidebar: the list of apps with its search, the account menu, and the drawer of a narrow window. Each is loaded when a
  * person first presses its button, and then opens.
  */
+
+import CircleUser from "icon:circle-user";
+import LayoutGrid from "icon:layout-grid";
+import LogOut from "icon:log-out";
 import * as Dialog from "@radix-ui/react-dialog";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import * as Popover from "@radix-ui/react-popover";
 import { Command } from "cmdk";
-import CircleUser from "lucide-react/icons/circle-user";
-import LayoutGrid from "lucide-react/icons/layout-grid";
-import LogOut from "lucide-react/icons/log-out";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { App } from "../shared/model.js";
 import { AccountButton, AppButton, DrawerButton, LetterIcon } from "./menu-buttons.js";

@@ -1,27 +1,25 @@
 /** Icons of Studio's pages, for the sidebar and the command palette. */
-import ArrowLeftRight from "lucide-react/icons/arrow-left-right";
-import Bell from "lucide-react/icons/bell";
-import CalendarClock from "lucide-react/icons/calendar-clock";
-import Database from "lucide-react/icons/database";
-import FolderGit from "lucide-react/icons/folder-git";
-import GitBranch from "lucide-react/icons/git-branch";
-import History from "lucide-react/icons/history";
-import House from "lucide-react/icons/house";
-import Image from "lucide-react/icons/image";
-import KeyRound from "lucide-react/icons/key-round";
-import Play from "lucide-react/icons/play";
-import Plug from "lucide-react/icons/plug";
-import ScrollText from "lucide-react/icons/scroll-text";
-import Send from "lucide-react/icons/send";
-import Settings from "lucide-react/icons/settings";
-import Siren from "lucide-react/icons/siren";
-import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
-import Users from "lucide-react/icons/users";
-import Zap from "lucide-react/icons/zap";
-import type { ComponentType } from "react";
+import ArrowLeftRight from "icon:arrow-left-right";
+import Bell from "icon:bell";
+import CalendarClock from "icon:calendar-clock";
+import Database from "icon:database";
+import FolderGit from "icon:folder-git";
+import GitBranch from "icon:git-branch";
+import History from "icon:history";
+import House from "icon:house";
+import Image from "icon:image";
+import KeyRound from "icon:key-round";
+import Play from "icon:play";
+import Plug from "icon:plug";
+import ScrollText from "icon:scroll-text";
+import Send from "icon:send";
+import Settings from "icon:settings";
+import Siren from "icon:siren";
+import SlidersHorizontal from "icon:sliders-horizontal";
+import Users from "icon:users";
+import Zap from "icon:zap";
+import type { IconComponent } from "../shared/icon.js";
 import type { SidebarLink } from "./views.js";
-
-export type IconComponent = ComponentType<{ size?: number; "aria-hidden"?: boolean }>;
 
 export const PAGE_ICONS: Record<SidebarLink, IconComponent> = {
   home: House,

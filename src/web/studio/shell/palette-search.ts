@@ -1,5 +1,5 @@
 /** Commands of the palette for items that the service finds: data sources, settings, people, runs and sections of the documentation. */
-import BookOpen from "lucide-react/icons/book-open";
+import BookOpen from "icon:book-open";
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicSettings } from "../documents.js";

@@ -2,8 +2,9 @@
  * Command palette, which opens at Ctrl+K. It finds by words: commands of the screen, actions, data sources, settings, people, runs and
  * documentation.
  */
+
+import ChevronRight from "icon:chevron-right";
 import { Command as CommandMenu, useCommandState } from "cmdk";
-import ChevronRight from "lucide-react/icons/chevron-right";
 import { useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
 import { listCommands, type PaletteCommand } from "./commands.js";

@@ -2,9 +2,9 @@
  * Sidebar with the list of apps, the button of the command palette, grouped links to all pages, and the account menu. In a narrow window
  * the sidebar is a drawer.
  */
-import BookOpen from "lucide-react/icons/book-open";
-import PanelLeft from "lucide-react/icons/panel-left";
-import Search from "lucide-react/icons/search";
+import BookOpen from "icon:book-open";
+import PanelLeft from "icon:panel-left";
+import Search from "icon:search";
 import { lazy, useEffect, useRef } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { resolveServiceUrl } from "../../service-address.js";

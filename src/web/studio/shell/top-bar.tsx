@@ -2,8 +2,8 @@
  * Bar above each page with the path of the page, the state of the app and its current runs. In a narrow window, it also has the button that
  * opens the sidebar.
  */
-import ChevronRight from "lucide-react/icons/chevron-right";
-import CircleHelp from "lucide-react/icons/circle-question-mark";
+import ChevronRight from "icon:chevron-right";
+import CircleHelp from "icon:circle-question-mark";
 import { Fragment, lazy } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";

@@ -1,14 +1,15 @@
 /** Hook for the commands of the palette that are available on every page: they open pages, apps, and actions by name. */
-import CircleUser from "lucide-react/icons/circle-user";
-import LayoutGrid from "lucide-react/icons/layout-grid";
-import LogOut from "lucide-react/icons/log-out";
-import Plus from "lucide-react/icons/plus";
-import Server from "lucide-react/icons/server";
+import CircleUser from "icon:circle-user";
+import LayoutGrid from "icon:layout-grid";
+import LogOut from "icon:log-out";
+import Plus from "icon:plus";
+import Server from "icon:server";
 import { useCallback, useEffect, useMemo } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
+import type { IconComponent } from "../shared/icon.js";
 import type { App } from "../shared/model.js";
 import { type PaletteCommand, useCommands } from "./commands.js";
-import { type IconComponent, PAGE_ICONS } from "./page-icons.js";
+import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./studio-route.js";
 import { APP_PARTS, type AppPart, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
 
