@@ -52,7 +52,7 @@ function readFileFormat(type: string, name = ""): RowFormat {
   if (foundFormat) return foundFormat;
   throw new ActionError(
     "REQUEST_INVALID",
-    "the Content-Type of an import must be text/csv, application/json or application/x-ndjson, or multipart/form-data with a file of one of these types",
+    "the Content-Type of an import must be text/csv, application/json, application/x-ndjson or multipart/form-data (with a file of one of the first three types)",
   );
 }
 

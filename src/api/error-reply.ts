@@ -36,7 +36,7 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_BAD_URL") {
     return new ActionError(
       "REQUEST_INVALID",
-      "the URL is not valid: two hexadecimal digits of UTF-8 must follow each %",
+      "the URL is not valid: after each % it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
     );
   }
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;

@@ -73,7 +73,10 @@ function rejectRepeatedParameters({ method, query }: FastifyRequest): void {
   if (method !== "GET") return;
   const repeatedParameter = REQUEST_PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
   if (repeatedParameter)
-    throw new ActionError("REQUEST_INVALID", `${repeatedParameter} must occur once in the URL (got it several times)`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `the query parameter ${repeatedParameter} must occur only once in the URL (got it several times)`,
+    );
 }
 
 /**

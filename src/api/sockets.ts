@@ -238,7 +238,7 @@ export function createSocketServer({
 
   /** True if the client has ended the operation, so that no further step of it may start. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
-  const completedError = () => [new GraphQLError("the client has already ended this operation")];
+  const completedError = () => [new GraphQLError("the client has already ended this GraphQL operation")];
 
   const takeSocket = createTransport<SocketLink>(
     {

@@ -56,12 +56,12 @@ function readCredential(kind: CredentialKind, values: OptionValues): NewCredenti
   const { required, allowed } = OPTIONS_BY_KIND[kind];
   const missingOption = required.filter((option) => values[option] === undefined);
   if (missingOption.length > 0)
-    throw new StartError(`The kind ${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
+    throw new StartError(`A credential of the kind ${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
   const unusedOptions = (["app", "user", "run"] as const).filter(
     (option) => values[option] !== undefined && !required.includes(option) && !allowed.includes(option),
   );
   if (unusedOptions.length > 0)
-    throw new StartError(`The kind ${kind} takes no --${unusedOptions.join(" and no --")}. ${USAGE}`);
+    throw new StartError(`A credential of the kind ${kind} cannot have --${unusedOptions.join(" or --")}. ${USAGE}`);
   return {
     kind,
     appId: readId(values.app, "--app"),
@@ -91,7 +91,7 @@ type TokenTask = (database: CommandDatabase) => Promise<object>;
 function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask {
   const credential = readCredential(kind, values);
   if (kind === "editor" && (values.app === undefined) === (values.user === undefined)) {
-    throw new StartError(`The kind editor needs either --app or --user. ${USAGE}`);
+    throw new StartError(`A credential of the kind editor needs exactly one of --app and --user. ${USAGE}`);
   }
   return async ({ db, credentials }) => {
     await checkReferencedIds(db, credential);
@@ -104,13 +104,14 @@ function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask 
 async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);
-  if (!editor) throw new StartError(`app ${appId} has no editor`);
+  if (!editor)
+    throw new StartError(`the app ${appId} has no editor, so the command cannot create a token of an editor`);
   return editor.personId;
 }
 
 function createRevokeTask(text: string | undefined): TokenTask {
   const id = readId(text, "the token's id");
-  if (id === null) throw new StartError(`revoke needs the token's id. ${USAGE}`);
+  if (id === null) throw new StartError(`The command revoke needs the ID of a token. ${USAGE}`);
   return async ({ credentials }) => {
     await credentials.revoke(id, null);
     return { id, revoked: true };
@@ -119,7 +120,7 @@ function createRevokeTask(text: string | undefined): TokenTask {
 
 function createListTask({ app }: OptionValues): TokenTask {
   const appId = readId(app, "--app");
-  if (appId === null) throw new StartError(`list needs --app. ${USAGE}`);
+  if (appId === null) throw new StartError(`The command list needs the option --app. ${USAGE}`);
   return async ({ db }) => ({ tokens: await listTokensWithSessions(db, appId) });
 }
 
@@ -136,6 +137,6 @@ export function readTask(commandLineWords: string[]): TokenTask {
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTokenTask(kind, values);
   throw new StartError(
-    `the first argument must be a kind of credential, list or revoke (got ${word ?? "nothing"}). ${USAGE}`,
+    `the first argument must be a kind of credential, or the command list or revoke (got ${word ?? "nothing"}). ${USAGE}`,
   );
 }

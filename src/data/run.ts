@@ -102,7 +102,7 @@ export function checkTransition(from: RunState, to: EndState): void {
   const isKnown = Object.values<RunTransition>(RUN_TRANSITIONS).some(
     (transition) => transition.from === from && transition.to === to,
   );
-  if (!isKnown) throw new Error(`a ${from} run cannot become ${to}`);
+  if (!isKnown) throw new Error(`a run in the state ${from} cannot change to the state ${to}`);
 }
 
 /** SQL condition for a running run. `finished_at IS NULL` lets PostgreSQL use the index of unfinished runs. */

@@ -95,7 +95,7 @@ async function readStream(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
-const createLimitFault = (limit: string) => new PackageFault(`bundling takes more than ${limit}`);
+const createLimitFault = (limit: string) => new PackageFault(`the bundler exceeded its limit of ${limit}`);
 
 export function createBundler(options: {
   log: Logger;

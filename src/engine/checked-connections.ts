@@ -104,7 +104,7 @@ async function resolveAddresses(host: string, resolve: CheckedOptions["resolve"]
     return await resolve(host);
   } catch (error) {
     const { code = "unknown reason" } = error as NodeJS.ErrnoException;
-    throw new NotConnectedError(`the name of the host could not be looked up (${code})`, false, code);
+    throw new NotConnectedError(`the IP address of the host name could not be found (${code})`, false, code);
   }
 }
 
@@ -213,7 +213,7 @@ export function createCheckedConnections(options: CheckedOptions): AddressChecke
   async function connectSocket(host: string, port: number): Promise<Socket> {
     const isTrusted = trusted?.has(`${removeBrackets(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false)
-      throw new NotConnectedError(`connections to port ${port} are not allowed`, true);
+      throw new NotConnectedError(`the service does not connect to port ${port}`, true);
     const addresses = await resolveAddresses(removeBrackets(host), isTrusted ? resolveWithSystem : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host name has no IP address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {

@@ -107,7 +107,7 @@ async function resolveAddresses(hostname: string, options: EgressOptions): Promi
     const { code = "" } = error as NodeJS.ErrnoException;
     const unknown = ["ENOTFOUND", "ENODATA"].includes(code);
     throw new RequestError(
-      `${unknown ? "there is no host of that name" : "the name could not be looked up"} (${code})`,
+      `${unknown ? "the host name does not exist" : "the IP address of the host name could not be found"} (${code})`,
       502,
     );
   }
@@ -130,7 +130,7 @@ async function resolveDestination(hostname: string, port: number, options: Egres
     throw new RequestError(`${hostname} is not a public address: runs can connect to public addresses only`, 403);
   }
   const addresses = lookup.filter(({ family }) => localAddress === null || family === isIP(localAddress));
-  if (addresses.length === 0) throw new RequestError(`${hostname} has no address`, 502);
+  if (addresses.length === 0) throw new RequestError(`${hostname} has no IP address`, 502);
   return { hostname, port, addresses, localAddress };
 }
 
@@ -185,7 +185,10 @@ class ProxyPort implements EgressPort {
     if (!servesUid || this.known.has(socket)) return;
     const uid = await findPeerUid(socket);
     if (uid !== null && !servesUid(uid))
-      throw new RequestError("this proxy accepts connections of the browser's user only", 403);
+      throw new RequestError(
+        "this proxy accepts only connections from processes of the system user that runs the browser",
+        403,
+      );
     this.known.add(socket);
   }
 

@@ -201,11 +201,11 @@ export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
   }
   const headOf = (name: string) => [`command=${name}`, ...(format === undefined ? [] : [`object-format=${format}`])];
   return {
-    async find(name) {
-      const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
+    async find(refName) {
+      const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${refName}`], checkListSize);
       const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(packetToLine(received) ?? ""));
-      const matchingRef = refs.find((ref) => ref?.name === name);
-      if (!matchingRef) throw new GitRemoteFault(`the repository has no ${name}`);
+      const matchingRef = refs.find((ref) => ref?.name === refName);
+      if (!matchingRef) throw new GitRemoteFault(`the repository has no branch or tag ${refName}`);
       return matchingRef;
     },
     async fetch({ target }) {

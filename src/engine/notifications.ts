@@ -83,7 +83,7 @@ export function createNotifications(options: {
       for (const { listener } of follows.get(channel)?.followers ?? []) listener(payload);
     });
     next.on("error", (error) => handleLostConnection(next, error));
-    next.on("end", () => handleLostConnection(next, new Error("the connection ended")));
+    next.on("end", () => handleLostConnection(next, new Error("the database connection for notifications ended")));
     try {
       await next.connect();
       await next.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
@@ -173,13 +173,14 @@ export function createNotifications(options: {
     start: connect,
     listen(channel, listener) {
       const set = listeners.get(channel);
-      if (!set) throw new Error(`unknown channel ${channel}`);
+      if (!set) throw new Error(`this process does not listen to the PostgreSQL channel ${channel}`);
       set.add(listener);
       return () => set.delete(listener);
     },
     follow(channel, onNotice, onGap) {
       const channelState = follows.get(channel);
-      if (!channelState) throw new Error(`the channel ${channel} does not support subscriptions`);
+      if (!channelState)
+        throw new Error(`the PostgreSQL channel ${channel} is not in the list of channels that can be followed`);
       const follower = { listener: onNotice, onGap };
       channelState.followers.add(follower);
       clearTimeout(channelState.leaveTimer);

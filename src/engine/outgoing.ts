@@ -261,12 +261,13 @@ export class OutgoingRequestSender {
     const next = URL.parse(location, from.href);
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "")
-      throw refuse("the target of the redirect is not a valid URL");
+      throw refuse("the redirect must lead to an https URL without credentials");
     if (origin !== first && scope.hasCredential)
       throw refuse("a request with a credential cannot be redirected to another origin");
     // The message does not name the redirect's target, because the other server chose the target: it may contain a
     // secret.
-    if (!scope.mayUseOrigin(origin)) throw refuse("the target's origin is not in the action's integrationOrigins");
+    if (!scope.mayUseOrigin(origin))
+      throw refuse("the redirect leads to an origin that is not in the action's integrationOrigins");
     next.hash = "";
     await scope.checkRedirect?.(next);
     return next;

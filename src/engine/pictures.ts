@@ -104,7 +104,7 @@ class PartReader {
    * @throws PictureFault if `bytes` exceeds `maxBytes`
    */
   async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
-    if (bytes > maxBytes) throw new PictureFault("the result is larger than allowed");
+    if (bytes > maxBytes) throw new PictureFault(`the converted picture has more than ${maxBytes} bytes`);
     const chunks: Buffer[] = [];
     for await (const chunk of this.streamBytes(bytes)) chunks.push(chunk);
     return Buffer.concat(chunks);

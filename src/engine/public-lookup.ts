@@ -21,7 +21,7 @@ const SERVERS_CACHE_MS = 30_000;
 const LOCALHOST_NAME = /(?:^|\.)localhost\.?$/i;
 const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 
-const createTimeoutError = () => Object.assign(new Error("no name server answered"), { code: "ETIMEOUT" });
+const createTimeoutError = () => Object.assign(new Error("no DNS server answered"), { code: "ETIMEOUT" });
 
 /** Creates a resolver. @param options.servers name servers as `address:port`; by default the system's name servers */
 export function createPublicLookup(options: { servers?: readonly string[]; limitMs?: number } = {}): Lookup {

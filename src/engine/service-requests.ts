@@ -39,8 +39,9 @@ interface SentRequest {
 function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
-      throw new Error("the request has a header that pages may not send");
-    if (!HEADER_VALUE.test(value)) throw new Error("the request has an invalid header");
+      throw new Error(`pages cannot send requests with the header ${name.slice(0, 60)}`);
+    if (!HEADER_VALUE.test(value))
+      throw new Error(`the value of the header ${name} contains characters that are not allowed`);
   }
   return { accept: "*/*", ...headers, origin };
 }
@@ -126,7 +127,8 @@ export function createServiceRequests(apiUrl: string) {
       const response = await respond({ ...sent, url: href }, { agent, method, headers, signal });
       try {
         const status = response.statusCode!;
-        if (REDIRECT_STATUSES.includes(status)) throw new Error("the service redirected to another URL");
+        if (REDIRECT_STATUSES.includes(status))
+          throw new Error("the service redirected the request to another URL, and pages cannot follow this redirect");
         const headers = selectReadableHeaders(response, origin);
         const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
         return { status, headers, isLive, text: readTextParts(response.setEncoding("utf8"), isLive) };

@@ -81,7 +81,9 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   try {
     return createCatalogue(JSON.parse(readFileSync(packagesFile, "utf8")));
   } catch (error) {
-    throw new StartError(`PACKAGES_FILE ${packagesFile}: ${(error as Error).message}`, { cause: error });
+    throw new StartError(`the file ${packagesFile} of PACKAGES_FILE cannot be used: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 

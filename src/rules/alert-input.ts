@@ -58,7 +58,7 @@ function requireName(value: unknown): string {
   const text = typeof value === "string" ? value.trim() : "";
   const isValid =
     text !== "" && text.length <= NAME_MAX_CHARACTERS && findUnstorableCharacter(text) < 0 && !/\p{Cc}/u.test(text);
-  return isValid ? text : refuseField("name", `a line of 1 to ${NAME_MAX_CHARACTERS} characters`, value);
+  return isValid ? text : refuseField("name", `one line of text with 1 to ${NAME_MAX_CHARACTERS} characters`, value);
 }
 
 function requireRecipients(value: unknown): string[] {
@@ -73,7 +73,9 @@ function requireRecipients(value: unknown): string[] {
 
 function requireProtectedKey(value: unknown): string {
   const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && findUnstorableCharacter(value) < 0;
-  return isValid ? value : refuseField("setting", "the key of a protected setting, such as __alerts", value);
+  return isValid
+    ? value
+    : refuseField("setting", "the key of a protected setting: a text that begins with __, such as __alerts", value);
 }
 
 /**

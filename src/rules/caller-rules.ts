@@ -49,7 +49,8 @@ const isText = (value: unknown, max: number): value is string =>
 
 /** Checks that the value is the name of a column. @throws REQUEST_INVALID that names `field` */
 export function checkColumn(value: unknown, field: string): void {
-  if (!isText(value, COLUMN_MAX_CHARACTERS)) refuseField(field, "the name of a column", value);
+  if (!isText(value, COLUMN_MAX_CHARACTERS))
+    refuseField(field, `the name of a column, with 1 to ${COLUMN_MAX_CHARACTERS} characters`, value);
 }
 
 function checkValueCondition(test: unknown, field: string): void {

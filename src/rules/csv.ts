@@ -120,7 +120,10 @@ export class CsvParser {
   }
 
   private createQuoteError(): CsvError {
-    return new CsvError(this.rowNumber, "has a quoted cell without an end, or with text after its closing quote");
+    return new CsvError(
+      this.rowNumber,
+      "has a quoted field that lacks its closing quote, or that has text after its closing quote",
+    );
   }
 
   /** Handles the character after a quote in a quoted cell: two quotes stand for one, and spaces may follow the closing quote. */
@@ -137,7 +140,7 @@ export class CsvParser {
     this.state = "start";
     if (isBlankLine) return;
     if (this.cells.length === CSV_CELLS_MAX) {
-      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields`);
+      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields (cells)`);
     }
     this.cells.push(this.cell);
     this.cell = "";

@@ -36,7 +36,7 @@ function readEventType(value: unknown): string {
   if (!value.startsWith(RESERVED_TYPE_PREFIX)) return value;
   throw new ActionError(
     "REQUEST_INVALID",
-    `type must not begin with ${RESERVED_TYPE_PREFIX}, which is reserved for entries of the service (got ${describeValue(value)})`,
+    `type must not begin with ${RESERVED_TYPE_PREFIX}, which is reserved for log events of the service (got ${describeValue(value)})`,
   );
 }
 

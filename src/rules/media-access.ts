@@ -26,7 +26,7 @@ function checkRule(rule: unknown, field: string): void {
   const rights: readonly unknown[] = MEDIA_RIGHTS;
   const isList = Array.isArray(type) && type.length > 0 && type.length <= MEDIA_RIGHTS.length;
   if (!isList || type.some((right) => !rights.includes(right))) {
-    refuseField(`${field}.type`, `an array of ${MEDIA_RIGHTS.join(", ")}`, type);
+    refuseField(`${field}.type`, `an array with one or more of ${MEDIA_RIGHTS.join(", ")}`, type);
   }
   checkCallerRule(allow, `${field}.allow`);
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);

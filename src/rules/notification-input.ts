@@ -60,7 +60,7 @@ function readStorableObject(value: unknown, field: string, maxBytes: number): Re
 function readTime(value: unknown, field: string): Date {
   const time = typeof value === "string" ? Date.parse(value) : value;
   if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= TIME_MAX_MS) return new Date(time);
-  return refuseField(field, "a time: ISO 8601, or Unix milliseconds", value);
+  return refuseField(field, "a time as ISO 8601 text or as a Unix time in milliseconds", value);
 }
 
 function parsePushRequest(value: unknown): PushRequest | null {
@@ -128,7 +128,7 @@ export function parseMarkedIds(value: unknown): typeof ALL_NOTIFICATIONS | numbe
   const ids = isObject(value) ? value["ids"] : value;
   const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
   if (ids !== ALL_NOTIFICATIONS && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
-    return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
+    return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} notification IDs`, ids);
   }
   refuseUnknownFields(value, MARK_SHAPE);
   return ids as typeof ALL_NOTIFICATIONS | number[];
@@ -170,7 +170,7 @@ export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuseField("the subscription", "an object {endpoint, keys}", body);
   const { endpoint, keys, expirationTime = null } = body;
   if (expirationTime !== null && !(typeof expirationTime === "number" && expirationTime >= 0)) {
-    refuseField("expirationTime", "a time in milliseconds or null", expirationTime);
+    refuseField("expirationTime", "a Unix time in milliseconds, or null", expirationTime);
   }
   const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX_CHARACTERS ? URL.parse(endpoint) : null;
   const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");

@@ -58,7 +58,8 @@ const URL_MAX_CHARACTERS = 2048;
  * @throws Error with the path of the invalid entry
  */
 export function createCatalogue(extra: unknown = []): PackageCatalogue {
-  if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${describeValue(extra)})`);
+  if (!Array.isArray(extra))
+    throw new Error(`packages must be an array of package entries (got ${describeValue(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
   for (const [index, value] of extra.entries()) {
     const entry = parsePackageEntry(value, `packages[${index}]`);

@@ -9,7 +9,7 @@ import { refuseField } from "./fields.js";
 function requireWholeNumber(value: unknown, name: string, fallback: number, max: number): number {
   if (value === undefined || value === null) return fallback;
   if (Number.isSafeInteger(value) && (value as number) >= 0) return Math.min(value as number, max);
-  refuseField(name, "a whole number from 0", value);
+  refuseField(name, "a whole number of 0 or more", value);
 }
 
 /** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number */
@@ -35,7 +35,7 @@ export function parseCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
   if (Number.isSafeInteger(id) && createCursor(id) === cursor) return id;
-  throw new ActionError("REQUEST_INVALID", `${name} must be a cursor that an earlier page returned`);
+  throw new ActionError("REQUEST_INVALID", `${name} must be a cursor from an earlier page of this list`);
 }
 
 /**

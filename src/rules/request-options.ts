@@ -227,7 +227,7 @@ export function readRequestOptions(options: unknown): RequestDescription {
   const { bytes, type } = readBody(options);
   if (bytes !== null && METHODS_WITHOUT_BODY.includes(method)) throwOptionsError(`${method} must not have a body`);
   if (bytes !== null && bytes.byteLength > REQUEST_BODY_MAX_BYTES) {
-    throw new RequestOptionsError("LIMIT", `the body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
+    throw new RequestOptionsError("LIMIT", `the request body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
   }
   if (type !== null) headers["content-type"] ??= type;
   if (auth !== null && typeof auth !== "string")

@@ -36,13 +36,14 @@ const LIST_MAX_ITEMS = 1_000;
 function rejectRegex(value: unknown, fieldPath: string): void {
   if (Array.isArray(value)) for (const [at, element] of value.entries()) rejectRegex(element, `${fieldPath}[${at}]`);
   if (!isObject(value)) return;
-  if ("$regex" in value) refuseField(fieldPath, "compared with another operator, such as $iLike", "$regex");
+  if ("$regex" in value)
+    refuseField(fieldPath, "a condition without $regex; use another operator, such as $iLike", "$regex");
   for (const [name, field] of Object.entries(value)) rejectRegex(field, `${fieldPath}.${name}`);
 }
 
 /** Validates a `where` by compiling it to SQL, as a query of a data source does. The SQL is not used. */
 function checkWhere(where: unknown, fieldPath: string): void {
-  if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the user", where);
+  if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the app user", where);
   compileWhere(where, { documentSql: "", entryAlias: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
   rejectRegex(where, fieldPath);
 }
@@ -51,7 +52,7 @@ function checkWhere(where: unknown, fieldPath: string): void {
 export function parseScope(value: unknown): NotificationScope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
-    return refuseField("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON with ${SCOPE_MAX_DEPTH} levels`, value);
+    return refuseField("scope", `JSON of at most ${SCOPE_MAX_BYTES} bytes and ${SCOPE_MAX_DEPTH} levels`, value);
   }
   const list = (Array.isArray(value) ? value : [value]).map((element) =>
     Number.isSafeInteger(element) ? { id: element } : element,

@@ -120,8 +120,8 @@ export function createUnknownFieldError(
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
     : `the nearest known field is ${JSON.stringify(findNearestName(unknown.name, unknown.known))}`;
-  const place = quotePath(unknown.path, unknown.name);
-  return new ActionError("REQUEST_INVALID", `${place} is not a known field; ${advice}`, {}, place);
+  const quotedPath = quotePath(unknown.path, unknown.name);
+  return new ActionError("REQUEST_INVALID", `${quotedPath} is not a known field; ${advice}`, {}, quotedPath);
 }
 
 /**

@@ -237,18 +237,18 @@ describe("errors that callers get", () => {
   it("name the expected and the received type, and for invalid JSON the position but none of its text", async () => {
     const headers = { "Content-Type": "application/json" };
     const wrong: [string, string, string | undefined, string][] = [
-      ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number from 0 (got "abc")'],
+      ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number of 0 or more (got "abc")'],
       [
         "GET",
         "/v3/apps/1/actions?limit=1&limit=2",
         undefined,
-        "limit must be a whole number from 0 (got an array of 2)",
+        "limit must be a whole number of 0 or more (got an array of 2)",
       ],
       [
         "GET",
         "/v3/apps/1/actions/%E0%A4%A",
         undefined,
-        "the URL is not valid: two hexadecimal digits of UTF-8 must follow each %",
+        "the URL is not valid: after each % it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
       ],
       ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON (at position 19)"],
       ["POST", "/v3/apps/1/actions", "secret", "the body is not valid JSON"],

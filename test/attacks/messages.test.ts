@@ -124,7 +124,7 @@ describe("messages under attack", () => {
       expect([message.status, message.detail], host).to.deep.equal(["failed", "the host's address is not public"]);
     }
     await set({ __smtp: { host: "example.com", port: 6379, from: "a@example.com" } });
-    expect((await ended((await send({})).body.id)).detail).to.equal("connections to port 6379 are not allowed");
+    expect((await ended((await send({})).body.id)).detail).to.equal("the service does not connect to port 6379");
     await set({ __sms: { provider: "webhook", url: "http://169.254.169.254/latest", secret: "x" } });
     const sms = await service.rest("POST", path("sms"), { body: { to: "+15550100", body: "x" } });
     expect((await ended(sms.body.id)).status).to.equal("failed");

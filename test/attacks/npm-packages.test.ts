@@ -144,7 +144,7 @@ describe("a malicious package", () => {
     );
     const files = { "index.js": `require("child_process"); module.exports = 1`, "binding.gyp": "{}", "gypfile.js": "" };
     registry.publish({ name: "evil", version: "1.0.0", files, manifest: { scripts } });
-    await saves.refused(/needs Node's child_process/);
+    await saves.refused(/needs the Node modules child_process/);
     registry.publish({
       name: "evil",
       version: "1.0.1",

@@ -53,6 +53,6 @@ test("expects rejections", async () => {
   await rejects(() => { throw new Error("at once"); });
   await rejects(rejects(fail, /404/), 'expected /404/ (got "status 503")');
   await rejects(rejects(fail, "404"), 'expected "404" (got "status 503")');
-  await rejects(rejects(() => 1), "expected a rejection");
+  await rejects(rejects(() => 1), "expected an error (got none)");
 });
 `;

@@ -178,7 +178,7 @@ test("greets", async () => equal(await execute({ payload: { name: "Ann" } }), "H
     const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
     const { code, err } = await svc(folder, ["test", "--watch"], { env: { SVC_TOKEN: token } });
     expect([code, err]).to.match(
-      /^1,error this token may not create a temporary app for the tests; run svc test without/,
+      /^1,error this token cannot create a temporary app for the tests; run svc test without/,
     );
     expect((await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions).to.deep.equal([]);
   });

@@ -130,7 +130,7 @@ export async function execute() {
       [
         action,
         `${CONFIG}import "../../svc.json";\nexport async function execute() {}\n`,
-        /svc\.json cannot be imported/,
+        /an action cannot import svc\.json/,
       ],
       [action, `${CONFIG}import "../../lib/link";\nexport async function execute() {}\n`, /is outside of/],
       [

@@ -318,7 +318,7 @@ describe("the command line", () => {
     expect(refusal.status, out).to.equal("MANIFEST_CHANGED");
     expect(refusal.differences[0].patch).to.contain('+  "description": "Greets people."');
     const pulled = await svc(second.folder, ["pull"]);
-    expect([pulled.code, pulled.err]).to.match(/^1,.*both the folder and the server have changed action hello/s);
+    expect([pulled.code, pulled.err]).to.match(/^1,.*action hello changed in this folder and also on the server/s);
     expect(readFileSync(theirs, "utf8")).to.contain("Says hello.");
     await json(second.folder, ["push", "--force"]);
     const late = await svc(first.folder, ["push", "--yes"]);

@@ -117,20 +117,23 @@ describe("npm run token", () => {
   });
 
   const mistakes: [string[], RegExp][] = [
-    [[], /^the first argument must be a kind of credential, list or revoke \(got nothing\)\. Usage: /],
-    [["cook", "--app", "1"], /^the first argument must be a kind of credential, list or revoke \(got cook\)\. Usage: /],
-    [["api"], /^The kind api needs --app\. Usage: /],
-    [["editor"], /^The kind editor needs either --app or --user\. Usage: /],
-    [["api", "--app", "1", "--user", "3"], /^The kind api takes no --user\. Usage: /],
+    [[], /^the first argument must be a kind of credential, or the command list or revoke \(got nothing\)\. Usage: /],
+    [
+      ["cook", "--app", "1"],
+      /^the first argument must be a kind of credential, or the command list or revoke \(got cook\)\. Usage: /,
+    ],
+    [["api"], /^A credential of the kind api needs --app\. Usage: /],
+    [["editor"], /^A credential of the kind editor needs exactly one of --app and --user\. Usage: /],
+    [["api", "--app", "1", "--user", "3"], /^A credential of the kind api cannot have --user\. Usage: /],
     [["api", "--app", "first"], /^--app must be a positive whole number\. Usage: /],
     [["api", "--app", "999"], /^there is no app with the ID 999$/],
     [["editor", "--user", "999"], /^there is no user with the ID 999$/],
     [["task", "--app", "1", "--run", "999"], /^the app 1 has no run with the ID 999$/],
     [["api", "--app", "1", "--expires", "soon"], /^--expires must be /],
     [["api", "--app", "1", "--colour", "red"], /^Unknown option '--colour'\. Usage: /],
-    [["revoke"], /^revoke needs the token's id\. Usage: /],
+    [["revoke"], /^The command revoke needs the ID of a token\. Usage: /],
     [["revoke", "999999"], /^no such token$/],
-    [["list"], /^list needs --app\. Usage: /],
+    [["list"], /^The command list needs the option --app\. Usage: /],
   ];
   for (const [words, expected] of mistakes) {
     it(`reports the error of: ${words.join(" ") || "nothing"}`, async () => {

@@ -145,7 +145,7 @@ describe("imports of entries", () => {
     const twice = await upload(id, "text/csv", "a\n1\n", "?delimiter=a&delimiter=b");
     expect([twice.http, twice.body.error]).to.deep.equal([
       400,
-      "delimiter must occur once in the URL (got it 2 times)",
+      "the query parameter delimiter must occur only once in the URL (got it 2 times)",
     ]);
     const bars = await upload(id, "text/csv", "Title|Sub,Note|x\n1,2\n");
     expect(bars.body).to.deep.equal({ inserted: 1, columns: ["Title|Sub", "Note|x"], delimiter: "," });

@@ -90,7 +90,7 @@ describe("the process in which packages are bundled", () => {
   it("is ended above its memory limit, and the error says so", async () => {
     const fault = await refusalOf({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
     expect(fault).to.be.instanceOf(PackageFault);
-    expect(fault.message).to.equal("bundling takes more than 1 MB");
+    expect(fault.message).to.equal("the bundler exceeded its limit of 1 MB");
   });
 
   it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {

@@ -146,7 +146,7 @@ describe("a package that is bundled", () => {
     expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
     const fault = await faultAfter(0.001);
     expect(fault).to.be.instanceOf(PackageFault);
-    expect((fault as Error).message).to.equal("bundling takes more than 0.001 s");
+    expect((fault as Error).message).to.equal("the bundler exceeded its limit of 0.001 s");
   });
 
   longTest("uses the processor time of its process and of the child processes", async () => {

@@ -109,6 +109,6 @@ describe("a PostgreSQL channel that is followed", () => {
         () => {},
         () => {},
       ),
-    ).to.throw("the channel always does not support subscriptions");
+    ).to.throw("the PostgreSQL channel always is not in the list of channels that can be followed");
   });
 });

@@ -79,7 +79,7 @@ describe("rights and input of git connections", () => {
     await connect({ ...fields(), url: `${service.url}/graphql`, token: null });
     expect((await pull()).body).to.deep.include({ status: "GIT_PULL_FAILED" });
     await connect({ ...fields(), branch: "none" });
-    expect((await pull()).body.error).to.equal("the repository has no refs/heads/none");
+    expect((await pull()).body.error).to.equal("the repository has no branch or tag refs/heads/none");
   });
 
   it("rejects input by the path of its field, and disconnects", async () => {

@@ -73,7 +73,7 @@ describe("git connections", () => {
     expect([http, body.status, body.error]).to.deep.equal([
       409,
       "MANIFEST_CHANGED",
-      `refs/heads/main has another commit than the reviewed one (got ${commit}); review this commit and pull again`,
+      `refs/heads/main must be at the reviewed commit (got the commit ${commit}); review that commit and pull again`,
     ]);
     expect((await pull("", { commit })).body.pull.commit).to.equal(commit);
     expect((await pull("", { commit: "main" })).body.error).to.match(/^commit must be the hash of a commit/);
@@ -169,7 +169,9 @@ describe("git connections", () => {
       expect((await pull("", { ref })).body.error, String(ref)).to.match(
         /^ref must be refs\/heads\/main, or refs\/tags\/v\*/,
       );
-    expect((await pull("", { ref: "refs/tags/v9" })).body.error).to.equal("the repository has no refs/tags/v9");
+    expect((await pull("", { ref: "refs/tags/v9" })).body.error).to.equal(
+      "the repository has no branch or tag refs/tags/v9",
+    );
   });
 
   it("pulls after a signed webhook, ignores other events, and rejects every other signature", async () => {

@@ -38,7 +38,7 @@ describe("a malicious package that takes long", () => {
     ],
     [
       "whose code asks for all the memory of a bundler",
-      /takes more than 512 MB/,
+      /exceeded its limit of 512 MB/,
       () => evilPackageWithCode(`module.exports = [${"[{a:()=>class{b=`${1}`}}],".repeat(2_000_000)}]`),
     ],
   ];

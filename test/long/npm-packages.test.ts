@@ -99,28 +99,28 @@ const PACKAGE_SAMPLES: readonly Work[] = [
 
 /** A dependency that cannot run, and the reason in its error. */
 const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = [
-  ["express", /needs Node's .*\bstring_decoder\b/],
-  ["pg", /needs Node's .*\bdns\b/],
-  ["sharp", /needs Node's .*\bchild_process\b/],
-  ["puppeteer", /needs Node's .*\bnode:https\b/],
-  ["fs-extra", /needs Node's .*\bfs\b/],
-  ["nodemailer", /needs Node's .*\bnode:net\b/],
-  ["better-sqlite3", /needs Node's .*\bfs\b/],
-  ["chokidar", /needs Node's .*\bnode:fs\/promises\b/],
-  ["typescript@5", /bundling takes more than 512 MB$/],
+  ["express", /needs the Node modules .*\bstring_decoder\b/],
+  ["pg", /needs the Node modules .*\bdns\b/],
+  ["sharp", /needs the Node modules .*\bchild_process\b/],
+  ["puppeteer", /needs the Node modules .*\bnode:https\b/],
+  ["fs-extra", /needs the Node modules .*\bfs\b/],
+  ["nodemailer", /needs the Node modules .*\bnode:net\b/],
+  ["better-sqlite3", /needs the Node modules .*\bfs\b/],
+  ["chokidar", /needs the Node modules .*\bnode:fs\/promises\b/],
+  ["typescript@5", /the bundler exceeded its limit of 512 MB$/],
   // The archives of version 7 have paths with a `.` segment, such as `package/./dist`.
-  ["https-proxy-agent@7", /needs Node's .*\bnet, tls\b/],
-  ["https-proxy-agent", /needs Node's .*\bnet, tls\b/],
+  ["https-proxy-agent@7", /needs the Node modules .*\bnet, tls\b/],
+  ["https-proxy-agent", /needs the Node modules .*\bnet, tls\b/],
   ["xml2js", /cannot be loaded: .*"events".*; use fast-xml-parser instead$/],
   ["pdfkit", /cannot be loaded: .*; use pdf-lib or jspdf instead$/],
   ["mjml-browser", /cannot be loaded: .*"cheerio".*; use svc-communicate with html instead$/],
   // The entry file of this package throws an error that names its subpaths.
   ["@noble/hashes", /cannot be loaded: .*import submodules instead/],
   ["@noble/hashes@2/sha256", /has no file or export "sha256"$/],
-  ["jsonwebtoken", /needs Node's .*\bcrypto\b.*; use jose instead$/],
+  ["jsonwebtoken", /needs the Node modules .*\bcrypto\b.*; use jose instead$/],
   ["csv-parse", /needs Node's stream\b.*; use svc-csv or papaparse instead$/],
   ["csv-parse/sync", /cannot be loaded: Buffer is not defined; use svc-csv or papaparse instead$/],
-  ["mongodb", /needs Node's .*\bhttp\b/],
+  ["mongodb", /needs the Node modules .*\bhttp\b/],
 ];
 
 /** Starts a local host that returns the request that it received, and allows every origin. */

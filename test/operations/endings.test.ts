@@ -83,7 +83,7 @@ describe("runs that end together", () => {
   it("end in a state that the table of transitions allows", async () => {
     const id = await start(0, null);
     const completed = await repository.finish(id, null, ending(0)).catch((error: Error) => error.message);
-    expect(completed).to.equal("a queued run cannot become completed");
+    expect(completed).to.equal("a run in the state queued cannot change to the state completed");
     expect(await db.query("SELECT state FROM run")).to.deep.equal([{ state: "queued" }]);
   });
 

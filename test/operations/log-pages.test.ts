@@ -75,7 +75,7 @@ describe("pages of a log", () => {
         (error: Error) => error,
       );
       expect(refusal?.message, JSON.stringify(cursor)).to.equal(
-        "cursor must be a cursor that an earlier page returned",
+        "cursor must be a cursor from an earlier page of this list",
       );
     }
   });

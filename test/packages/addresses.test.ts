@@ -159,7 +159,7 @@ describe("scripts at addresses of other hosts", () => {
     expect(await refusal()).to.match(/larger than 5 MB/);
     content = "";
     location = "http://127.0.0.1:1/x.js";
-    expect(await refusal()).to.match(/without https/);
+    expect(await refusal()).to.match(/not an https URL/);
     location = `${origin}/refused.js`;
     expect(await refusal()).to.match(/was redirected more than 3 times/);
   });

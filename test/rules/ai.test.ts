@@ -86,8 +86,8 @@ describe("the APIs of language models", () => {
     const huge = 2 ** 32 - 2;
     const start = { type: "content_block_start", index: huge, content_block: { type: "text" } };
     const toolCall = chunk({ tool_calls: [{ index: huge, id: "a", function: { name: "a" } }] });
-    expect(() => read(ANTHROPIC_API, streamOf([start]))).to.throw("the maximum is 1000");
-    expect(() => read(OPENAI_API, streamOf([toolCall]))).to.throw("the maximum is 1000");
+    expect(() => read(ANTHROPIC_API, streamOf([start]))).to.throw("the index of a part must be at most 1000");
+    expect(() => read(OPENAI_API, streamOf([toolCall]))).to.throw("the index of a part must be at most 1000");
   });
 
   it("that end a stream early, or with an error, fail", () => {

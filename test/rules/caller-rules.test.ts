@@ -167,17 +167,20 @@ describe("the form of access rules", () => {
   it("is rejected by the path of the invalid field", () => {
     for (const [rule, field] of [
       [null, "accessRules[0] must be an object"],
-      [{ ...RULE, type: [] }, "accessRules[0].type must be an array of select, insert, update, delete"],
+      [
+        { ...RULE, type: [] },
+        "accessRules[0].type must be an array with one or more of select, insert, update, delete",
+      ],
       [{ ...RULE, type: ["select", "read"] }, "accessRules[0].type"],
       [{ ...RULE, type: "select" }, "accessRules[0].type"],
       [{ ...RULE, allow: "any" }, "accessRules[0].allow"],
       [{ ...RULE, enabled: 1 }, "accessRules[0].enabled must be true or false"],
-      [{ ...RULE, include: "a" }, "accessRules[0].include must be an array of at most 500 columns"],
+      [{ ...RULE, include: "a" }, "accessRules[0].include must be an array of at most 500 column names"],
       [{ ...RULE, exclude: Array(501).fill("a") }, "accessRules[0].exclude"],
       [{ ...RULE, exclude: ["a", ""] }, "accessRules[0].exclude[1]"],
       [
         { ...RULE, require: "a" },
-        "accessRules[0].require must be an array of at most 500 columns or objects with conditions on columns",
+        "accessRules[0].require must be an array of at most 500 items, each a column name or an object with conditions on columns",
       ],
       [{ ...RULE, require: Array(501).fill("a") }, "accessRules[0].require"],
       [{ ...RULE, require: ["a", ""] }, "accessRules[0].require[1]"],

@@ -170,7 +170,7 @@ describe("the scope of a notification", () => {
     for (const [scope, place] of [
       [{ id: { $where: "1" } }, "scope.id"],
       [{ $or: {} }, "scope.$or"],
-      [[{ id: 1 }, "x"], "scope[1] must be an object with conditions on columns of the user"],
+      [[{ id: 1 }, "x"], "scope[1] must be an object with conditions on columns of the app user"],
       [{ id: { $in: 1 } }, "scope.id.$in"],
       [{ $or: [{ email: { $regex: "^(a+)+$" } }] }, "scope.$or[0].email"],
       [{ a: "x".repeat(20_000) }, "scope"],

@@ -245,9 +245,9 @@ export function createCostCheck(schema: GraphQLSchema) {
     }
     const costMax = isIntrospectionOnly(operation) ? introspectionMax : OPERATION_COST_MAX;
     if (cost > costMax) {
-      const requestedText = `this one selects up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
+      const selectedMax = Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER));
       return new GraphQLError(
-        `a GraphQL operation can select at most ${costMax} values, ${requestedText}; select fewer fields or lower the limit arguments`,
+        `a GraphQL operation can select at most ${costMax} values (got up to ${selectedMax}); select fewer fields, or lower the arguments named limit`,
       );
     }
     return cost;

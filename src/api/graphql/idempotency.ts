@@ -68,6 +68,6 @@ export function findSharedKeyError(
   const keyFields = [...findFieldsUsingKey(schema, document, operationName)];
   if (keyFields.length < 2) return null;
   return new GraphQLError(
-    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each of these fields its own argument ${KEY_ARGUMENT_NAME}`,
+    `the header Idempotency-Key can apply to only one field of a GraphQL document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); remove the header, and set the argument ${KEY_ARGUMENT_NAME} of each field`,
   );
 }

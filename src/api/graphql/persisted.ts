@@ -34,5 +34,5 @@ export function errorIfNotPersisted(
   mode: "any" | "persisted",
 ): GraphQLError | null {
   if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(documentIdOf(query))) return null;
-  return new GraphQLError("app users can send only the documents of the service's client library");
+  return new GraphQLError("app users can send only the GraphQL documents that the service's client library contains");
 }

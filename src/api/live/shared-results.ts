@@ -328,7 +328,9 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
       return createFailedResults(error as Error);
     }
     const [error] = source.errors ?? [];
-    return createFailedResults(error ?? new Error("the subscription has no event source"));
+    return createFailedResults(
+      error ?? new Error("the resolver of the GraphQL subscription returned neither a stream of events nor an error"),
+    );
   }
 
   /** `count` returns the number of open subscriptions. `recheck` is explained at createOpenSubscriptions. */

@@ -34,7 +34,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
   const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
     const row = rows.get(`${method} ${path}`);
-    if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
+    if (!row) throw new Error(`the REST API has no route ${method} ${path}`);
     const { quota, deferredError, unknownField, updatedAt, ...shared } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
     const values = convertValuesToTexts(params);

@@ -41,7 +41,7 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
   if (!isAllowedOrigin(headers, publicUrl)) {
-    throw new ActionError("FORBIDDEN", "requests from pages of other origins are not allowed at /mcp");
+    throw new ActionError("FORBIDDEN", "pages of other origins cannot send requests to /mcp");
   }
   if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;
   if (!context.caller) return false;

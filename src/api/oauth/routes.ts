@@ -31,7 +31,7 @@ function parseParameters(text: string): FormFields {
   const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
     if (Object.hasOwn(input, name))
-      throw new OauthFailure("invalid_request", `the parameter "${name}" must occur only once`);
+      throw new OauthFailure("invalid_request", `the parameter "${name}" must occur only once in the request`);
     if (value !== "") input[name] = value;
   }
   return input;

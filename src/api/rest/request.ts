@@ -111,7 +111,10 @@ export function createRestRequest(
   function readSingleParameter(name: string): string | undefined {
     const text = query[name];
     if (text === undefined || typeof text === "string") return text;
-    throw new ActionError("REQUEST_INVALID", `${name} must occur once in the URL (got it ${text.length} times)`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `the query parameter ${name} must occur only once in the URL (got it ${text.length} times)`,
+    );
   }
   function bodyObject(): Record<string, unknown> {
     if (body === undefined || body === null) return {};
@@ -134,7 +137,7 @@ export function createRestRequest(
         const text = query[name];
         if (text === undefined) return undefined;
         if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
-        refuseField(name, "a whole number from 0", text);
+        refuseField(name, "a whole number of 0 or more", text);
       }, undefined),
     queryText: (name) => readOrDefer(() => readSingleParameter(name), undefined),
     queryFlag: (name) =>

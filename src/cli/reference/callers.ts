@@ -55,11 +55,13 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
   const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
   const files = globSync("src/api/graphql/*-resolver.ts", { cwd: root });
   const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
-  const unknown = Object.keys(INDIRECT_OPERATIONS).filter(
+  const missingMethods = Object.keys(INDIRECT_OPERATIONS).filter(
     (name) => !sources.some((text) => text.includes(` ${name}(`)),
   );
-  if (unknown.length > 0)
-    throw new Error(`no resolver has the methods ${unknown.join(", ")}; rename them in callers.ts`);
+  if (missingMethods.length > 0)
+    throw new Error(
+      `callers.ts contains the methods ${missingMethods.join(", ")}, but no resolver has a method of this name; correct callers.ts`,
+    );
   for (const source of sources) {
     const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {

@@ -52,7 +52,7 @@ function interfaceLinesOf(source: string, name: string): string[] | null {
 /** Returns the members of an interface in the order of its source, including overloads. @throws Error if no source has the interface */
 export function parseMembers(sources: readonly string[], name: string): InterfaceMember[] {
   const body = sources.map((source) => interfaceLinesOf(source, name)).find((lines) => lines !== null);
-  if (!body) throw new Error(`the source text does not declare the interface ${name}`);
+  if (!body) throw new Error(`none of the source files declares the interface ${name}`);
   const members: InterfaceMember[] = [];
   let comment = "";
   let open = "";

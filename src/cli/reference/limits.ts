@@ -31,7 +31,8 @@ function parseRow(line: string): LimitRow {
   const at = line.indexOf(": ");
   const [name = "", file] = line.slice(0, at).split(" ").reverse();
   const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
-  if (at < 0 || !isConstantName(name) || meaning === "") throw new Error(`limits.txt has an invalid row: ${line}`);
+  if (at < 0 || !isConstantName(name) || meaning === "")
+    throw new Error(`a row of limits.txt must have the form [file] NAME: meaning | scope | above (got ${line})`);
   return { file, name, meaning, scope, above };
 }
 
@@ -52,7 +53,10 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
 /** Computes the value of a constant from its source text, which must be a product of numbers and of other limits. */
 function parseConstant(source: string, name: string): number {
   const start = source.indexOf(`const ${name} = `);
-  if (start < 0) throw new Error(`limits.txt names the constant ${name}, but its file does not define this constant`);
+  if (start < 0)
+    throw new Error(
+      `limits.txt names the constant ${name}, but the source file in this row does not define the constant`,
+    );
   const text = source.slice(source.indexOf("= ", start) + 2, source.indexOf(";", start));
   const factors = text.split("*").map((word) => Number(LIMIT_VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
   const value = factors.reduce((product, factor) => product * factor, 1);
@@ -132,7 +136,8 @@ export function limitsPage(root: string): string {
     formatLimit(name, file ? parseConstant(readFileSync(join(root, "src", file), "utf8"), name) : LIMIT_VALUES[name]);
   const listedNames = new Set([...subjects.values()].flat().map(({ name }) => name));
   const missingNames = Object.keys(LIMIT_VALUES).filter((name) => !listedNames.has(name));
-  if (missingNames.length > 0) throw new Error(`limits without a row in limits.txt: ${missingNames.join(", ")}`);
+  if (missingNames.length > 0)
+    throw new Error(`limits.txt must have a row for each limit (missing: ${missingNames.join(", ")})`);
   const sections = [...subjects].map(([subject, rows]) => {
     if (subject === OTHER_SUBJECT) {
       const rowCells = rows.map((row) => [inlineCode(row.name), formattedValue(row), row.meaning]);

@@ -209,7 +209,7 @@ function formatResponse({ method, path, operation }: RouteRow, recorded: Recorde
   if (sample) return `${status} ${formatJson(sample)}`;
   if (answer?.content)
     throw new Error(
-      `the reference has no response of ${method} ${path}; record one, or add a sample to rest-responses.ts`,
+      `the reference has no example response of ${method} ${path}; record a response, or add a sample to rest-responses.ts`,
     );
   return status;
 }

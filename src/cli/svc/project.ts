@@ -77,9 +77,9 @@ function rejectFilesEqualIgnoringCase(folder: string, files: readonly string[]):
   if (process.platform !== "win32" && process.platform !== "darwin") return;
   const equal = findNamesEqualIgnoringCase(files);
   if (equal === null) return;
-  const names = equal.map((file) => `${folder}/${file}`).join(" and ");
+  const conflictingFiles = equal.map((file) => `${folder}/${file}`).join(" and ");
   throw new CliError(
-    `this computer cannot store both ${names}, which differ only in upper and lower case; rename one of them on the server`,
+    `this computer cannot store ${conflictingFiles} together, because the names differ only in upper and lower case; rename one file on the server`,
   );
 }
 
@@ -157,7 +157,7 @@ export class Project {
     const storedPath = resolveInProject(realpathSync.native(this.root), realpathSync.native(file));
     if (storedPath === null)
       throw new CliError(
-        `${path} is outside of the project, or a symbolic link to a file there; copy that file into the project`,
+        `${path} is outside of the project, or a symbolic link to a file outside of the project; copy the file into the project`,
       );
     // Windows and macOS find a file whose name differs in upper and lower case, but the service does not.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
@@ -184,7 +184,9 @@ export class Project {
           : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#path(folder, file, entry)));
       if (!isItem) continue;
       const name = fileNameOf(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
-      throw new CliError(`${folder}/${file} has a name that Windows cannot store; rename it to ${name}${extension}`);
+      throw new CliError(
+        `Windows cannot store a file with the name ${folder}/${file}; rename the file to ${name}${extension}`,
+      );
     }
     return files;
   }
@@ -230,7 +232,9 @@ export class Project {
 
   async readAction(folder: string): Promise<Item> {
     if (this.findActionFile(folder) === null)
-      throw createUsageError(`actions/${folder} has none of ${ENTRY_FILE_NAMES.join(", ")}`);
+      throw createUsageError(
+        `the folder actions/${folder} must contain one of these files: ${ENTRY_FILE_NAMES.join(", ")}`,
+      );
     return this.#reader.readAction(folder);
   }
 
@@ -287,11 +291,11 @@ export class Project {
     const invalidPath = Object.keys(files).find((name) => !isSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(
-        `the server sent a file whose path leads out of the action's folder or is not valid (got ${invalidPath})`,
+        `the server sent a file that the action's folder cannot contain: its path is not valid or leads out of the folder (got ${invalidPath})`,
       );
-    const unwritable = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
-    if (unwritable !== undefined)
-      throw new CliError(`Windows cannot store the file ${unwritable}; rename it on the server`);
+    const unwritableFile = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
+    if (unwritableFile !== undefined)
+      throw new CliError(`Windows cannot store a file with the name ${unwritableFile}; rename the file on the server`);
     const paths = toProjectPaths(folder, files, this.#read);
     for (const [name, path] of paths) {
       const text = files[name]!;

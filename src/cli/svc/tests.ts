@@ -69,7 +69,7 @@ async function openTestApp(
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
     if (isRepeated)
       throw new UnrecoverableError(
-        "this token may not create a temporary app for the tests; run svc test without --watch, or svc dev in another terminal",
+        "this token cannot create a temporary app for the tests; run svc test without --watch, or first run svc dev in an empty folder in another terminal",
       );
     output.writeNote("This token may not create a temporary app: the tests run in a service on this machine.");
     return openTestService(session, project, stopSignal);
@@ -134,7 +134,7 @@ async function runWithTestApp(
     over.throwIfAborted();
   } catch (error) {
     if (!over.aborted || error === over.reason) throw error;
-    throw new InterruptedError(`interrupted; ${(error as Error).message}`);
+    throw new InterruptedError(`the tests were interrupted: ${(error as Error).message}`);
   } finally {
     for (const signal of END_SIGNALS) process.off(signal, interrupt);
   }

@@ -110,8 +110,8 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
     );
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   if (!timingSafeEqual(computeHeaderChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
-    const which = kind === "passphrase" ? "passphrase" : "key";
-    throw new ArchiveError(`the ${which} is wrong: the file was encrypted with another ${which}`);
+    const secretName = kind === "passphrase" ? "passphrase" : "key";
+    throw new ArchiveError(`the ${secretName} is wrong: the file was encrypted with another ${secretName}`);
   }
   return { keys, head };
 }

@@ -30,7 +30,9 @@ function addToDigest(hash: Hash, { name, content }: ArchivePart): void {
 
 function* encodePart({ name, content }: ArchivePart): Generator<Buffer> {
   if (!isValidPartName(name) || content.length > PART_MAX_BYTES)
-    throw new Error(`${name} is not a valid name in an archive`);
+    throw new Error(
+      `the archive cannot contain ${name}: the name is not valid, or the content is larger than ${PART_MAX_BYTES} bytes`,
+    );
   const header = Buffer.alloc(BLOCK_BYTES);
   const fields = {
     path: name,

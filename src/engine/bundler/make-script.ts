@@ -232,7 +232,7 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
   const nodeModules = needed.filter(isBuiltin);
   if (nodeModules.length > 0)
     throw new PackageFault(
-      `the package needs Node's ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`,
+      `the package needs the Node modules ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`,
     );
   if (needed.length > 0)
     throw new PackageFault(

@@ -21,7 +21,7 @@ export const ok = (value, message = "expected a true value") => { if (!value) th
 export const rejects = async (promiseOrFunction, expected = "") => {
   let error = null;
   try { await (typeof promiseOrFunction === "function" ? promiseOrFunction() : promiseOrFunction); } catch (caught) { error = caught; }
-  if (error === null) throw new Error("expected a rejection");
+  if (error === null) throw new Error("expected an error (got none)");
   const message = String(error?.message ?? error);
   const isPattern = expected instanceof RegExp;
   if (isPattern ? message.search(expected) < 0 : !message.includes(expected)) throw new Error("expected " + (isPattern ? expected : shown(expected)) + " (got " + shown(message) + ")");

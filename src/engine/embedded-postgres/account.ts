@@ -42,7 +42,7 @@ export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   const chosen = chooseAccount(readPasswd(), ownerUid);
   if (!chosen) {
     throw new EmbeddedPostgresError(
-      `PostgreSQL refuses to run as root and /etc/passwd has neither ${PREFERRED_ACCOUNTS.join(" nor ")}: run as another user, or set DATABASE_URL.`,
+      `PostgreSQL refuses to run as root and /etc/passwd contains neither the user ${PREFERRED_ACCOUNTS.join(" nor the user ")}: run the service as another user than root, or set DATABASE_URL.`,
     );
   }
   return { uid: chosen.uid, gid: chosen.gid };

@@ -90,7 +90,7 @@ export function acquireOwnerLock(path: string, folder: string): OwnerLock {
     const owner = findRunningOwner(lockText);
     if (owner) {
       throw new EmbeddedPostgresError(
-        `The data folder ${folder} is in use by process ${owner.pid}: stop it first, set another DATA_DIR, or share its database by DATABASE_URL.`,
+        `The data folder ${folder} is in use by process ${owner.pid}: stop that process first, or set another DATA_DIR. To let several processes use one database, set DATABASE_URL.`,
       );
     }
     removeStaleLock(path, lockText);

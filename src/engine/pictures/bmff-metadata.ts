@@ -26,7 +26,8 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
       size = Number(file.readBigUInt64BE(at + 8));
       header = 16;
     } else if (size === 0) size = to - at;
-    if (size < header || at + size > to) throw new RangeError("a box of the file is longer than its container");
+    if (size < header || at + size > to)
+      throw new RangeError("a box of the picture file is longer than the box or file that contains it");
     yield { type: file.toString("latin1", at + 4, at + 8), at, start: at + header, end: at + size };
     at += size;
   }
@@ -102,7 +103,8 @@ function clearMetaBox(file: Buffer, meta: Box): void {
     if (type === undefined) continue;
     const from = offset + (method === 1 ? inside : 0);
     const to = length === 0 ? file.length : from + length;
-    if (method > 1 || to > file.length) throw new RangeError("an item lies beyond the file");
+    if (method > 1 || to > file.length)
+      throw new RangeError("an item starts or ends after the end of the picture file");
     file.fill(type === "Exif" ? 0 : 0x20, from, to);
     if (type === "Exif") EMPTY_EXIF.copy(file, from, 0, Math.min(EMPTY_EXIF.length, to - from));
   }

@@ -159,7 +159,7 @@ function cleanGif(file: Buffer): Buffer[] {
   while (at + 1 < file.length && file[at] !== 0x3b) {
     const isExtension = file[at] === 0x21;
     if (!isExtension && (file[at] !== 0x2c || at + 10 > file.length)) {
-      throw new DamagedPictureError("a GIF block is of no known kind");
+      throw new DamagedPictureError("a GIF block has an unknown type");
     }
     const label = file[at + 1]!;
     const blockEnd = isExtension ? blocksEnd(at + 2) : blocksEnd(at + 11 + tableBytes(file[at + 9]!));

@@ -94,7 +94,7 @@ class TiffEditor {
 export function removePrivateTags(file: Buffer): Buffer {
   const tiff = new TiffEditor(file);
   // A BigTIFF has 64-bit offsets, which this function cannot read. So it rejects the file.
-  if (tiff.readShort(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
+  if (tiff.readShort(2) !== 42) throw new RangeError("the TIFF data does not have 32-bit offsets");
   tiff.clearDirectories(tiff.readLong(4));
   return file;
 }

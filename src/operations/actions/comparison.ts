@@ -72,7 +72,7 @@ async function diffInThread(appId: number, actions: DiffedActions): Promise<Acti
   if (threadResult.ok) return threadResult.value;
   throw new ActionError(
     "REQUEST_INVALID",
-    `comparing the two states exceeded the ${threadResult.limit} limit; compare shorter versions`,
+    `the comparison of the two versions of the action exceeded the ${threadResult.limit} limit; compare shorter versions`,
   );
 }
 

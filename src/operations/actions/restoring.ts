@@ -53,7 +53,10 @@ export function createDraftRestorer(options: {
   ): Promise<ValidatedAction> {
     return validation.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
-      throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
+      throw new ActionError(
+        "RESTORE_FAILED",
+        `version ${id} of the action is no longer valid (${error.status}): ${error.message}`,
+      );
     });
   }
 

@@ -32,7 +32,7 @@ function requireJsonStructure(value: unknown, name: string): unknown {
     throw new ActionError("REQUEST_INVALID", `${name} must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
   if (containsInfinity(value))
-    throw new ActionError("REQUEST_INVALID", `${name} must not contain a number that is too large for JSON`);
+    throw new ActionError("REQUEST_INVALID", `${name} must not contain a number above 1.8e308`);
   return value;
 }
 

@@ -100,7 +100,9 @@ class BackupWriter {
   private async beginBackup(): Promise<BackupManifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
-      throw new StartError("the database does not belong to this service: there is nothing to back up");
+      throw new StartError(
+        "this database has no tables of the service, so there is nothing to back up; check the address of the database",
+      );
     const names = (await readTables(client)).map(({ name }) => `public.${quoteName(name)}`);
     await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PORTABLE_FORMAT_SETTINGS}`);
     await client.query(`LOCK TABLE public.migration, ${names.join(", ")} IN ACCESS SHARE MODE`);
@@ -140,7 +142,7 @@ class BackupWriter {
     )
       return storedFingerprint;
     throw new StartError(
-      "the available keys do not decrypt the database's settings: set SETTINGS_KEY or DATA_DIR as for the service, or use --without-keys",
+      "none of the available keys decrypts the settings in the database; set SETTINGS_KEY or DATA_DIR to the same value as for the service, or pass --without-keys to back up without the keys",
     );
   }
 

@@ -103,7 +103,7 @@ export async function findReportedAction(
   if (row.environment === "server") {
     throw new ActionError(
       "TRIGGER_NOT_ALLOWED",
-      `the action ${row.name} is a server action, which runs in the service and not in a page`,
+      `the action ${row.name} is a server action, so a page cannot run its code`,
     );
   }
   if (!row.active) throw new ActionError("ACTION_INACTIVE");

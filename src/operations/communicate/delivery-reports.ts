@@ -224,7 +224,7 @@ export function createDeliveryReports(options: {
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
       const retryAfter = reportBucket.takeTokens(getAddressBlock(request.address));
       if (retryAfter > 0)
-        throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this address", { retryAfter });
+        throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this IP address", { retryAfter });
       const isTwilio = request.twilioSignature !== null;
       const kinds: MessageKind[] = isTwilio ? ["sms"] : await signedKinds(appId, request);
       const reports = isTwilio ? await twilioReport(appId, request) : parseReports(request.body);

@@ -102,7 +102,7 @@ export function createEntryImports(options: {
     if (importingApps.has(appId) || importingApps.size >= MAX_CONCURRENT_IMPORTS) {
       throw new ActionError(
         "OVERLOADED",
-        `this app already runs a large import, or ${MAX_CONCURRENT_IMPORTS} large imports of all apps are running; try again later`,
+        `this app already runs a large import, or all apps together already run ${MAX_CONCURRENT_IMPORTS} large imports; try again later`,
         {
           retryAfter: RETRY_SECONDS,
         },

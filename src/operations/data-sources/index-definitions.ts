@@ -50,7 +50,11 @@ export const isUniqueIndex = (definition: IndexDefinition): boolean =>
 function parseColumnPath(column: unknown, fieldPath: string): Path & { entryField: null } {
   const path = parsePath(column, fieldPath, { entryAlias: "" });
   if (path.entryField !== null)
-    refuseField(fieldPath, "the path of a column in the entry's data; fields such as id need no index", column);
+    refuseField(
+      fieldPath,
+      "the path of a column in the data of entries; fields of the entry itself, such as id, need no index",
+      column,
+    );
   return path;
 }
 
@@ -65,7 +69,7 @@ function validateIndex(definition: unknown, fieldPath: string): IndexDefinition 
   const input: unknown = isNamed ? definition["columns"] : definition;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
   if (columns.length === 0 || columns.length > MAX_COLUMNS_PER_INDEX)
-    refuseField(fieldPath, `1 to ${MAX_COLUMNS_PER_INDEX} columns`, definition);
+    refuseField(fieldPath, `an index of 1 to ${MAX_COLUMNS_PER_INDEX} columns`, definition);
   for (const column of columns) parseColumnPath(column, fieldPath);
   if (!isNamed) return definition as IndexDefinition;
   const unique = definition["unique"] ?? false;

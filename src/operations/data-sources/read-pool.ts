@@ -108,7 +108,10 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     name?: string,
   ): Promise<Row[]> => {
     if (text.length > STATEMENT_MAX_CHARACTERS) {
-      throw new ActionError("REQUEST_INVALID", "the query is too large; name fewer columns and use fewer conditions");
+      throw new ActionError(
+        "REQUEST_INVALID",
+        "the query is too long as SQL; use fewer columns and conditions in the query",
+      );
     }
     const leavePool = await enterPool(appId);
     try {

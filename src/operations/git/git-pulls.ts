@@ -242,7 +242,7 @@ export function createGitPulls(options: {
     if (request.reviewedCommit !== null && remoteCommit.commit !== request.reviewedCommit)
       throw new ActionError(
         "MANIFEST_CHANGED",
-        `${ref} has another commit than the reviewed one (got ${remoteCommit.commit}); review this commit and pull again`,
+        `${ref} must be at the reviewed commit (got the commit ${remoteCommit.commit}); review that commit and pull again`,
       );
     pull.commit = remoteCommit.commit;
     const pack = await remoteCommit.downloadPack();

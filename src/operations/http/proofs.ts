@@ -75,7 +75,10 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
   async function checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller?.kind === "api" && mayPerformOnApp(caller, "runAction", appId)) return caller;
-    throw new WrongProofError("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
+    throw new WrongProofError(
+      "UNAUTHORIZED",
+      "the token must be an API token of this app that has permission to run actions",
+    );
   }
 
   function checkSignature(
@@ -98,7 +101,10 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
       const keys = await keysFor(request.appId, auth.setting, secretsVersion);
       if (keys.length === 0) {
         const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
-        throw new WrongProofError(status, `the setting ${auth.setting} is not set`);
+        throw new WrongProofError(
+          status,
+          `the setting ${auth.setting}, with which the service checks the request, has no value`,
+        );
       }
       return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
     },

@@ -111,7 +111,7 @@ export async function planBindings(
       const problem = `the setting ${keysWithoutValue[0]} is sealed, so its value must be sent again to unseal it or to add a destination`;
       throw new ActionError(
         "FORBIDDEN",
-        `${problem}; write the secret bindings with this value first, and then apply the manifest`,
+        `${problem}; first write the secret binding with the value of the setting, and then apply the manifest`,
       );
     }
     if (plan.changes.length > 0) await definitions.write(manager, caller, appId, bindingsAfter);

@@ -22,7 +22,7 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
   const actualTier = getSettingTier(key);
   if (tier !== undefined && tier !== actualTier) {
-    refuseField("tier", `${actualTier} for this key`, tier);
+    refuseField("tier", `${actualTier}, because the key has this tier`, tier);
   }
   if (value !== undefined && actualTier !== "public") {
     const advice = "remove it, and set the value with the settings API";

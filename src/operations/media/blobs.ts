@@ -132,7 +132,7 @@ export function createMediaBlobs({ db, quotaBytes, log }: { db: DataSource; quot
       if (settled.length === 0)
         throw new ActionError(
           "OVERLOADED",
-          "the service could not renew the lease of this upload in time, so the upload was discarded; send the file again",
+          "the service took too long to store this upload, and discarded it; send the file again",
           { retryAfter: 1 },
         );
     },

@@ -107,7 +107,8 @@ export class OauthDevices {
     if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
     if (device.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
     if (device.isDenied) throw new OauthFailure("access_denied", "the person denied access");
-    if (device.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_INTERVAL_SECONDS} seconds`);
+    if (device.isFast)
+      throw new OauthFailure("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);
     if (device.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
     const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [
       hashToken(deviceCode),

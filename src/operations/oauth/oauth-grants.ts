@@ -100,7 +100,7 @@ export class OauthGrants {
   async create({ personId, decidingTokenId, appId, scopes }: GrantDecision, clientId: string): Promise<OAuthGrant> {
     const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
     if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
-      throw new ActionError("FORBIDDEN", "your role on this app does not have these scopes");
+      throw new ActionError("FORBIDDEN", "your role on this app does not include all requested scopes");
     }
     return this.#db.transaction(async (manager) => {
       const [made] = await rows<{ id: number }>(

@@ -25,7 +25,8 @@ export const RECHECK_TIMEOUT_MS = 4_000;
 const UNRESPONSIVE_URL_MS = 60_000;
 
 function requireHttps(url: URL): void {
-  if (url.protocol !== "https:") throw new NotConnectedError("its URL redirects to a URL without https", true);
+  if (url.protocol !== "https:")
+    throw new NotConnectedError("its URL redirects to a URL that is not an https URL", true);
 }
 
 /**

@@ -83,7 +83,7 @@ export function createRegistry(options: {
    */
   function checkUrl(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
-      throw new NotConnectedError("the registry redirects to a URL without https", true);
+      throw new NotConnectedError("the registry redirects to a URL that is not an https URL", true);
   }
 
   async function requestRegistry(

@@ -49,7 +49,7 @@ export function liveSource<Event extends object>(
     appId,
     listen,
     [Symbol.asyncIterator]() {
-      throw new Error("an event source of a subscription cannot be iterated; call listen");
+      throw new Error("a LiveSource is not an async iterable of its events; call its method listen");
     },
   };
 }

@@ -34,7 +34,7 @@ async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof
   if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return runResultFault(data);
   const called = await resultCheckThreads.call(data);
   if (called.ok) return called.value;
-  throw new Error(`checking the result of a run exceeded the ${called.limit} limit of this check`);
+  throw new Error(`the check of the run's result exceeded its ${called.limit} limit`);
 }
 
 /**

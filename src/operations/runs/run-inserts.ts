@@ -298,7 +298,8 @@ export async function insertNamedRun(
     if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };
     const mustWait = action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
     if (mustWait) return { id: null, isRepeated: false, action, secretsVersion };
-    if (kind === "none" || kind === "http") throw new Error("the run of a runnable action was not inserted");
+    if (kind === "none" || kind === "http")
+      throw new Error("internal error: the database did not insert the run, although the action can be run");
     const first = await findFirstRun(executor, action.id, run);
     if (first) return { ...first, action, secretsVersion };
   }

@@ -34,13 +34,13 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
    */
   const cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
-  function masterKey(name: string): Buffer {
-    const key = ring.findKey((candidate) => computeKeyFingerprint(candidate) === name);
+  function masterKey(fingerprint: string): Buffer {
+    const key = ring.findKey((candidate) => computeKeyFingerprint(candidate) === fingerprint);
     if (key) return key;
-    const keyMismatch = `is not the key that this database's settings are encrypted under (${name})`;
-    if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${keyMismatch}`);
+    const missingKey = `the key that encrypts the settings of this database (fingerprint ${fingerprint})`;
+    if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY does not contain ${missingKey}`);
     throw new StartError(
-      `${ring.source} of DATA_DIR is missing or ${keyMismatch}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY`,
+      `the file ${ring.source} of DATA_DIR is missing, or does not contain ${missingKey}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY to this key`,
     );
   }
 

@@ -145,7 +145,7 @@ export function createSecretValues(options: {
       const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
       throw new ActionError(
         "SETTINGS_INVALID",
-        `${secretFault}; of these secrets, ${describedKeys} contains ${settingSize.count} with ${settingSize.bytes} bytes`,
+        `${secretFault}; the settings in this request (${describedKeys}) contain ${settingSize.count} of these values, with ${settingSize.bytes} bytes`,
       );
     },
   };

@@ -20,7 +20,7 @@ function readMasterKeys(path: string): Buffer[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     throw new StartError(
-      `${path} does not exist: set SETTINGS_KEY as for the service, with the new key before the old ones`,
+      `the key file ${path} does not exist; if the service has the variable SETTINGS_KEY, set it for this command too: the new key, a comma, then the old key`,
     );
   }
 }

@@ -77,7 +77,10 @@ const SELECT_OTHER_SETTINGS_BYTES = `
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => getSettingTier(name) === "protected") : undefined;
   if (key !== undefined) {
-    throw new ActionError("FORBIDDEN", "a task token cannot write or delete a setting whose key starts with __");
+    throw new ActionError(
+      "FORBIDDEN",
+      "the token of a run cannot write or delete a protected setting (its key begins with __)",
+    );
   }
 }
 

@@ -115,7 +115,8 @@ function createEventReader(model: string): CompletionEventReader {
         finishReason = textOrEmpty(getValueAtPath(event, "delta", "stop_reason")) || finishReason;
         usage.outputTokens = countOrZero(getValueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
-      else if (type === "error") throw new AiError("TRANSPORT", "the provider reported an error in its stream");
+      else if (type === "error")
+        throw new AiError("TRANSPORT", "the AI provider reported an error while it sent the response");
       const addedText =
         type === "content_block_delta" ? textOrEmpty(getValueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;

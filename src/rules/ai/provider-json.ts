@@ -3,7 +3,7 @@ import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
 export const createMalformedResponseError = (missing: string): AiError =>
-  new AiError("TRANSPORT", `the provider's answer has no ${missing}`);
+  new AiError("TRANSPORT", `the response of the AI provider has no ${missing}`);
 
 export function parseObject(body: Buffer): Record<string, unknown> {
   try {
@@ -29,7 +29,7 @@ export function requireIndex(value: unknown): number {
   if (index > INDEX_MAX)
     throw new AiError(
       "TRANSPORT",
-      `the provider's answer has a part with the index ${index}; the maximum is ${INDEX_MAX}`,
+      `in the response of the AI provider, the index of a part must be at most ${INDEX_MAX} (got ${index})`,
     );
   return index;
 }

@@ -32,7 +32,7 @@ const isNonEmptyString = (value: unknown): value is string => typeof value === "
 function readDailyLimit(setting: Record<string, unknown>, field: "dailyTokens" | "dailyRequests"): number | null {
   const value = setting[field] ?? null;
   if (value === null || (Number.isSafeInteger(value) && (value as number) >= 0)) return value as number | null;
-  throw createSettingError(field, "a whole number from 0", value);
+  throw createSettingError(field, "a whole number of 0 or more", value);
 }
 
 function readModels({ models = null }: Record<string, unknown>): readonly string[] | null {

@@ -42,14 +42,18 @@ export const ACCESS_RULE_SHAPE = createFlatShape(["type", "allow", "enabled", "i
 function checkColumns(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
-    refuseField(field, `an array of at most ${COLUMNS_MAX} columns`, value);
+    refuseField(field, `an array of at most ${COLUMNS_MAX} column names`, value);
   for (const [at, column] of value.entries()) checkColumn(column, `${field}[${at}]`);
 }
 
 function checkRequiredColumns(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
-    refuseField(field, `an array of at most ${COLUMNS_MAX} columns or objects with conditions on columns`, value);
+    refuseField(
+      field,
+      `an array of at most ${COLUMNS_MAX} items, each a column name or an object with conditions on columns`,
+      value,
+    );
   for (const [at, element] of value.entries()) {
     const place = `${field}[${at}]`;
     if (typeof element === "string") checkColumn(element, place);
@@ -62,7 +66,7 @@ function checkRule(rule: unknown, field: string): void {
   const { type, allow, enabled, include, exclude, require } = rule;
   const verbs: readonly unknown[] = ENTRY_VERBS;
   if (!Array.isArray(type) || type.length === 0 || type.some((verb) => !verbs.includes(verb))) {
-    refuseField(`${field}.type`, `an array of ${ENTRY_VERBS.join(", ")}`, type);
+    refuseField(`${field}.type`, `an array with one or more of ${ENTRY_VERBS.join(", ")}`, type);
   }
   checkCallerRule(allow, `${field}.allow`);
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);

@@ -24,7 +24,7 @@ export function checkColumnName(name: string, fieldPath: string): void {
 export function parseColumns(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > COLUMNS_LISTED) {
-    refuseField("columns", `an array of at most ${COLUMNS_LISTED} names`, value);
+    refuseField("columns", `an array of at most ${COLUMNS_LISTED} column names`, value);
   }
   for (const name of value) {
     if (typeof name !== "string") {

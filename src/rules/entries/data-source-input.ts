@@ -74,7 +74,11 @@ export function checkIsUsersChange(
   { before, mayMark, hashed }: { before: boolean; mayMark: boolean; hashed: readonly string[] },
 ): void {
   if (isUsers === undefined || isUsers === before) return;
-  if (!mayMark) throw new ActionError("FORBIDDEN", "only an editor can change isUsers");
+  if (!mayMark)
+    throw new ActionError(
+      "FORBIDDEN",
+      "only an editor can change the field isUsers, which marks the data source that contains the users of the app",
+    );
   if (isUsers && hashed.length === 0) {
     throw new ActionError("REQUEST_INVALID", '"isUsers" needs a hashed column: add a hook with the operation "hash"');
   }

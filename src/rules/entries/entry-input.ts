@@ -35,7 +35,7 @@ function hasUnstorableText(value: unknown): boolean {
  * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE with `fieldPath` and the name of the column
  */
 export function serializeEntry(data: unknown, fieldPath: string): string {
-  if (!isObject(data)) refuseField(fieldPath, "an object of columns", data);
+  if (!isObject(data)) refuseField(fieldPath, "an object with a value for each column", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY) {
     throw new ActionError(
@@ -89,7 +89,7 @@ const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
  */
 export function readEntryColumns(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
-    refuseField(fieldPath, "an object of columns", body);
+    refuseField(fieldPath, "an object with a value for each column", body);
   }
   const { data } = body;
   const otherFields = Object.keys(body).filter((key) => key !== "data");
@@ -98,7 +98,7 @@ export function readEntryColumns(body: unknown, fieldPath: string): EntryData {
   const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
   throw new ActionError(
     "REQUEST_INVALID",
-    `data of ${fieldPath} must be an object of columns (got ${describeValue(data)}); ${remedy}`,
+    `data of ${fieldPath} must be an object with a value for each column (got ${describeValue(data)}); ${remedy}`,
   );
 }
 
@@ -151,7 +151,7 @@ export function parseIfUpdatedAt(value: unknown, field: string): ExpectedETags {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];
-  refuseField(field, "an entry's updatedAt", value);
+  refuseField(field, "the time updatedAt of an entry", value);
 }
 
 function readFlag(body: Record<string, unknown>, name: string, otherwise: boolean): boolean {
@@ -168,13 +168,13 @@ function parseHookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
   if (Array.isArray(value) && value.every((verb) => verbs.includes(verb))) return [...new Set(value as HookVerb[])];
-  refuseField("runHooks", `an array of ${HOOK_VERBS.join(" and ")}`, value);
+  refuseField("runHooks", `an array that contains only ${HOOK_VERBS.join(" or ")}`, value);
 }
 
 function readEntryData(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
   if (isObject(data)) return data;
-  refuseField(`${field}.data`, "an object of columns", data);
+  refuseField(`${field}.data`, "an object with a value for each column", data);
 }
 
 /** Validates the body of a commit. @throws REQUEST_INVALID with the path of the invalid field */
@@ -221,7 +221,10 @@ function refuseDuplicateIds(ids: readonly number[]): void {
   const seenIds = new Set<number>();
   for (const id of ids) {
     if (seenIds.has(id))
-      throw new ActionError("REQUEST_INVALID", `a commit must not contain an entry twice (got ID ${id})`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `a commit must not contain the same entry twice (got the ID ${id} twice)`,
+      );
     seenIds.add(id);
   }
 }

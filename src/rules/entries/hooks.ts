@@ -50,13 +50,18 @@ function isListOf(value: unknown, allowed: readonly string[]): boolean {
 
 function checkOperations(hook: Record<string, unknown>, field: string): void {
   const { runOn, fields } = hook;
-  if (!isListOf(runOn, HOOK_VERBS)) refuseField(`${field}.runOn`, `an array of ${HOOK_VERBS.join(" and ")}`, runOn);
+  if (!isListOf(runOn, HOOK_VERBS))
+    refuseField(`${field}.runOn`, `an array with one or more of ${HOOK_VERBS.join(", ")}`, runOn);
   if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
     refuseField(`${field}.fields`, `an object with operations for at most ${FIELDS_MAX} columns`, fields);
   for (const [column, operations] of Object.entries(fields)) {
     checkColumnName(column, `${field}.fields`);
     if (!isListOf(operations, HOOK_OPERATIONS))
-      refuseField(`${field}.fields.${column}`, `an array of ${HOOK_OPERATIONS.join(", ")}`, operations);
+      refuseField(
+        `${field}.fields.${column}`,
+        `an array with one or more of ${HOOK_OPERATIONS.join(", ")}`,
+        operations,
+      );
   }
 }
 

@@ -223,7 +223,8 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
   const refuse = (message: string): never => {
     throw new ActionError("REQUEST_INVALID", message);
   };
-  if (!isListOf(hook["runOn"], HOOK_VERBS)) refuse(`${field}.runOn must be an array of ${HOOK_VERBS.join(" and ")}`);
+  if (!isListOf(hook["runOn"], HOOK_VERBS))
+    refuse(`${field}.runOn must be an array with one or more of ${HOOK_VERBS.join(", ")}`);
   if (JSON.stringify(hook).length > HOOK_MAX_CHARACTERS) {
     refuse(`${field} must have at most ${HOOK_MAX_CHARACTERS} characters of JSON`);
   }

@@ -17,7 +17,10 @@ function checkValue(value: unknown, field: string): void {
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && findUnstorableCharacter(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
-  throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `${field} must be a number, or a text of 1 to ${VALUE_MAX_CHARACTERS} characters (got ${receivedText})`,
+  );
 }
 
 /**
@@ -41,7 +44,7 @@ export interface SignInValues {
  */
 export function parseSignIn(where: unknown, hashed: readonly string[]): SignInValues {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
-    refuseField("where", "an object of columns and values", where);
+    refuseField("where", `an object with values for at most ${COLUMNS_MAX} columns`, where);
   }
   const entries = Object.entries(where);
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60).toWellFormed()}`);

@@ -23,7 +23,7 @@ export const typeRankSql = (value: string): string =>
 export function requireFieldName(name: string, fieldPath: string): string {
   const checkedName = requireText(name, fieldPath, NAME_MAX_CHARACTERS);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
-    refuseField(fieldPath, "a name without $ or dots", name);
+    refuseField(fieldPath, "a name that does not begin with $ and contains no dot", name);
   return checkedName;
 }
 

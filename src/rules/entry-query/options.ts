@@ -192,13 +192,15 @@ export function parseFind(value: unknown): FindOptions {
     cursor: parseCursor(options["cursor"]),
     joins: parseJoins(options["join"]),
   };
-  if (parsed.cursor !== null && parsed.limit === 0) refuseField("limit", "1 or more when cursor is set", 0);
-  if (parsed.cursor !== null && parsed.offset > 0) refuseField("offset", "absent when cursor is set", parsed.offset);
+  if (parsed.cursor !== null && parsed.limit === 0)
+    refuseField("limit", "1 or more, because the query has the option cursor", 0);
+  if (parsed.cursor !== null && parsed.offset > 0)
+    refuseField("offset", "absent, because the query has the option cursor", parsed.offset);
   const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
   if (parsed.aggregate !== null && besideAggregate) {
     refuseField(
       besideAggregate,
-      "absent when aggregate is set; use a stage of aggregate instead, such as $project, $sort or $limit",
+      "absent, because the query has the option aggregate; use a stage of aggregate instead, such as $project, $sort or $limit",
       options[besideAggregate],
     );
   }

@@ -57,7 +57,7 @@ export function parsePath(
   if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
     refuseField(
       fieldPath,
-      `the path of a column with at most ${PATH_MAX_SEGMENTS} names, such as Address.street`,
+      `the path of a column: 1 to ${PATH_MAX_SEGMENTS} names with dots between them, such as Address.street`,
       value,
     );
   }

@@ -79,7 +79,7 @@ export interface TranslatedPattern {
 class UntranslatableError extends Error {}
 
 const rejectExpression = (feature: string): never => {
-  throw new UntranslatableError(`${feature}, which PostgreSQL interprets differently`);
+  throw new UntranslatableError(`${feature}, which PostgreSQL and JavaScript interpret differently`);
 };
 
 function escapeCharacter(code: number): string {
@@ -151,7 +151,7 @@ class PatternTranslator {
   private translateElement(node: AST.Element, factor: number): string {
     this.copies += factor;
     if (this.copies > EXPANDED_SIZE_MAX)
-      throw new UntranslatableError("nested repetitions that are too large together");
+      throw new UntranslatableError(`more than ${EXPANDED_SIZE_MAX} elements, where x{3} counts as three`);
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
       if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
@@ -171,7 +171,7 @@ class PatternTranslator {
 
   private translateQuantifier({ element, min, max }: AST.Quantifier, factor: number): string {
     const maxRepeats = max === Number.POSITIVE_INFINITY ? min + 1 : max;
-    if (maxRepeats > REPETITIONS_MAX) throw new UntranslatableError(`a count above ${REPETITIONS_MAX}`);
+    if (maxRepeats > REPETITIONS_MAX) throw new UntranslatableError(`a repetition count above ${REPETITIONS_MAX}`);
     if (element.type === "Assertion") return rejectExpression("a repeated assertion");
     const inner = this.translateElement(element, factor * Math.max(1, maxRepeats));
     return `(?:${inner}){${min},${max === Number.POSITIVE_INFINITY ? "" : max}}`;
@@ -221,7 +221,7 @@ export function translatePattern(pattern: unknown, flags: unknown, fieldPath: st
     // The outer group is needed because PostgreSQL would treat `***:` or `(?` at the start as a directive.
     return { pattern: `(?:${writtenText})`, ignoreCase };
   } catch (error) {
-    const reason = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";
-    throw new ActionError("REQUEST_INVALID", `${fieldPath}.$regex ${reason}: ${describeValue(pattern)}`);
+    const problem = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";
+    throw new ActionError("REQUEST_INVALID", `${fieldPath}.$regex ${problem} (got ${describeValue(pattern)})`);
   }
 }

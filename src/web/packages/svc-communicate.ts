@@ -28,7 +28,9 @@ async function sendBatch(rest: string, body: unknown): Promise<MessageReceipt[]>
 /** Checks that the code runs in a page that a user has opened. @throws Error if it runs elsewhere, such as in a server action */
 function assertPage(name: string): void {
   if (location.protocol === "about:" || !("share" in navigator || "clipboard" in navigator)) {
-    throw new Error(`Svc.Communicate.${name} works only in a page that a user has opened`);
+    throw new Error(
+      `Svc.Communicate.${name} works only in a page that a user has opened in a browser, not in a server action`,
+    );
   }
 }
 

@@ -28,7 +28,8 @@ const toHex = (bytes: ArrayBuffer) =>
 
 function importAesKey(key: string): Promise<CryptoKey> {
   const bytes = fromBase64(key, "key");
-  if (bytes.length !== KEY_BYTES) throw new Error(`key must be ${KEY_BYTES} bytes in base64 (got ${bytes.length})`);
+  if (bytes.length !== KEY_BYTES)
+    throw new Error(`key must be ${KEY_BYTES} bytes in base64 (got ${bytes.length} bytes)`);
   return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
 }
 
@@ -65,7 +66,7 @@ async function decryptText(encrypted: string, key: string): Promise<string> {
   const bytes = fromBase64(encrypted, "the encrypted text");
   const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };
   const plaintext = await crypto.subtle.decrypt(algorithm, await importAesKey(key), bytes.slice(IV_BYTES)).catch(() => {
-    throw new Error("decryption failed: wrong key, or the text was changed");
+    throw new Error("decryption failed: the key is wrong, or the encrypted text was changed");
   });
   return new TextDecoder().decode(plaintext);
 }

@@ -84,7 +84,8 @@ export function createScriptLoader(
     for (const asset of assets) await loadDependency(asset);
     await loadActionCode(id, integrity);
     const compiled = findCompiledAction(id);
-    if (!compiled) throw new Error(`the script of action ${id} was loaded but did not define the action`);
+    if (!compiled)
+      throw new Error(`the script of the action ${id} was loaded, but did not define the function of the action`);
     return compiled.define();
   }
 

@@ -113,14 +113,14 @@ for (const [index, mode] of SANDBOX_MODES.filter(hasNetwork).entries())
           );
         });
 
-        it("reports that the name does not exist, or that no name server answered", async () => {
+        it("reports that the name does not exist, or that no DNS server answered", async () => {
           const gone = at(8080, "gone.localhost");
           expect(await said(browsers, gone)).to.equal(
-            `Failed to fetch ${gone}: there is no host of that name (ENOTFOUND)`,
+            `Failed to fetch ${gone}: the host name does not exist (ENOTFOUND)`,
           );
           const broken = at(8080, "broken.localhost");
           expect(await said(browsers, broken)).to.equal(
-            `Failed to fetch ${broken}: the name could not be looked up (EAI_AGAIN)`,
+            `Failed to fetch ${broken}: the IP address of the host name could not be found (EAI_AGAIN)`,
           );
         });
 

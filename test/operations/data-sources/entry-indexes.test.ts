@@ -150,7 +150,7 @@ describe("indexes on entries", () => {
     );
     expect(refusal([["a", "b", "c", "d"]])).to.include("indexes[0] must be 1 to 3 columns");
     expect(refusal(["entry.id"])).to.include(
-      "indexes[0] must be the path of a column in the entry's data; fields such as id need no index",
+      "indexes[0] must be the path of a column in the data of entries; fields of the entry itself, such as id, need no index",
     );
     expect(refusal([5])).to.include("indexes[0] must be a text");
     expect(refusal(["a", ["b", "c.d"]])).to.deep.equal(["a", ["b", "c.d"]]);

@@ -244,7 +244,10 @@ describe("reads of entries", () => {
       [{ where: { a: { $in: 1 } } }, "where.a.$in must be an array of 0 to 10,000 items (got 1)"],
       [{ where: { a: { $mod: [0, 1] } } }, "where.a.$mod[0] must be a divisor other than 0 (got 0)"],
       [{ where: { a: { $regex: "(" } } }, "where.a.$regex is not a regular expression"],
-      [{ where: { a: { $regex: "(a)\\1" } } }, "contains a backreference, which PostgreSQL interprets differently"],
+      [
+        { where: { a: { $regex: "(a)\\1" } } },
+        "contains a backreference, which PostgreSQL and JavaScript interpret differently",
+      ],
       [{ where: { a: { $regex: "a", $options: "g" } } }, "where.a.$options can"],
       [{ where: { "a\u0000b": 1 } }, "must be a text of at most 512 characters without U+0000 and lone surrogates"],
       [{ where: { a: { $eq: "\ud800" } } }, "where.a.$eq must be a JSON value that an entry can contain"],
@@ -254,7 +257,7 @@ describe("reads of entries", () => {
         "where.$filters[0].condition can contain only ==",
       ],
       [{ order: [["a", "UP"]] }, 'order[0][1] must be ASC or DESC (got "UP")'],
-      [{ limit: -1 }, "limit must be a whole number from 0"],
+      [{ limit: -1 }, "limit must be a whole number of 0 or more"],
       [
         { join: { A: { dataSourceId: 1 } } },
         'join.A.on must be an object of 1 to 3 pairs of columns, such as {"_id": "OrderId"} (got nothing)',

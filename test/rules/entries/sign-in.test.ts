@@ -42,11 +42,15 @@ describe("the where of a sign-in", () => {
       for (const column of ["Email", "Password"]) {
         const where = { Email: "a", Password: "p", [column]: value };
         const message = refusal("REQUEST_INVALID", () => parse(where));
-        expect(message, String(value)).to.contain(`where.${column} must be a text or a number (got `);
+        expect(message, String(value)).to.contain(
+          `where.${column} must be a number, or a text of 1 to 4096 characters (got `,
+        );
       }
     }
     const secret = refusal("REQUEST_INVALID", () => parse({ Email: "a", Password: `${long}x` }));
-    expect(secret).to.equal("where.Password must be a text or a number (got a text of 4097 characters)");
+    expect(secret).to.equal(
+      "where.Password must be a number, or a text of 1 to 4096 characters (got a text of 4097 characters)",
+    );
   });
 
   it("is an object of at most ten columns, whose long names are shortened in errors", () => {
@@ -54,7 +58,7 @@ describe("the where of a sign-in", () => {
     expect(Object.keys(parse({ ...columns(9), Password: "p" }).identifyingValues)).to.have.length(9);
     for (const where of [{ ...columns(10), Password: "p" }, [], null, "a", undefined])
       expect(refusal("REQUEST_INVALID", () => parse(where))).to.contain(
-        "where must be an object of columns and values",
+        "where must be an object with values for at most 10 columns",
       );
     const message = refusal("REQUEST_INVALID", () => parse({ ["n".repeat(70)]: null }));
     expect(message).to.contain(`where.${"n".repeat(60)} must`);

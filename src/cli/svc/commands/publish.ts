@@ -31,9 +31,9 @@ async function requireTested(session: Session, testedNames: readonly string[], c
     ({ kind, name }) => kind === "action" && names.includes(name),
   );
   if (changedActions.length === 0) return;
-  const list = changedActions.map(({ name }) => name).join(", ");
+  const actionNames = changedActions.map(({ name }) => name).join(", ");
   throw new CliError(
-    `the tests ran with the local code of ${list}, which differs from the drafts on the server; run svc push first`,
+    `the tests ran with the local code of ${actionNames}, which differs from the drafts on the server; run svc push first`,
   );
 }
 
@@ -105,7 +105,9 @@ async function findPreviousLiveVersion(session: Session, id: number): Promise<nu
     const { body } = await session.client.sendRequest("GET", path, { query: { against: "production" } });
     if (isDifferent(body.diff)) return version.id;
   }
-  throw new CliError("the action has no earlier live version; choose a version of `svc versions` with --to");
+  throw new CliError(
+    "the action has no earlier live version; choose a version that `svc versions` prints, and pass its ID with --to",
+  );
 }
 
 export function addPublish(program: Command, run: RunCommand): void {

@@ -92,7 +92,7 @@ async function runAction(session: Session, action: string, options: RunOptions):
     return;
   }
   const stack = error?.stack && (await toAuthorStack(session, action, run.actionId, error.stack));
-  throw new CliError(stack ?? error?.message ?? `run ${runId} has the state ${run.state}`, 1, {
+  throw new CliError(stack ?? error?.message ?? `run ${runId} ended with the state ${run.state}`, 1, {
     runId,
     state: run.state,
     console: lines,

@@ -221,9 +221,9 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   );
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
-    const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+    const changedItems = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(
-      `both the folder and the server have changed ${names}; pass --force to replace the folder's items with the server's`,
+      `${changedItems} changed in this folder and also on the server; pass --force to replace the folder's versions with the server's versions`,
       EXIT_CODES.failed,
       {
         differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),

@@ -96,11 +96,12 @@ export class RequestFaults {
 
   /** Resolves when all reported requests have ended. Rejects if they do not end within `timeoutMs`. */
   async waitForEnd(timeoutMs: number): Promise<void> {
-    if (this.hasTooManyRequests) throw new Error("the run has too many requests in progress to detect their end");
+    if (this.hasTooManyRequests)
+      throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
     if (this.pending.size === 0) return;
     const timer = new AbortController();
     const timeout = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
-      throw new Error("requests of the run are still in progress");
+      throw new Error(`some requests of the run did not end within ${timeoutMs} ms`);
     });
     const done = new Promise<void>((resolve) => {
       this.onAllEnded = resolve;

@@ -80,7 +80,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const { objectId } = harness.result;
   if (objectId === undefined)
     throw new Error(
-      `the script that prepares the page for a run failed: ${harness.exceptionDetails?.text ?? "unknown reason"}`,
+      `the service's own script, which prepares the page for a run, failed: ${harness.exceptionDetails?.text ?? "unknown reason"}`,
     );
   await session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId: await created });
   return objectId;
@@ -108,7 +108,7 @@ export async function callHarness(
     { timeout: 0 },
   );
   if (exceptionDetails)
-    throw new Error(`the script that executes the run in the page failed: ${exceptionDetails.text}`);
+    throw new Error(`the service's own script, which starts the action in the page, failed: ${exceptionDetails.text}`);
   return result.value;
 }
 

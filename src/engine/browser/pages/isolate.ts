@@ -155,7 +155,8 @@ export class Isolate implements Sandbox {
 
   /** Calls a method of the service's script in the worker (harness). */
   protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
-    if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
+    if (this.worker === null)
+      throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
     return callHarness(this.worker.session, this.worker.harnessId, method, values);
   }
 
@@ -238,7 +239,8 @@ export class Isolate implements Sandbox {
 
   /** Returns the memory of the worker in bytes, including the platform's objects, buffers and garbage. */
   private async readWorkerBytes(): Promise<number> {
-    if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
+    if (this.worker === null)
+      throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
     const usage = await this.worker.session.send("Runtime.getHeapUsage");
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }

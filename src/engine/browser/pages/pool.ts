@@ -304,7 +304,7 @@ export class PagePool {
       if (page.isUsable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
-    throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS_MAX} attempts, or has ended`);
+    throw new Error(`the browser has ended, or could not open a page in ${OPEN_ATTEMPTS_MAX} attempts`);
   }
 
   /**

@@ -65,10 +65,10 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
       const proof = await readSandboxState(chromium);
       const { pid } = chromium;
       if (!options.sandbox || proof === null) return { pid, sandbox: options.sandbox };
-      const open = proof.processes.filter(({ contained }) => !contained).map(({ kind }) => kind);
-      if (open.length === 0) return { pid, sandbox: true };
+      const unsandboxedKinds = proof.processes.filter(({ contained }) => !contained).map(({ kind }) => kind);
+      if (unsandboxedKinds.length === 0) return { pid, sandbox: true };
       throw new StartError(
-        `Chromium's processes are not sandboxed here (${[...new Set(open)].join(", ")}); set CHROME_SANDBOX=off to run ` +
+        `these Chromium processes run without a sandbox: ${[...new Set(unsandboxedKinds)].join(", ")}; set CHROME_SANDBOX=off to run ` +
           "actions without a sandbox",
       );
     },

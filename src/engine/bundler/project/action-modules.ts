@@ -78,7 +78,7 @@ const isShared = (path: string): boolean => path.startsWith("lib/") || path.star
 function toSourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
-  throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
+  throw new ProjectFault(`an action cannot import ${path}: put modules that several actions use into the folder lib/`);
 }
 
 /** Adds the name of the file to the error message, unless the message already names a file. */

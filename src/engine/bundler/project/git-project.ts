@@ -168,7 +168,7 @@ export async function readRepository({ commit, folder, entries }: RepositoryJob,
   if (hashes.size === 0) {
     const where = folder === "" ? "the root of the repository" : folder;
     throw new PackageFault(
-      `${where} contains no project: it has none of ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
+      `${where} contains no project: none of these folders and files exists there: ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
     );
   }
   const manifest: ProjectManifest = await new ProjectReader(
@@ -177,6 +177,8 @@ export async function readRepository({ commit, folder, entries }: RepositoryJob,
   ).readManifest();
   const document = JSON.stringify(manifest);
   if (Buffer.byteLength(document) > DOCUMENT_MAX_BYTES)
-    throw new PackageFault(`the project's definitions are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`);
+    throw new PackageFault(
+      `all definitions of the project together are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`,
+    );
   return document;
 }

@@ -84,7 +84,10 @@ export class ProjectReader {
   /** Reads an action with its source. @throws ProjectFault if the folder contains no action */
   async readAction(folder: string): Promise<ManifestItem> {
     const file = this.findActionFile(folder);
-    if (file === null) throw new ProjectFault(`actions/${folder} has none of ${this.#entries.join(", ")}`);
+    if (file === null)
+      throw new ProjectFault(
+        `the folder actions/${folder} must contain one of these files: ${this.#entries.join(", ")}`,
+      );
     const item = { name: toItemName(folder), ...(await this.readConfig(folder)) };
     const body = removeConfig(this.#files.read(file)!);
     // JavaScript without imports and exports needs no build.

@@ -22,7 +22,7 @@ async function resumeForPerson(email: string): Promise<void> {
   const expectedPerson = email || "a token";
   throw new ApiError(
     "FORBIDDEN",
-    `${signedInPerson} is signed in now; this page belongs to ${expectedPerson}. Sign in as ${expectedPerson}, or reload the page and lose what is unsaved.`,
+    `${signedInPerson} is signed in now; this page belongs to ${expectedPerson}. Sign in as ${expectedPerson}, or reload the page and lose your unsaved changes.`,
   );
 }
 

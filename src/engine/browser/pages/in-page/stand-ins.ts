@@ -25,7 +25,7 @@ export function createStandIns() {
   return (namesJson: string, navigatorJson: string, touched: () => void): void => {
     const refuse = () => {
       touched();
-      throw new Refusal("an isolate does not have this global");
+      throw new Refusal("this global variable does not exist in an isolate");
     };
     // All stand-ins share these proxy handlers, because creating handlers for each stand-in takes too long.
     const refusals: Any = { __proto__: null };
