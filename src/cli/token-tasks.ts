@@ -132,7 +132,7 @@ export function readTask(commandLineWords: string[]): TokenTask {
   const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return createRevokeTask(id);
-  if (id !== undefined) throw new StartError(`The argument ${id} is not expected. ${USAGE}`);
+  if (id !== undefined) throw new StartError(`The command has an unexpected argument: ${id}. ${USAGE}`);
   if (word === "list") return createListTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTokenTask(kind, values);

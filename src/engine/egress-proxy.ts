@@ -124,10 +124,13 @@ async function resolveDestination(hostname: string, port: number, options: Egres
   }
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
   if (!allowPrivateNetwork && !ports.includes(port))
-    throw new RequestError(`port ${port} is not allowed: runs can connect to ${ports.join(" and ")}`, 403);
+    throw new RequestError(
+      `port ${port} is not allowed: runs can connect only to the ports ${ports.join(" and ")}`,
+      403,
+    );
   const lookup = await resolveAddresses(hostname, options);
   if (!allowPrivateNetwork && !lookup.every(({ address }) => isPublicAddress(address))) {
-    throw new RequestError(`${hostname} is not a public address: runs can connect to public addresses only`, 403);
+    throw new RequestError(`${hostname} is not a public address: runs can connect only to public addresses`, 403);
   }
   const addresses = lookup.filter(({ family }) => localAddress === null || family === isIP(localAddress));
   if (addresses.length === 0) throw new RequestError(`${hostname} has no IP address`, 502);

@@ -83,7 +83,7 @@ export async function openServiceDatabase(
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPooler(url))) {
       throw new StartError(
-        `${variable} points to a connection pooler; set DATABASE_DIRECT_URL to the database itself (docs/operate/containers.md)`,
+        `${variable} points to a connection pooler; set DATABASE_DIRECT_URL to the URL of the database itself (docs/operate/containers.md)`,
       );
     }
     const startedAt = performance.now();

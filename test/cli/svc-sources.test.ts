@@ -136,10 +136,10 @@ export async function execute() {
       [
         action,
         CONFIG.replace("true", "process.exit(7)"),
-        /can contain only literals and constants \(found CallExpression\)/,
+        /can contain only literals and constants \(got CallExpression\)/,
       ],
-      [action, CONFIG.replace("true", "process.env.HOME"), /can contain only literals and constants \(found process\)/],
-      [action, CONFIG.replace("{ active: true }", "1"), /config of .* must be an object/],
+      [action, CONFIG.replace("true", "process.env.HOME"), /can contain only literals and constants \(got process\)/],
+      [action, CONFIG.replace("{ active: true }", "1"), /config in .* must be an object/],
     ];
     symlinkSync("/etc/hostname", join(folder, "lib/link.ts"));
     for (const [file, text, message] of cases) {

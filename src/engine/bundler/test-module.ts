@@ -67,7 +67,7 @@ const advance = async (target) => {
   for (let calls = 0; ; calls += 1) {
     const next = [...timers.values()].filter(({ at }) => at <= target).sort((a, b) => a.at - b.at)[0];
     if (clock === null || next === undefined) break;
-    if (calls === CALLS_MAX) throw new Error("mock.time called " + CALLS_MAX + " timers; move the clock less far");
+    if (calls === CALLS_MAX) throw new Error("mock.time called " + CALLS_MAX + " timers; set an earlier time");
     clock = Math.max(clock, next.at);
     next.call();
     await settle();

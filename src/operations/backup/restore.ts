@@ -86,7 +86,7 @@ function requireKnownMigrations({ migrations, service }: BackupManifest): typeof
   const knownMigrations = MIGRATIONS.filter(({ name }) => archivedNames.has(name));
   if (knownMigrations.length === archivedNames.size) return knownMigrations;
   throw new ArchiveError(
-    `a newer release of the service made this backup (${service}); restore the backup with that release`,
+    `a newer release of the service made this backup (release ${service}); restore the backup with that release`,
   );
 }
 

@@ -83,7 +83,8 @@ const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && n
  * PAYLOAD_TOO_LARGE
  */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report of the run must be a JSON object");
+  if (!isObject(body))
+    throw new ActionError("REQUEST_INVALID", "the body, which reports the result of the run, must be a JSON object");
   const { payload = {} } = body;
   const isText = payload instanceof JsonText;
   if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");

@@ -178,7 +178,7 @@ export class Runs {
     if (runDepth >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
-        `recursion: a chain of runs that start each other has at most ${CHAIN_DEPTH_MAX} runs`,
+        `recursion: a chain of runs, each started by the run before, can have at most ${CHAIN_DEPTH_MAX} runs`,
       );
     }
     const needsPublishedApp = caller.kind === "live";

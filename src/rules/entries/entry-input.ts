@@ -49,13 +49,13 @@ export function serializeEntry(data: unknown, fieldPath: string): string {
     if (typeof value === "object" && value !== null && nestsDeeperThan(value, DATA_MAX_DEPTH)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `the column ${describeValue(column)} of ${fieldPath} must nest at most ${DATA_MAX_DEPTH} levels`,
+        `the value of the column ${describeValue(column)} of ${fieldPath} must nest at most ${DATA_MAX_DEPTH} levels`,
       );
     }
     if (containsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `the column ${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
+        `the value of the column ${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
       );
     }
   }
@@ -75,7 +75,10 @@ function rejectUnstorableText(data: EntryData, fieldPath: string): void {
   for (const [column, value] of Object.entries(data)) {
     if (!hasUnstorableText(value)) continue;
     const reason = "must not contain the character U+0000 or a lone surrogate";
-    throw new ActionError("REQUEST_INVALID", `the column ${describeValue(column)} of ${fieldPath} ${reason}`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `the value of the column ${describeValue(column)} of ${fieldPath} ${reason}`,
+    );
   }
 }
 

@@ -97,9 +97,9 @@ describe("a run with a network", () => {
     });
 
     for (const [address, reason] of [
-      ["http://127.0.0.1", "127.0.0.1 is not a public address: runs can connect to public addresses only"],
-      ["https://[::1]", "::1 is not a public address: runs can connect to public addresses only"],
-      ["https://localhost:8443", "port 8443 is not allowed: runs can connect to 80 and 443"],
+      ["http://127.0.0.1", "127.0.0.1 is not a public address: runs can connect only to public addresses"],
+      ["https://[::1]", "::1 is not a public address: runs can connect only to public addresses"],
+      ["https://localhost:8443", "port 8443 is not allowed: runs can connect only to the ports 80 and 443"],
     ]) {
       it(`report that ${address} may not be reached, and why`, async () => {
         const { error } = await failureOf(shut, `const execute = () => fetch("${address}/a?b=c")`);

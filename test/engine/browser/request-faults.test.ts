@@ -127,7 +127,7 @@ for (const [index, mode] of SANDBOX_MODES.filter(hasNetwork).entries())
         it("reports that a run may not reach the address", async () => {
           const address = `${scheme}://127.0.0.1`;
           expect(await said(strict, address)).to.equal(
-            `Failed to fetch ${address}: 127.0.0.1 is not a public address: runs can connect to public addresses only`,
+            `Failed to fetch ${address}: 127.0.0.1 is not a public address: runs can connect only to public addresses`,
           );
         });
       });

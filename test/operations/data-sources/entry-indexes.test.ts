@@ -148,7 +148,7 @@ describe("indexes on entries", () => {
     expect(refusal(["a", "b", "c", "d", "e", "f"])).to.equal(
       "indexes must be an array of at most 5 indexes, each a column path, an array of column paths or {columns, unique} (got an array of 6)",
     );
-    expect(refusal([["a", "b", "c", "d"]])).to.include("indexes[0] must be 1 to 3 columns");
+    expect(refusal([["a", "b", "c", "d"]])).to.include("indexes[0] must be an index of 1 to 3 columns");
     expect(refusal(["entry.id"])).to.include(
       "indexes[0] must be the path of a column in the data of entries; fields of the entry itself, such as id, need no index",
     );

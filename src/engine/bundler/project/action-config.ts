@@ -207,9 +207,11 @@ export async function readActionConfig(
     config = new ConstantEvaluator(script).evaluateExport("config");
   } catch (error) {
     if (!(error instanceof NotLiteralError)) throw error;
-    throw new ProjectFault(`config of ${entry} can contain only literals and constants (found ${error.message})`);
+    throw new ProjectFault(
+      `the object config in ${entry} can contain only literals and constants (got ${error.message})`,
+    );
   }
   if (typeof config === "object" && config !== null && !Array.isArray(config))
     return JSON.parse(JSON.stringify(config)) as ManifestItem;
-  throw new ProjectFault(`config of ${entry} must be an object`);
+  throw new ProjectFault(`config in ${entry} must be an object`);
 }

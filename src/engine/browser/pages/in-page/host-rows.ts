@@ -78,7 +78,8 @@ export function createHostRows() {
 
   /** Rejects a chunk of a realm's stream whose kind is not in PARTS. @throws TypeError */
   function checkPart(kind: unknown): void {
-    if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
+    if (!PARTS.includes(kind))
+      throw new TypeError("each chunk of the stream must be bytes or a primitive value (got an object)");
   }
 
   return { RealmError, proxyOf, bytesOf, rowOfView, checkPart };
