@@ -77,10 +77,7 @@ const SELECT_OTHER_SETTINGS_BYTES = `
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => getSettingTier(name) === "protected") : undefined;
   if (key !== undefined) {
-    throw new ActionError(
-      "FORBIDDEN",
-      "the token of a run cannot write or delete a protected setting (its key begins with __)",
-    );
+    throw new ActionError("FORBIDDEN", "the token of a run cannot change a protected setting, such as __smtp");
   }
 }
 
