@@ -89,7 +89,7 @@ export class ActionResolver {
   }
 
   @Mutation(() => ActionType, {
-    description: "Creates an action. Requests with the same idempotency key create one action.",
+    description: "Creates an action. Several requests with the same idempotency key create only one action.",
   })
   async createAction(
     @Ctx() context: RequestContext,

@@ -213,7 +213,7 @@ export class AuthResolver {
     @Limit() limit?: number | null,
     @Arg("cursor", () => String, {
       nullable: true,
-      description: "Cursor of the page: `nextCursor` of the previous page.",
+      description: "The `nextCursor` of the previous response, to continue the list.",
     })
     cursor?: string | null,
   ): Promise<AccessEntryPage> {

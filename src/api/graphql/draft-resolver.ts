@@ -67,7 +67,7 @@ export class DraftResolver {
   }
 
   @Mutation(() => [PayloadPresetType], {
-    description: "Deletes a payload preset; returns the remaining presets of the action.",
+    description: "Deletes a payload preset of an action. Returns the remaining presets of the action.",
   })
   async deletePayloadPreset(
     @Ctx() context: RequestContext,
@@ -82,7 +82,7 @@ export class DraftResolver {
 
   @Query(() => [CodeProblemType], {
     description:
-      "Checks code without saving it, and returns the problems that would prevent a save: the first error, or each missing package.",
+      "Checks code without saving it, and returns the problems that would prevent a save: the first error in the code, or, if it has no error, each package that the code uses but `dependencies` does not list.",
   })
   async codeProblems(
     @Ctx() context: RequestContext,

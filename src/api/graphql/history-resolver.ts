@@ -74,7 +74,7 @@ export class RunHistoryResolver {
 
   @Query(() => RunListType, {
     description:
-      "Lists the runs of the app, newest first. One request checks at most 10,000 runs, so a page can have fewer runs than `limit` although more follow. Continue with `nextCursor` (in REST `nextBefore`).",
+      "Lists the runs of the app, newest first. One request checks at most 10,000 runs, so the response can have fewer runs than `limit` although more runs match. To get the next runs, send the `nextCursor` of the response (in REST `nextBefore`).",
   })
   async runs(
     @Ctx() context: RequestContext,
@@ -94,7 +94,7 @@ export class RunHistoryResolver {
 
   @Query(() => RunStatisticsType, {
     description:
-      "Counts the runs of each hour or day that match the filters, and returns the percentiles of their durations. One request checks the newest 100,000 runs of the range, or the newest 1,000 that a search finds.",
+      "For each hour or day, counts the runs that match the filters, and returns the percentiles of their durations. One request checks the newest 100,000 runs of the time range. With `search`, it checks the newest 1,000 runs that the search finds.",
   })
   async runStatistics(
     @Ctx() context: RequestContext,

@@ -224,12 +224,13 @@ export class RunsArguments extends RunFilterArguments {
   to?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Cursor of the page: `nextCursor` of the previous page.",
+    description: "The `nextCursor` of the previous response, to continue the list.",
   })
   cursor?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "ID of a run, `nextBefore` of the previous page: lists only runs before this run.",
+    description:
+      "ID of a run: lists only older runs. To continue the list, send the `nextBefore` of the previous response.",
     deprecationReason: "Use `cursor`.",
   })
   before?: unknown;

@@ -96,7 +96,8 @@ export class ActionLogsInput {
   @Field(() => Int, { nullable: true, description: OFFSET_DESCRIPTION }) offset?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Cursor of the page: `nextCursor` of the previous page. Each page takes the same time to read.",
+    description:
+      "The `nextCursor` of the previous response, to continue the list. Each page takes the same time to read.",
   })
   cursor?: unknown;
 }

@@ -59,7 +59,7 @@ export class ActionTransferResolver {
 
   @Mutation(() => ImportReportType, {
     description:
-      "Creates and updates actions by name in one transaction. If one action is invalid, nothing is changed.",
+      "Creates and updates actions in one transaction. An action with the name of an existing action updates this action. If one action is invalid, changes nothing.",
   })
   async importActions(
     @Ctx() context: RequestContext,

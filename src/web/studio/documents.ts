@@ -470,7 +470,7 @@ export type ActionLogsDataInput = {
 
 /** Filter and page of execution log entries. */
 export type ActionLogsInput = {
-  /** Cursor of the page: `nextCursor` of the previous page. Each page takes the same time to read. */
+  /** The `nextCursor` of the previous response, to continue the list. Each page takes the same time to read. */
   cursor?: string | null | undefined;
   /** ID of the draft or live version whose entries to return; all by default. */
   id?: number | null | undefined;
