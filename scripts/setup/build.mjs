@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { must, step } from "./steps.mjs";
+import { must, ownEnvironment, step } from "./steps.mjs";
 
 const SERVICE_INPUTS = [
   "src",
@@ -64,20 +64,27 @@ function compileAndCheck(root, project, state) {
   return must("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], { cwd: root });
 }
 
-/** Compiles the service file by file, without a type check. This takes a fifth of the processor time. */
-function compileService(root) {
-  return must("tsc", ["-p", join(root, "tsconfig.service.json")], { cwd: root });
+function buildAll(root) {
+  return [
+    compileAndCheck(root, root, ".tsbuildinfo"),
+    compileAndCheck(root, join(root, "src/web"), ".tsbuildinfo-web"),
+    must("node", ["scripts/build-web.mjs"], { cwd: root }),
+  ];
 }
 
-/** Compiles the sources and bundles the pages, both at once. Types are checked only in development. */
+/** Builds only what `npm start` needs, each file alone and without a type check. This takes a fifth of the processor time. */
+function buildService(root) {
+  // The compiler and the bundler are Go programs. With fewer garbage collections, they need 15 % less processor time.
+  const options = { cwd: root, env: { ...ownEnvironment(root), GOGC: "400" } };
+  return [
+    must("tsc", ["-p", "tsconfig.service.json"], options),
+    must("node", ["scripts/build-web.mjs", "--service"], options),
+  ];
+}
+
+/** Compiles the sources and bundles the pages, both at once. */
 async function compile(root, isService) {
-  const hasPages = existsSync(join(root, "src/web/tsconfig.json"));
-  const results = await Promise.allSettled([
-    isService ? compileService(root) : compileAndCheck(root, root, ".tsbuildinfo"),
-    existsSync(join(root, "scripts/build-web.mjs")) &&
-      must("node", ["scripts/build-web.mjs", ...(isService ? ["--service"] : [])], { cwd: root }),
-    hasPages && !isService && compileAndCheck(root, join(root, "src/web"), ".tsbuildinfo-web"),
-  ]);
+  const results = await Promise.allSettled(isService ? buildService(root) : buildAll(root));
   const failed = results.find(({ status }) => status === "rejected");
   if (failed) throw failed.reason;
 }
