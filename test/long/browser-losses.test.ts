@@ -18,7 +18,7 @@ describe("a browser that is lost while no run uses it", () => {
 
   it("is replaced if only the zygote is killed that forks its renderers", async () => {
     const browser = browsers.getBrowserPid()!;
-    const started = findZygotes(await readProcesses(browser));
+    const started = findZygotes(readProcesses(browser));
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
     expect(forking).to.not.have.length(0);
     for (const pid of forking) signalProcess(pid, "SIGKILL");

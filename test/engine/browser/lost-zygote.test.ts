@@ -60,14 +60,14 @@ describe("the zygotes of a browser", () => {
     const browsers = testBrowsers();
     await browsers.start();
     try {
-      const found = findZygotes(await readProcesses(browsers.getBrowserPid()!));
+      const found = findZygotes(readProcesses(browsers.getBrowserPid()!));
       expect(found).to.have.length(2);
       let isOver = false;
       const runs = runOnPages(browsers).finally(() => {
         isOver = true;
       });
       while (!isOver) {
-        expect(findZygotes(await readProcesses(browsers.getBrowserPid()!))).to.have.members(found);
+        expect(findZygotes(readProcesses(browsers.getBrowserPid()!))).to.have.members(found);
         await delay(5);
       }
       await runs;

@@ -40,7 +40,7 @@ export function findZygotes(processes: readonly Pick<ProcessSandboxState, "pid" 
  */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
-  const zygotes = findZygotes(await readProcesses(pid));
+  const zygotes = findZygotes(readProcesses(pid));
   const timer = setInterval(() => {
     if (zygotes.some((zygote) => hasProcessEnded(zygote))) runInBackground(stop());
   }, ZYGOTE_CHECK_INTERVAL_MS);

@@ -1,7 +1,8 @@
 /** Checks in /proc that every process of a browser is sandboxed. Does not trust what the browser itself reports. */
-import { readdir, readFile, readlink } from "node:fs/promises";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
+import { readStatFields } from "../watch/processes.js";
 
 export interface ProcessSandboxState {
   pid: number;
@@ -41,8 +42,8 @@ function readStatusField(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? -1);
 }
 
-async function sharesUserNamespace(pid: number): Promise<boolean> {
-  return (await readlink(`/proc/${pid}/ns/user`)) === (await readlink("/proc/self/ns/user"));
+function sharesUserNamespace(pid: number): boolean {
+  return readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user");
 }
 
 /**
@@ -60,17 +61,15 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
  * Reads the sandbox state of a process.
  * @returns null if the process is not in the process group `group`, or has ended
  */
-async function readProcess(pid: number, group: number): Promise<ProcessSandboxState | null> {
+function readProcess(pid: number, group: number): ProcessSandboxState | null {
   try {
-    const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
+    const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
     if (Number(leader) !== group || state === "Z") return null;
-    const [commandLine, status] = await Promise.all([
-      readFile(`/proc/${pid}/cmdline`, "latin1"),
-      readFile(`/proc/${pid}/status`, "utf8"),
-    ]);
+    const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1");
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const kind = getProcessKind(commandLine, pid, Number(parent), group);
     const seccompMode = readStatusField(status, "Seccomp");
-    const ownUserNamespace = !(await sharesUserNamespace(pid));
+    const ownUserNamespace = !sharesUserNamespace(pid);
     return {
       pid,
       parent: Number(parent),
@@ -87,9 +86,11 @@ async function readProcess(pid: number, group: number): Promise<ProcessSandboxSt
 }
 
 /** Reads the sandbox state of all running processes of a process group. */
-export async function readProcesses(group: number): Promise<ProcessSandboxState[]> {
-  const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
-  return (await Promise.all(pids.map((pid) => readProcess(pid, group)))).filter((proof) => proof !== null);
+export function readProcesses(group: number): ProcessSandboxState[] {
+  const pids = readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0);
+  return pids.map((pid) => readProcess(pid, group)).filter((proof) => proof !== null);
 }
 
 /**
@@ -100,7 +101,7 @@ export async function readSandboxState({ pid }: Chromium): Promise<BrowserSandbo
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {
-    const processes = await readProcesses(pid);
+    const processes = readProcesses(pid);
     const sandboxed = processes.every(({ contained }) => contained);
     if (sandboxed || Date.now() > deadline) return { processes, sandboxed };
     await delay(CHECK_INTERVAL_MS);

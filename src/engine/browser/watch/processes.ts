@@ -36,7 +36,7 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
 }
 
 /** Returns the fields of a `stat` file in /proc that follow the process name: state, parent, group, … */
-function readStatFields(path: string): string[] {
+export function readStatFields(path: string): string[] {
   // Reads the file synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
     .replace(/^.*\) /s, "")
