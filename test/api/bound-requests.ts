@@ -37,7 +37,10 @@ export class BoundRequests {
   static async start(): Promise<BoundRequests> {
     const undoTrust = trustLocalhost();
     const limits = { RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0" };
-    const started = new BoundRequests(await startTestService({ ALLOW_PRIVATE_NETWORK: "1", ...limits }), undoTrust);
+    const started = new BoundRequests(
+      await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1", ...limits }),
+      undoTrust,
+    );
     started.server.listen(0, "127.0.0.1");
     await once(started.server, "listening");
     return started;

@@ -8,7 +8,7 @@ import { clientActions } from "./client-actions.js";
 describe("client actions that ran in a browser", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ INTAKE_QUOTA_MB: "2048" });
+    service = await startTestService({ ROLES: "api,runner", INTAKE_QUOTA_MB: "2048" });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });
   after(() => service.stop());

@@ -19,7 +19,7 @@ describe("log events", () => {
   let runsPath: string;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api,runner" });
     logs = `/v1/apps/${service.appId}/logs`;
     runsPath = `/v3/apps/${service.appId}/runs`;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);

@@ -86,7 +86,11 @@ function testAttackedPages(runtimeHost: string | null): void {
   before(async () => {
     network = await startNetwork();
     runtimeUrl = runtimeHost === null ? network.url : `http://${runtimeHost}:${new URL(network.url).port}`;
-    const environment = { PUBLIC_URL: network.url, ...(runtimeHost !== null && { RUNTIME_URL: runtimeUrl }) };
+    const environment = {
+      ROLES: "api,runner",
+      PUBLIC_URL: network.url,
+      ...(runtimeHost !== null && { RUNTIME_URL: runtimeUrl }),
+    };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     network.leadTo(service.url);
     const actions = `/v3/apps/${service.appId}/actions`;

@@ -18,7 +18,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
   let page: Page;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
     const actions = `/v3/apps/${service.appId}/actions`;
     const { body } = await service.rest("POST", actions, {
       body: { name: "page", code: ECHO_CODE, environment: "client" },

@@ -64,7 +64,10 @@ describe("Svc.Media", function () {
   let page: Page;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ALLOW_PRIVATE_NETWORK: "1" }), launchChromium()]);
+    [service, browser] = await Promise.all([
+      startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" }),
+      launchChromium(),
+    ]);
     page = await browser.newPage();
     // For this test, any page of another origin that loads the library is enough.
     await page.goto(`${service.url}/health/live`);

@@ -24,7 +24,7 @@ describe("pages on other origins", () => {
   let addresses = 0;
 
   before(async () => {
-    service = await startTestService({ TRUST_PROXY: "1" });
+    service = await startTestService({ ROLES: "api,runner", TRUST_PROXY: "1" });
     app = `/v1/apps/${service.appId}`;
     await service.rest("POST", `${app}/publish`);
     await service.rest("POST", `${app}/data-sources`, {

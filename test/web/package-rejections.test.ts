@@ -57,7 +57,7 @@ const ACTION_CODE = `async function execute() {
 describe("a call of a package with wrong arguments", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ RATE_LIMIT_COMMUNICATE: "0", RATE_LIMIT_MANAGE: "0" });
+    service = await startTestService({ ROLES: "api,runner" });
   });
   after(() => service.stop());
 

@@ -28,7 +28,10 @@ describe("under a path of another host", () => {
 
   before(async () => {
     proxy = await startPrefixProxy("/team/actions");
-    [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: `${proxy.url}/` }), launchChromium()]);
+    [service, browser] = await Promise.all([
+      startTestService({ PUBLIC_URL: `${proxy.url}/`, ROLES: "api,runner" }),
+      launchChromium(),
+    ]);
     proxy.leadTo(service.url);
     const actions = `/v3/apps/${service.appId}/actions`;
     const body = { name: "both", code: GREETING_CODE, active: true, environment: "any", triggers: ON_PAGE_VIEW };

@@ -16,7 +16,7 @@ describe("the panel Call in Studio", () => {
   let id: number;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
     await publishApp(service);
     const code = "async function execute({ payload }) { return payload; }";
     const data = { name: "called", code, active: true, triggers: [{ trigger: "manual" }] };

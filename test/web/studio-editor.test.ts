@@ -22,7 +22,7 @@ describe("Studio's editor", () => {
   let beforeEditor: string[];
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
     const path = `/v3/apps/${service.appId}/actions`;
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
       body: { __apiKey: "k-123456789", _note: "n", open: 1 },

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page, SerializedAXNode } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
-import { longTest } from "../harness/samples.js";
+import { longTest, runsAll } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until, untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage, watchSockets } from "./chromium.js";
@@ -23,7 +23,9 @@ describe("the frame of Studio", () => {
 
   before(async () => {
     proxy = await startPrefixProxy("/svc");
-    [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: `${proxy.url}/` }), launchChromium()]);
+    // Only long tests execute runs.
+    const environment = { PUBLIC_URL: `${proxy.url}/`, ROLES: runsAll() ? "api,runner" : "api" };
+    [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     proxy.leadTo(service.url);
     ids = [];
     for (const [name, code] of [

@@ -28,7 +28,7 @@ describe("Studio's pages of people", () => {
   }
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
     const body = { name: "nightly", code: RETURNING_CODE, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { shown: "public value", _hidden: "x" } });

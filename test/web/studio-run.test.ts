@@ -22,6 +22,7 @@ const RUN_TIMEOUT_MS = 120_000;
 
 /** Environment of the service. The run with many lines lasts until it is cancelled, even on a slow machine. */
 const ENVIRONMENT = {
+  ROLES: "api,runner",
   RATE_LIMIT_RUN: String(RUN_RATE_LIMIT),
   RATE_LIMIT_MANAGE: String(MANAGE_RATE_LIMIT),
   SERVER_TIMEOUT_MS: "3600000",

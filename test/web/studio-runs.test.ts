@@ -31,7 +31,7 @@ describe("runs in Studio", () => {
   const waitForRuns = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
     for (const [name, code] of Object.entries({ book: BOOKING_CODE, busy: ENDLESS_CODE })) {
       const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
       ids[name] = (await service.rest("POST", `${path()}/actions`, { body })).body.action.id;

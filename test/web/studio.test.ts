@@ -21,7 +21,7 @@ describe("Studio at GET /studio", () => {
   let studio: StudioPage;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
     page = await browser.newPage();
     await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });

@@ -120,7 +120,7 @@ describe("Svc.DataSources", () => {
   }
 
   before(async () => {
-    const environment = { RATE_LIMIT_RUN: "0", RATE_LIMIT_MANAGE: "0", ALLOW_PRIVATE_NETWORK: "1" };
+    const environment = { ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     await new Promise<void>((resolve) => customerSite.listen(0, "127.0.0.1", resolve));
     customerUrl = `http://127.0.0.1:${(customerSite.address() as AddressInfo).port}/`;
