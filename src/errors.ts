@@ -154,7 +154,7 @@ export class ActionError extends Error {
 
 /** Error for a caller that disconnected before the service sent the response. */
 export const clientDisconnected = (): ActionError =>
-  new ActionError("REQUEST_INVALID", "the client disconnected before the response");
+  new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
 /**
  * Returns the HTTP code of an error (contract, section 4). A dependency that cannot be resolved now but perhaps later gives 503 instead of

@@ -171,7 +171,8 @@ export function createResponseMemory(
       let partOrder: Promise<unknown> | null = null;
 
       function admitBytes(bytes: number): void {
-        if (!isOpen) throw new ActionError("REQUEST_INVALID", "the client disconnected before the response");
+        if (!isOpen)
+          throw new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
         if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLarge();
         if (!hasCapacity(owner, bytes, 1)) throw tooMany();
       }

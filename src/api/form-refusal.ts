@@ -18,5 +18,5 @@ export function toFormError(error: unknown): unknown {
   if (error instanceof ActionError) return error;
   const { code = "", message = "" } = error as NodeJS.ErrnoException;
   if (!code.startsWith("FST_") && !FORM_ERROR_PATTERN.test(message)) return error;
-  return new ActionError("REQUEST_INVALID", "the form is incomplete or is not multipart/form-data");
+  return new ActionError("REQUEST_INVALID", "the body must be a complete multipart/form-data form");
 }

@@ -270,7 +270,9 @@ export function createSocketServer({
         // Counts the operation before the first await, so that operations which arrive meanwhile are counted correctly.
         const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
-          return [new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET} open subscriptions`)];
+          return [
+            new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET} open GraphQL subscriptions`),
+          ];
         }
         // `limiter` rejects only if the websocket has closed while the operation waited.
         const releaseSlot = await limiter

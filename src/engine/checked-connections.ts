@@ -217,7 +217,7 @@ export function createCheckedConnections(options: CheckedOptions): AddressChecke
     const addresses = await resolveAddresses(removeBrackets(host), isTrusted ? resolveWithSystem : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host name has no IP address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
-      throw new NotConnectedError("the host's address is not public", true);
+      throw new NotConnectedError("the host has an IP address that is not public", true);
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
     const socket = connectTo({ host: removeBrackets(host), port, lookup: createPinnedLookup(addresses), ...local });

@@ -169,7 +169,7 @@ function parseRef(line: string): GitRef | null {
 /** Returns the bytes of the pack that a response contains. @throws GitRemoteFault if the response contains no pack */
 function extractPack(packets: readonly Packet[]): Buffer {
   const start = packets.findIndex((received) => packetToLine(received) === "packfile");
-  if (start < 0) throw new GitRemoteFault("the Git server sent no files");
+  if (start < 0) throw new GitRemoteFault("the response of the Git server contains no files");
   const parts: Buffer[] = [];
   for (const received of packets.slice(start + 1)) {
     if (typeof received === "string") continue;

@@ -39,7 +39,7 @@ interface SentRequest {
 function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
-      throw new Error(`pages cannot send requests with the header ${name.slice(0, 60)}`);
+      throw new Error(`pages cannot send requests with the header ${JSON.stringify(name.slice(0, 60))}`);
     if (!HEADER_VALUE.test(value))
       throw new Error(`the value of the header ${name} contains characters that are not allowed`);
   }

@@ -140,7 +140,7 @@ export class CsvParser {
     this.state = "start";
     if (isBlankLine) return;
     if (this.cells.length === CSV_CELLS_MAX) {
-      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields (cells)`);
+      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields`);
     }
     this.cells.push(this.cell);
     this.cell = "";

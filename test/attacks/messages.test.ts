@@ -121,7 +121,10 @@ describe("messages under attack", () => {
       await set({ __smtp: { host, port: host === "127.0.0.1" ? 25 : 587, from: "a@example.com" } });
       const { body } = await send({});
       const message = await ended(body.id);
-      expect([message.status, message.detail], host).to.deep.equal(["failed", "the host's address is not public"]);
+      expect([message.status, message.detail], host).to.deep.equal([
+        "failed",
+        "the host has an IP address that is not public",
+      ]);
     }
     await set({ __smtp: { host: "example.com", port: 6379, from: "a@example.com" } });
     expect((await ended((await send({})).body.id)).detail).to.equal("the service does not connect to port 6379");

@@ -177,7 +177,7 @@ describe("requests that Node sends instead of the page", () => {
         () => null,
         (error: Error) => error.message,
       );
-      expect(refused).to.match(/pages cannot send|may not send|invalid header/);
+      expect(refused).to.match(/pages cannot send|contains characters that are not allowed/);
       expect(asked).to.equal(0);
     });
   }

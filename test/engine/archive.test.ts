@@ -87,7 +87,9 @@ describe("an archive", () => {
     const path = put(sealed);
     expect(await refusal(path, { kind: "key", bytes: Buffer.alloc(32, 8) })).to.contain("the key is wrong");
     for (const secret of [null, { kind: "passphrase", text: "correct horse battery" }] as const) {
-      expect(await refusal(path, secret)).to.contain("encrypted with a key file; pass a key file");
+      expect(await refusal(path, secret)).to.contain(
+        "the backup file is encrypted; to decrypt the file, pass a key file",
+      );
     }
     expect(await refusal(put(plain), KEY)).to.contain("the file is not encrypted");
   });

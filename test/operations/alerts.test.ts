@@ -338,7 +338,7 @@ describe("alerts to hosts that an app names", () => {
           return deliveries[0]?.status === "failed" && deliveries;
         });
         expect(delivery.detail).to.match(
-          /^(the service does not connect to port \d+|the host's address is not public)$/,
+          /^(the service does not connect to port \d+|the host has an IP address that is not public)$/,
         );
       }
       expect(hook.heard).to.deep.equal([]);

@@ -61,7 +61,10 @@ describe("a wait for a run whose reader leaves", () => {
     await until(isListening);
     caller.abort();
     const error = await answer.catch((reason: unknown) => reason);
-    expect(error).to.include({ status: "REQUEST_INVALID", message: "the client disconnected before the response" });
+    expect(error).to.include({
+      status: "REQUEST_INVALID",
+      message: "the client disconnected before the service sent the response",
+    });
     await until(hasStoppedListening);
     const late = await waitForLogEntry(
       { logs: createExecutionLogs(database.db), notifications },

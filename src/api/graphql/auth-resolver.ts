@@ -57,7 +57,10 @@ export class AuthResolver {
    */
   private requirePasskeyPage({ browser }: RequestContext): PasskeyPage {
     if (browser) return browser;
-    throw new ActionError("REQUEST_INVALID", "operations for passkeys need an HTTP request (got a websocket message)");
+    throw new ActionError(
+      "REQUEST_INVALID",
+      "GraphQL operations for passkeys must be sent as an HTTP request (got a websocket message)",
+    );
   }
 
   /** Returns the caller, who must be a person with a session: a token cannot manage the account of its person. */

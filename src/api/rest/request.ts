@@ -84,7 +84,7 @@ function parseStringArray(text: string, name: string): string[] {
   } catch {
     // The text is not JSON, so the code below rejects it.
   }
-  throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
+  throw new ActionError("REQUEST_INVALID", `the query parameter ${name} must be a JSON array of strings`);
 }
 
 export function createRestRequest(

@@ -193,7 +193,9 @@ async function runTestAction(
       const { state, log } = run.run;
       if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
-        throw new CliError(`the run of the tests ended with the state ${state}: ${log?.data?.error?.message ?? ""}`);
+        throw new CliError(
+          `the run that executed the tests ended with the state ${state}: ${log?.data?.error?.message ?? ""}`,
+        );
       stopSignal.throwIfAborted();
       await delay(POLL_MS);
     }

@@ -105,9 +105,7 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
   );
   if (header.length < HEADER_BYTES || !kind) throw createDamageError("the header is incomplete");
   if (secret?.kind !== kind)
-    throw new ArchiveError(
-      `the file is encrypted with ${SECRET_DESCRIPTIONS[kind]}; pass ${SECRET_DESCRIPTIONS[kind]}`,
-    );
+    throw new ArchiveError(`the backup file is encrypted; to decrypt the file, pass ${SECRET_DESCRIPTIONS[kind]}`);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   if (!timingSafeEqual(computeHeaderChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
     const secretName = kind === "passphrase" ? "passphrase" : "key";

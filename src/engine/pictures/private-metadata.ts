@@ -198,7 +198,8 @@ export function removePrivateMetadata(file: Buffer, contentType: string): Buffer
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
     // A RangeError means that the length of a block points beyond the end of the file.
-    if (error instanceof RangeError) throw new DamagedPictureError("the picture's file ends too early");
+    if (error instanceof RangeError)
+      throw new DamagedPictureError("the picture file ends before its last part is complete");
     throw error;
   }
 }

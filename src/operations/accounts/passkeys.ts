@@ -249,7 +249,7 @@ export function createPasskeys(options: {
         }
         const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
         const [row] = await rows<PasskeyRow>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
-          throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is registered already") : error;
+          throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is already registered") : error;
         });
         refuseUnknownFields(response, CREDENTIAL_FIELDS);
         await sessions.grantFullRights(credentialId, manager);

@@ -67,7 +67,7 @@ export async function runOnce<T extends object>(
     if (first)
       throw new ActionError(
         "REQUEST_INVALID",
-        "this Idempotency-Key was already used for a different request; use a new key",
+        "this Idempotency-Key was already used for a different request; send this request with a new key",
       );
   }
 }

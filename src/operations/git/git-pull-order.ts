@@ -56,7 +56,7 @@ const ADD_PUBLISHED_TAG = `
 const outdatedPullError = (): ActionError =>
   new ActionError(
     "MANIFEST_CHANGED",
-    "this pull was stopped, because a later pull has started or the Git connection was changed",
+    "the service stopped this Git pull, because a later pull has started, or because the Git connection was changed",
   );
 
 export type GitPullOrder = ReturnType<typeof createGitPullOrder>;

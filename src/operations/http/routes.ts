@@ -102,7 +102,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
     if (!isDuplicate(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",
-      "triggers: another action already has a trigger with one of these methods and paths",
+      "triggers: another action of this app already has an http trigger with the same method and path",
     );
   }
 }

@@ -201,7 +201,9 @@ export function createNotificationsService(options: {
     const reader = await findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
-      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
+      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client; try again later", {
+        retryAfter,
+      });
     return reader;
   }
 

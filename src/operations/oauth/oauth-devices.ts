@@ -104,7 +104,7 @@ export class OauthDevices {
                  before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
       [hashToken(deviceCode), clientId, POLL_INTERVAL_SECONDS - 1],
     );
-    if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
+    if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was already used");
     if (device.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
     if (device.isDenied) throw new OauthFailure("access_denied", "the person denied access");
     if (device.isFast)
@@ -113,7 +113,8 @@ export class OauthDevices {
     const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [
       hashToken(deviceCode),
     ]);
-    if (takenRows.length === 0) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
+    if (takenRows.length === 0)
+      throw new OauthFailure("invalid_grant", "the device code is unknown or was already used");
     return device.grantId;
   }
 }

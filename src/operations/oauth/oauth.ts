@@ -86,7 +86,11 @@ export class OAuthServer {
 
   async #client(id: string | undefined): Promise<OauthClient> {
     const client = id === undefined ? null : await this.clients.find(id);
-    if (!client) throw new OauthFailure("invalid_client", "client_id is not registered; register the program first");
+    if (!client)
+      throw new OauthFailure(
+        "invalid_client",
+        "client_id must be the ID of a registered program; register the program first",
+      );
     return client;
   }
 
@@ -139,7 +143,7 @@ export class OAuthServer {
 
   async #grant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
     if (decision.scopes.some((scope) => !requested.includes(scope))) {
-      throw new ActionError("REQUEST_INVALID", "scopes must be among the scopes that the program requested");
+      throw new ActionError("REQUEST_INVALID", "scopes can contain only scopes that the program requested");
     }
     return this.grants.create(decision, client.id);
   }

@@ -226,7 +226,7 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
   if (!isListOf(hook["runOn"], HOOK_VERBS))
     refuse(`${field}.runOn must be an array with one or more of ${HOOK_VERBS.join(", ")}`);
   if (JSON.stringify(hook).length > HOOK_MAX_CHARACTERS) {
-    refuse(`${field} must have at most ${HOOK_MAX_CHARACTERS} characters of JSON`);
+    refuse(`${field} must be at most ${HOOK_MAX_CHARACTERS} characters as JSON`);
   }
   try {
     if (hook["where"] !== undefined) {

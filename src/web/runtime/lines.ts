@@ -45,5 +45,5 @@ export async function* parseLines(reply: ServiceReply): AsyncGenerator<unknown, 
   } finally {
     await reader.cancel?.();
   }
-  if (unreadText !== "") throw new Error("the response ended in the middle of its last line");
+  if (unreadText !== "") throw new Error("the response ended before its last line was complete");
 }

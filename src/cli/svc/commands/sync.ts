@@ -52,7 +52,7 @@ function createConflictError(session: Session, since: readonly Difference[], pro
   for (const { kind, name, change, patch } of since) {
     session.output.writeNote(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
-  return new CliError(`${problem}; run svc pull, then svc push again`, EXIT_CODES.failed, {
+  return new CliError(`${problem}; run svc pull, and then repeat svc push`, EXIT_CODES.failed, {
     status: "MANIFEST_CHANGED",
     differences: since.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
   });

@@ -187,7 +187,7 @@ class ConstantEvaluator {
     const value = this.#evaluate(object);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
-    throw new NotLiteralError(`the property ${name}, which the object does not have`);
+    throw new NotLiteralError(`the property ${name} of an object without this property`);
   }
 }
 
