@@ -24,7 +24,7 @@ export const STATUS = {
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
   TRIGGER_TYPE_INVALID: {
     http: 400,
-    message: "trigger must be manual, schedule, log, analytics or http",
+    message: "trigger must be a kind of the specification (manual, schedule, log, analytics), or http",
   },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "this trigger is not allowed for the action" },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },

@@ -235,7 +235,7 @@ export const DECLARATIONS_PER_APP = 300;
 /** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
 
-/** Maximum data that an app's own credentials can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
+/** Maximum data in MB that all callers of an app except its pages can store in a minute. The variable INTAKE_QUOTA_MB replaces it. */
 export const INTAKE_QUOTA_MB = 64;
 /**
  * Shares of INTAKE_QUOTA_MB that visitors can store in a minute: all visitors of an app together, and the visitors at one network address.

@@ -96,7 +96,10 @@ export function estimateBytes(value: unknown): number {
   return sum;
 }
 
-/** Returns the key under which the memory of a caller is counted: the app of an app's credential, otherwise the person. */
+/**
+ * Returns the key under which the memory of a caller's responses is counted: the app if the caller's credential belongs to one, otherwise
+ * the person.
+ */
 const quotaOwnerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;

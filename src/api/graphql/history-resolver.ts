@@ -74,7 +74,7 @@ export class RunHistoryResolver {
 
   @Query(() => RunListType, {
     description:
-      "Lists the runs of the app, newest first. One request checks at most 10,000 runs, so the response can have fewer runs than `limit` although more runs match. To get the next runs, send the `nextCursor` of the response (in REST `nextBefore`).",
+      "Lists the runs of the app, newest first. One request checks at most 10,000 runs, so the response can have fewer runs than `limit` although more runs match. To get the next runs, send the `nextCursor` of the response as `cursor` (in REST `nextBefore` as `before`).",
   })
   async runs(
     @Ctx() context: RequestContext,

@@ -180,7 +180,7 @@ export class RunFilterArguments {
   @Field(() => Int, {
     nullable: true,
     description:
-      "ID of the action's draft or live version; both select all runs of the action. All actions by default.",
+      "ID of the action's draft or of its live version: with either ID, the list contains all runs of the action. All actions by default.",
   })
   actionId?: unknown;
   @Field(() => RunStateEnum, { nullable: true, description: "State of the runs; all states by default." })

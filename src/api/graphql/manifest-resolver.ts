@@ -89,7 +89,7 @@ export class ManifestResolver {
 
   @Mutation(() => ManifestResultType, {
     description:
-      "Applies a manifest to the drafts and definitions of the app: all of it, or nothing. Publishes nothing.",
+      "Applies a manifest to the app: all of it, or nothing. The actions of the manifest are saved as drafts and not published; its other parts apply at once.",
   })
   async applyManifest(
     @Ctx() context: RequestContext,

@@ -171,7 +171,8 @@ export class NotificationResolver {
   }
 
   @Mutation(() => MarkedNotificationsType, {
-    description: "Removes a device of the caller by its endpoint; returns the number of removed devices.",
+    description:
+      "Removes the push subscription with this endpoint (a URL) from the caller's subscriptions; returns the number of removed ones.",
   })
   async removePushSubscription(
     @Ctx() context: RequestContext,

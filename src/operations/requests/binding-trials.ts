@@ -46,7 +46,7 @@ const SHOWN_BODY_MAX_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
 /* Selects actions whose code contains the key. `strpos` runs first, because it is faster and excludes most code. */
-const SELECT_KEY_USES = `
+const SELECT_ACTIONS_WITH_BINDING = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
     JOIN action ON action.app_id = $1 AND action.master_id IS NULL AND action.integration_origins::jsonb ? binding.origin
@@ -104,7 +104,11 @@ export function createBindingTrials(options: {
       const useRows =
         all.length === 0
           ? []
-          : await rows<{ key: string; origin: string; id: number; name: string }>(db, SELECT_KEY_USES, values);
+          : await rows<{ key: string; origin: string; id: number; name: string }>(
+              db,
+              SELECT_ACTIONS_WITH_BINDING,
+              values,
+            );
       return all.map(({ key, origin }) => ({
         key,
         origin,

@@ -170,7 +170,7 @@ export class RunExecutor {
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
-      // Stores the requests before the long search for secrets in a long result, because this process may crash during the search.
+      // Searching a long result for secrets takes long, and the process may crash meanwhile. So the requests that the run sent are stored first.
       if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;

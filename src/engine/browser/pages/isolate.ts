@@ -206,7 +206,7 @@ export class Isolate implements Sandbox {
     await this.callWorker("begin", CONSOLE_BINDING);
   }
 
-  /** Receives a message of the type ThreadMessage. */
+  /** Handles a message of the isolate's thread. `payload` is a ThreadMessage as JSON. */
   private receive(payload: string): void {
     const nameEnd = payload.indexOf(" ");
     const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
