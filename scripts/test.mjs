@@ -10,11 +10,7 @@ import { join } from "node:path";
 import { memoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
-/**
- * Flags of Node for the test processes. Without the last one, V8 collects the whole heap of 120 MB again each time that it has grown by
- * 12 MB, which happens about six times in each test file.
- */
-const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps", "--heap-growing-percent=100"];
+const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /**
  * Number of test processes. It is higher than the number of cores, because tests wait for browsers and timers: with 4 processes, 2 cores
  * were idle for 30 % of the time.
