@@ -15,7 +15,7 @@ describe("the limits of an action", () => {
   let actions: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "4", SERVER_TIMEOUT_MS: "20000" });
+    service = await startTestService({ RUNNER_CONCURRENCY: "4", SERVER_TIMEOUT_MS: "20000" });
     actions = `/v3/apps/${service.appId}/actions`;
   });
   after(() => service.stop());

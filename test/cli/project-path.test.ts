@@ -193,7 +193,7 @@ describe("paths of a project", () => {
       expect(() => project.readDefinitions()).to.throw("rename it to Sales%3A%202024.json");
       write(folder, "actions/a\\b/action.js", TEXT);
       const refused = await project.readManifest().catch((error: Error) => error.message);
-      expect(refused).to.include("actions/a\\b has").and.include("rename it to a%5Cb");
+      expect(refused).to.include("the name actions/a\\b;").and.include("rename it to a%5Cb");
     });
 
     // Windows and macOS store the two names as one file.

@@ -196,7 +196,7 @@ describe("the pages of the documentation", () => {
     expect(wrong).to.deep.equal([]);
     const { body } = await get(site, "/docs/start/example.md");
     expect(body).to.contain(
-      "The source of the example is examples/bookings (examples/bookings in the installation's folder)",
+      "The source of the example app is in examples/bookings (examples/bookings in the installation's folder)",
     );
   });
 

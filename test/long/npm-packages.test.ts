@@ -118,7 +118,7 @@ const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = 
   ["@noble/hashes", /cannot be loaded: .*import submodules instead/],
   ["@noble/hashes@2/sha256", /has no file or export "sha256"$/],
   ["jsonwebtoken", /needs the Node modules .*\bcrypto\b.*; use jose instead$/],
-  ["csv-parse", /needs Node's stream\b.*; use svc-csv or papaparse instead$/],
+  ["csv-parse", /needs the Node modules stream\b.*; use svc-csv or papaparse instead$/],
   ["csv-parse/sync", /cannot be loaded: Buffer is not defined; use svc-csv or papaparse instead$/],
   ["mongodb", /needs the Node modules .*\bhttp\b/],
 ];

@@ -295,7 +295,7 @@ describe("scripts at private addresses", () => {
         const data = { name: "inside", code: "async function execute() {}", dependencies: [`https://${host}/x.js`] };
         const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
         expect({ http, status: body.status }, host).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
-        expect(body.error).to.match(/address is not public/);
+        expect(body.error).to.match(/IP address that is not public/);
       }
     } finally {
       await service.stop();

@@ -176,7 +176,7 @@ describe("choices of npm packages", () => {
     const files = { "index.js": "const fs = require('fs'); module.exports = fs.readFileSync" };
     registry.publish({ name: "csv-parse", version: "5.0.0", files }, { name: "jsonwebtoken", version: "9.0.0", files });
     const csv = (await create(["csv-parse@5"])).body;
-    expect(csv.error).to.match(/needs Node's fs, .*; use svc-csv or papaparse instead$/);
+    expect(csv.error).to.match(/needs the Node modules fs, .*; use svc-csv or papaparse instead$/);
     expect((await create(["jsonwebtoken"])).body.error).to.match(/; use jose instead$/);
   });
 

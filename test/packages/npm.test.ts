@@ -277,7 +277,7 @@ describe("packages from npm", () => {
       [
         "a package that needs Node's modules",
         "reads-files",
-        /needs Node's fs, node:net/,
+        /needs the Node modules fs, node:net/,
         {
           name: "reads-files",
           version: "1.0.0",

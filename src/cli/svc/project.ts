@@ -184,9 +184,7 @@ export class Project {
           : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#path(folder, file, entry)));
       if (!isItem) continue;
       const name = fileNameOf(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
-      throw new CliError(
-        `Windows cannot store a file with the name ${folder}/${file}; rename the file to ${name}${extension}`,
-      );
+      throw new CliError(`Windows cannot store the name ${folder}/${file}; rename it to ${name}${extension}`);
     }
     return files;
   }
