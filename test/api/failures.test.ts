@@ -115,7 +115,7 @@ describe("errors that callers get", () => {
       const answers = changes.map(([method, path, body]) =>
         service.rest(method, path, { as: "admin", body }).finally(() => (answered += 1)),
       );
-      await until(async () => answered + (await countLockWaits(service.db)) === changes.length);
+      await until(async () => answered + (await countLockWaits(manager)) === changes.length);
       return { answers };
     });
     for (const answer of await Promise.all(sent.answers)) expectFailure(answer, "APP_NOT_FOUND");

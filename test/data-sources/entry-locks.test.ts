@@ -48,7 +48,7 @@ describe("data sources under locks", () => {
             () => (answered += 1),
             () => undefined,
           );
-          await until(async () => (await countLockWaits(service.db)) + answered >= started.length);
+          await until(async () => (await countLockWaits(manager)) + answered >= started.length);
         }
         if (last !== undefined) await manager.query(last, [name]);
         return started;
@@ -146,7 +146,7 @@ describe("data sources under locks", () => {
       const sent = await service.db.transaction(async (manager) => {
         await manager.query("SELECT FROM data_source WHERE id = $1 FOR UPDATE", [id]);
         const answer = service.rest("POST", `${base}/Held/commit`, { body });
-        await untilLockWait(service.db, answer);
+        await untilLockWait(manager, answer);
         // A removal of the data source also removes its counts, after it has locked the row.
         await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
         return { answer };
@@ -166,11 +166,11 @@ describe("data sources under locks", () => {
         await manager.query("SAVEPOINT without_entry");
         await manager.query("SELECT FROM data_source_entry WHERE data_source_id = $1 FOR UPDATE", [id]);
         const removal = remove(`${base}/Grown`);
-        await untilLockWait(service.db, removal);
+        await untilLockWait(manager, removal);
         const [late] = await rows<{ id: number }>(service.db, insert, [service.appId, id, '{"a":2}']);
         const body = { append: true, entries: [{ id: late!.id, data: { a: 3 } }] };
         const update = service.rest("POST", `${base}/Grown/commit`, { body });
-        await until(async () => (await countLockWaits(service.db)) === 2);
+        await until(async () => (await countLockWaits(manager)) === 2);
         const [{ now }] = await manager.query("SELECT clock_timestamp()::text AS now");
         await manager.query("ROLLBACK TO SAVEPOINT without_entry");
         await until(async () => (await rows(service.db, restarted, [now])).length > 0);
@@ -190,7 +190,7 @@ describe("data sources under locks", () => {
         await manager.query(insert, [service.appId, id]);
         const body = { ...manifest, dataSources };
         const pruning = service.rest("PUT", `${manifestPath}?prune=true`, { body });
-        await untilLockWait(service.db, pruning);
+        await untilLockWait(manager, pruning);
         await manager.query(TOUCH_DATA_SOURCE, ["Pruned"]);
         return { pruning };
       });
@@ -213,8 +213,8 @@ describe("data sources under locks", () => {
       await service.db.transaction(async (manager) => {
         await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
         const cleaned = upkeep.clean();
-        await untilLockWait(service.db, cleaned);
-        expect(await countLockWaits(service.db)).to.equal(0);
+        await untilLockWait(manager, cleaned);
+        expect(await countLockWaits(manager)).to.equal(0);
         await cleaned;
         expect(await rows(service.db, select, [id])).to.have.length(1501);
         expect(await rows(service.db, select, [other.id])).to.have.length(0);
@@ -240,9 +240,9 @@ describe("data sources under locks", () => {
           // The commit waits here after it has locked the entry, and before it locks the data source.
           await manager.query("LOCK TABLE log_event IN SHARE MODE");
           const commit = service.rest("POST", `${path}/Changed/commit`, { body: change });
-          await untilLockWait(service.db, commit);
+          await untilLockWait(manager, commit);
           const removal = remove(stage);
-          await until(async () => (await countLockWaits(service.db)) === 2);
+          await until(async () => (await countLockWaits(manager)) === 2);
           return { commit, removal };
         });
         const { http, body: changed } = await sent.commit;
@@ -261,7 +261,7 @@ describe("data sources under locks", () => {
       const sent = await service.db.transaction(async (manager) => {
         await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [stage]);
         const removal = service.rest("DELETE", `/v1/apps/${service.appId}/stages/${stage}`);
-        await untilLockWait(service.db, removal);
+        await untilLockWait(manager, removal);
         // The foreign key of this row locks the app.
         await manager.query("INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)", [stage]);
         return { removal };

@@ -1,23 +1,33 @@
-/** Waits until a statement waits for a lock in the database. */
-import type { DataSource } from "typeorm";
+/** Waits until statements wait for the locks of a transaction. */
+import type { EntityManager } from "typeorm";
 import { rows } from "../../src/data/database.js";
 import { until } from "./until.js";
 
-const COUNT_LOCK_WAITS =
-  "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+/*
+ * Counts the backends that wait for a lock of this connection, directly or behind others. Reads pg_locks, because pg_stat_activity does
+ * not change within a transaction.
+ */
+const COUNT_LOCK_WAITS = `
+  WITH RECURSIVE waiting (pid, blockers) AS (
+    SELECT pid, pg_blocking_pids(pid) FROM pg_locks WHERE NOT granted),
+  blocked (pid) AS (
+    SELECT pid FROM waiting WHERE pg_backend_pid() = ANY (blockers)
+    UNION
+    SELECT waiting.pid FROM waiting JOIN blocked ON blocked.pid = ANY (waiting.blockers))
+  SELECT count(*)::int FROM blocked`;
 
-/** Returns the number of statements in the database of `db` that wait for a lock. */
-export async function countLockWaits(db: DataSource): Promise<number> {
-  const [{ count }] = (await rows<{ count: number }>(db, COUNT_LOCK_WAITS)) as [{ count: number }];
+/** Returns the number of statements that wait for a lock of the transaction, directly or behind others. */
+export async function countLockWaits(transaction: EntityManager): Promise<number> {
+  const [{ count }] = (await rows<{ count: number }>(transaction, COUNT_LOCK_WAITS)) as [{ count: number }];
   return count;
 }
 
-/** Resolves as soon as a statement in the database of `db` waits for a lock, or `request` ends without such a wait. */
-export async function untilLockWait(db: DataSource, request: Promise<unknown>): Promise<void> {
+/** Resolves as soon as a statement waits for a lock of the transaction, or `request` ends without such a wait. */
+export async function untilLockWait(transaction: EntityManager, request: Promise<unknown>): Promise<void> {
   let hasEnded = false;
   const end = () => {
     hasEnded = true;
   };
   request.then(end, end);
-  await until(async () => hasEnded || (await countLockWaits(db)) > 0);
+  await until(async () => hasEnded || (await countLockWaits(transaction)) > 0);
 }

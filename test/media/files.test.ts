@@ -33,7 +33,7 @@ describe("media: folders and files", () => {
     const renamed = await service.db.transaction(async (manager) => {
       await manager.query("DELETE FROM media_file WHERE id = $1", [id]);
       const answer = media.rest("PUT", `/files/${id}`, { name: "kept.txt" });
-      await untilLockWait(service.db, answer);
+      await untilLockWait(manager, answer);
       return { answer };
     });
     const { http, body: refused } = await renamed.answer;

@@ -238,9 +238,9 @@ describe("members whose roles change", () => {
       const sent = await service.db.transaction(async (manager) => {
         await manager.query(lock[0], [lock[1]]);
         const requests = [first()];
-        await until(async () => (await countLockWaits(service.db)) === 1);
+        await until(async () => (await countLockWaits(manager)) === 1);
         requests.push(second());
-        await until(async () => (await countLockWaits(service.db)) === 2);
+        await until(async () => (await countLockWaits(manager)) === 2);
         return { requests };
       });
       return (await Promise.all(sent.requests)).map(({ http, body }) => [http, http === 200 ? null : body.status]);

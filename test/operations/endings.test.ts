@@ -117,7 +117,7 @@ describe("runs that end together", () => {
         for (const plan of ["indexscan", "bitmapscan"]) await manager.query(`SET LOCAL enable_${plan} = off`);
         return finishRuns(manager, runs);
       });
-      await untilLockWait(db, finished);
+      await untilLockWait(rival, finished);
       await rival.query(lock, [third]);
     });
     expect(await finished).to.deep.equal([true, true, true]);

@@ -43,7 +43,7 @@ describe("stages and promotions", () => {
     const sent = await service.db.transaction(async (manager) => {
       await manager.query(first);
       const answer = stage({ name: "unfinished" }, source);
-      await untilLockWait(service.db, answer);
+      await untilLockWait(manager, answer);
       await manager.query(last);
       return { answer };
     });
