@@ -1,6 +1,7 @@
 /** Tests sign-in at an OpenID provider against oidc-provider: accounts, roles by groups, organizations, links, and attacks. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
@@ -162,8 +163,7 @@ describe("Sign-in at an OpenID provider", () => {
     await removal.startTransaction();
     await removal.query("SELECT FROM organization WHERE id = $1 FOR UPDATE", [organizations[0]]);
     const signedIn = signIn();
-    const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    await until(async () => (await rows(service.db, waiting)).length > 0);
+    await until(async () => (await countLockWaits(removal.manager)) > 0);
     await removal.query("DELETE FROM organization_member WHERE person_id = $1", [leaving.user.id]);
     await removal.commitTransaction();
     await removal.release();

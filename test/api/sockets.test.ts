@@ -4,6 +4,7 @@ import { pino } from "pino";
 import WebSocket from "ws";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -224,12 +225,11 @@ describe("the websocket", () => {
       await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
-      const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
       // A client can complete a subscription before it waits for the database. So the test first waits until the number of waiting
       // statements stops growing.
       let looks: number[] = [];
       await until(async () => {
-        looks = [...looks, (await manager.query(waits)).length].slice(-10);
+        looks = [...looks, await countLockWaits(manager)].slice(-10);
         return looks.length === 10 && looks[0]! > 0 && new Set(looks).size === 1;
       });
       // The server handles messages in order: all operations have started when the pong arrives.

@@ -9,6 +9,7 @@ import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { createSignedMediaUrls, type SignedMediaUrls } from "../../src/operations/media/links.js";
 import { lockApp } from "../../src/operations/settings/app-lock.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
@@ -233,8 +234,7 @@ describe("media: access", () => {
       const answers = await service.db.transaction(async (manager) => {
         await lockApp(manager, service.appId);
         const sent = Array.from({ length: POOL_CONNECTIONS }, put);
-        const waiting = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-        await until(async () => (await rows<{ count: number }>(service.db, waiting))[0]!.count === POOL_CONNECTIONS);
+        await until(async () => (await countLockWaits(manager)) === POOL_CONNECTIONS);
         return sent;
       });
       const statuses = (await Promise.all(answers)).map(({ http }) => http).sort();
@@ -255,8 +255,7 @@ describe("media: access", () => {
     const sent = await service.db.transaction(async (manager) => {
       await lockApp(manager, service.appId);
       const upload = caller("live").send([{ name: "late", bytes: "x" }], { folderId: String(folderId) });
-      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      await until(async () => (await rows(service.db, waiting)).length > 0);
+      await until(async () => (await countLockWaits(manager)) > 0);
       await rows(manager, "UPDATE media_folder SET access_rules = '[]' WHERE id = $1", [folderId]);
       return [upload];
     });

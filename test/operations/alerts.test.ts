@@ -7,6 +7,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { startMailServer } from "../harness/mail-server.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -239,15 +240,13 @@ describe("alerts", function () {
     const sql = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
                  VALUES ($1, $2, 'production', 'manual', '{}', 'failed', now())`;
     for (let count = 0; count < 2; count += 1) await service.db.query(sql, [service.appId, other!.id]);
-    const waiting = () =>
-      rows(service.db, "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
     await service.db
       .transaction(async (manager) => {
         // The timeout is shorter than the check's, so that at a deadlock PostgreSQL would end this transaction, and the test would fail.
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
         await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
         const check = look();
-        await until(async () => (await waiting()).length > 0);
+        await until(async () => (await countLockWaits(manager)) > 0);
         await rows(manager, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
         return { check };
       })

@@ -11,6 +11,7 @@ import {
 } from "../../src/operations/records/execution-logs.js";
 import { createLogTail, type TailFilter } from "../../src/operations/records/log-tail.js";
 import { connectedDatabase } from "../harness/connected-database.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -97,9 +98,7 @@ describe("an entry that is written before the first follower listens", () => {
         // The tail reads missed entries only when their notification has arrived.
         await manager.query("LOCK TABLE execution_log IN ACCESS EXCLUSIVE MODE");
         await notifications.start();
-        const waits =
-          "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        await until(async () => Number((await db.query(waits))[0].n) > 0);
+        await until(async () => (await countLockWaits(manager)) > 0);
         await notify(first);
       });
       const second = await write();
