@@ -116,6 +116,11 @@ describe("resources of another app, requested by their IDs", () => {
       for (const app of [FOREIGN_ID, OWN_ID]) await addLogEntry(db, app, { mark: MARK }, app);
       return received.get(own)!.length > 0;
     });
+    // The service answers each subscription on its own, so the response to the second one of a pair may arrive later.
+    const count = (name: string, id: number) => received.get(`${name} of ${id}`)!.length;
+    await until(() =>
+      callsOf("subscription").every(({ name }) => count(name, FOREIGN_ID) === count(name, UNUSED_ID)),
+    ).catch(() => undefined);
     await client.dispose();
     await db.end();
     for (const { name } of callsOf("subscription")) {
