@@ -53,6 +53,7 @@ await import("../cli/svc.test.js");
 await import("../cli/token.test.js");
 await import("../data-sources/access.test.js");
 await import("../data-sources/entry-bodies.test.js");
+await import("../data-sources/entry-locks.test.js");
 await import("../data-sources/imports.test.js");
 await import("../data-sources/subscriptions.test.js");
 await import("../data-sources/verification.test.js");
