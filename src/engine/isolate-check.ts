@@ -21,7 +21,7 @@ export interface IsolateLimits {
 }
 
 // V8 collects unused WebAssembly code of the whole process under a lock, and asks each isolate which code it still uses. If isolated-vm
-// frees its isolate at this moment, it needs the same lock in the same thread, and the process hangs for ever. The WebAssembly code of the
+// frees its isolate at this moment, it needs the same lock in the same thread, and the process never continues. The WebAssembly code of the
 // service is that of its HTTP client, and needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 

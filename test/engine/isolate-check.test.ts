@@ -95,7 +95,7 @@ describe("the syntax check of code in an isolate", () => {
     await small.check("async function execute() {}");
   });
 
-  it("turns off V8's collection of WebAssembly code, which could block the process for ever", async () => {
+  it("turns off V8's collection of WebAssembly code, which could block the whole process", async () => {
     expect(await collectWasmCode("node:v8")).to.contain("Triggering GC");
     const url = new URL("../../src/engine/isolate-check.js", import.meta.url).href;
     expect(await collectWasmCode(url)).to.equal("");

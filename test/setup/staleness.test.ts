@@ -53,14 +53,6 @@ describe("the set-up's check for outdated files", () => {
     expect(packagesAreStale(PROJECT)).to.equal(false);
   });
 
-  it("has a lock file with the address of each package, without which npm would request its description first", () => {
-    const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
-    const withoutAddress = Object.entries<{ resolved?: string; inBundle?: boolean }>(packages).filter(
-      ([path, { resolved, inBundle }]) => path !== "" && !inBundle && !resolved?.endsWith(".tgz"),
-    );
-    expect(withoutAddress).to.deep.equal([]);
-  });
-
   it("installs neither a file for each icon, nor the thousands of files of all components of react-aria", () => {
     const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
     // The overrides in package.json are the last releases that do not need react-aria. GraphiQL uses two of its functions.
