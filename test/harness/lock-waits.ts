@@ -5,11 +5,13 @@ import { until } from "./until.js";
 
 /*
  * Counts the backends that wait for a lock of this connection, directly or behind others. Reads pg_locks, because pg_stat_activity does
- * not change within a transaction.
+ * not change within a transaction. Leaves out the service's index jobs, which can run at any moment: DROP INDEX CONCURRENTLY waits until
+ * this transaction ends, and DROP STATISTICS waits to lock its table.
  */
 const COUNT_LOCK_WAITS = `
   WITH RECURSIVE waiting (pid, blockers) AS (
-    SELECT pid, pg_blocking_pids(pid) FROM pg_locks WHERE NOT granted),
+    SELECT pid, pg_blocking_pids(pid) FROM pg_locks
+     WHERE NOT granted AND locktype <> 'virtualxid' AND (locktype <> 'relation' OR mode <> 'AccessExclusiveLock')),
   blocked (pid) AS (
     SELECT pid FROM waiting WHERE pg_backend_pid() = ANY (blockers)
     UNION
