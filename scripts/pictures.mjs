@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { launch } from "puppeteer";
 import sharp from "sharp";
-import { defaultChromiumPaths, findChromium } from "../dist/src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../dist/src/engine/chromium-path.mjs";
 import { startProcess } from "../dist/test/harness/process.js";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));

@@ -6,17 +6,20 @@ import { build } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";
 import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
-import { ROOT, SetupError } from "./setup/steps.mjs";
+import { allDone, ROOT, SetupError } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
 /** True to prepare only the service, without development packages and without compiling the tests. */
 const isService = process.argv.includes("--service");
 
 async function setUp() {
-  await ensurePackages(ROOT, isService);
-  ensureNode(ROOT);
-  await build(ROOT, isService);
-  if (wantsBrowser) await ensureChromium(ROOT, process.env);
+  const packages = ensurePackages(ROOT, isService);
+  const built = packages.then(() => {
+    ensureNode(ROOT);
+    return build(ROOT, isService);
+  });
+  // The installation of Chromium takes 20 s. It runs beside the other steps.
+  await allDone([built, wantsBrowser && ensureChromium(ROOT, process.env, packages)]);
 }
 
 try {

@@ -4,7 +4,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
 import { median, timeCalls } from "./figure.js";
 
 const PAGE_ORIGIN = "https://floor.actions.internal";

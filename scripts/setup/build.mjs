@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { must, ownEnvironment, step } from "./steps.mjs";
+import { allDone, must, ownEnvironment, step } from "./steps.mjs";
 
 const SERVICE_INPUTS = [
   "src",
@@ -83,11 +83,7 @@ function buildService(root) {
 }
 
 /** Compiles the sources and bundles the pages, both at once. */
-async function compile(root, isService) {
-  const results = await Promise.allSettled(isService ? buildService(root) : buildAll(root));
-  const failed = results.find(({ status }) => status === "rejected");
-  if (failed) throw failed.reason;
-}
+const compile = (root, isService) => allDone(isService ? buildService(root) : buildAll(root));
 
 export async function build(root, isService = false) {
   if (!buildIsStale(root, isService)) return;

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { defaultChromiumPaths, findChromium, PUBLIC_BROWSER_CACHE } from "../../src/engine/chromium-path.mjs";
 import { ownEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
@@ -65,18 +65,22 @@ export async function installUntilFound(find, installers) {
   return { path: null, complaints };
 }
 
-export async function ensureChromium(root, environment) {
+/**
+ * Installs Chromium unless this machine has one.
+ * @param packages promise of the npm packages. Puppeteer's installer is one of them; apt-get does not wait for it.
+ */
+export async function ensureChromium(root, environment, packages) {
   // With these endpoints, the service uses remote browsers, so this machine needs no Chromium.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
-  // Finds the browser with the service's own code, so that set-up and service use the same browser.
-  const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;
-  const find = () =>
-    finder.findChromium(explicit, finder.defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
+  const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
   if (find()) return;
   if (explicit) throw new SetupError(`CHROME_PATH names ${explicit}, which is not an executable program`);
-  const cache = cacheFor(environment, finder.PUBLIC_BROWSER_CACHE);
-  const { path, complaints } = await installUntilFound(find, [installByApt, () => installByPuppeteer(root, cache)]);
+  const installWithPackages = async () => {
+    await packages;
+    await installByPuppeteer(root, cacheFor(environment, PUBLIC_BROWSER_CACHE));
+  };
+  const { path, complaints } = await installUntilFound(find, [installByApt, installWithPackages]);
   if (path) return;
   throw new SetupError(`no Chromium: install ${PACKAGE} or set CHROME_PATH (${complaints.join("; ")})`);
 }

@@ -56,3 +56,10 @@ export async function must(command, args, options) {
   process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
   throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }
+
+/** Waits for all promises, also after one has failed, so that nothing runs on afterwards. Then throws the first failure. */
+export async function allDone(promises) {
+  const results = await Promise.allSettled(promises);
+  const failed = results.find(({ status }) => status === "rejected");
+  if (failed) throw failed.reason;
+}

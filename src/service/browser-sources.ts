@@ -7,7 +7,7 @@ import type { BrowserSource } from "../engine/browser/browser-source.js";
 import { isBrowsersUid } from "../engine/browser/processes/chromium.js";
 import { createLocalBrowserSource } from "../engine/browser/processes/local-browser.js";
 import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
-import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.mjs";
 import type { EgressOptions } from "../engine/egress-proxy.js";
 import { selectLookup } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";

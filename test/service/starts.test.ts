@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
-import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
 import { faultLine } from "../../src/errors.js";
 import { type Service, startService } from "../../src/service.js";
 import { childProcesses } from "../harness/global.js";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { type ChromiumPaths, defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
+import { type ChromiumPaths, defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
 import { importSetUpModule } from "./modules.js";
 
 type Installer = () => Promise<void>;

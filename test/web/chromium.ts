@@ -1,7 +1,7 @@
 /** Starts a real Chromium for tests of the service's pages, and records the errors of a page. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
-import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
 import { runsAll } from "../harness/samples.js";
 import { shareProcess, unshareProcess } from "../harness/shared-processes.js";
 import { slowPages } from "./adverse-pages.js";

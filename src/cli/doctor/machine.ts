@@ -10,7 +10,7 @@ import type { Config } from "../../config.js";
 import { Browsers } from "../../engine/browser/browsers.js";
 import { createLocalBrowserSource } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
-import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";

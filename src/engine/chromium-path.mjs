@@ -1,19 +1,18 @@
+// @ts-check
 /**
- * Finds the path of Chromium on this machine. Runs on any Node version, because the set-up script uses this module too.
+ * Finds the path of Chromium on this machine. It is JavaScript, because the set-up uses this module before the build and
+ * on older versions of Node.
  */
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-export interface ChromiumPaths {
-  /** Folders that may contain Chromium, in order of preference. */
-  programs: string[];
-  /**
-   * Folders of Puppeteer's download caches. Their layout is
-   * `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`.
-   */
-  caches: string[];
-}
+/**
+ * @typedef {object} ChromiumPaths
+ * @property {string[]} programs folders that may contain Chromium, in order of preference
+ * @property {string[]} caches folders of Puppeteer's download caches. Their layout is
+ *   `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`.
+ */
 
 /**
  * Puppeteer's download cache that all accounts can read. It is needed because the browser runs unprivileged and cannot
@@ -29,16 +28,18 @@ const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
 /**
  * Returns the folders in which Chromium is usually installed.
- * @param cacheDir value of PUPPETEER_CACHE_DIR; null if it is not set
+ * @param {string | null} cacheDir value of PUPPETEER_CACHE_DIR; null if it is not set
+ * @returns {ChromiumPaths}
  */
-export function defaultChromiumPaths(cacheDir: string | null = null): ChromiumPaths {
+export function defaultChromiumPaths(cacheDir = null) {
   return {
     programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],
     caches: [cacheDir ?? join(homedir(), ".cache/puppeteer"), PUBLIC_BROWSER_CACHE],
   };
 }
 
-function isProgram(path: string): boolean {
+/** @param {string} path */
+function isProgram(path) {
   try {
     accessSync(path, constants.X_OK);
     return statSync(path).isFile();
@@ -47,7 +48,8 @@ function isProgram(path: string): boolean {
   }
 }
 
-function listFolder(folder: string): string[] {
+/** @param {string} folder */
+function listFolder(folder) {
   try {
     return readdirSync(folder);
   } catch {
@@ -55,12 +57,17 @@ function listFolder(folder: string): string[] {
   }
 }
 
-/** Compares two version folders, so that the newest comes first: `linux-156.0.7012.3` before `linux-99.0.1.2`. */
-function compareNewestFirst(a: string, b: string): number {
+/**
+ * Compares two version folders, so that the newest comes first: `linux-156.0.7012.3` before `linux-99.0.1.2`.
+ * @param {string} a
+ * @param {string} b
+ */
+function compareNewestFirst(a, b) {
   return b.localeCompare(a, "en", { numeric: true });
 }
 
-function findCachedPrograms(cache: string): string[] {
+/** @param {string} cache */
+function findCachedPrograms(cache) {
   return CACHED_PROGRAMS.flatMap((browser) =>
     listFolder(join(cache, browser))
       .sort(compareNewestFirst)
@@ -74,12 +81,14 @@ function findCachedPrograms(cache: string): string[] {
 
 /**
  * Returns the path of the Chromium program; null if there is none.
- * @param explicit value of CHROME_PATH; if it is set, only this path is tried
+ * @param {string | null} explicit value of CHROME_PATH; if it is set, only this path is tried
+ * @param {ChromiumPaths} paths
+ * @returns {string | null}
  */
-export function findChromium(explicit: string | null, places: ChromiumPaths = defaultChromiumPaths()): string | null {
+export function findChromium(explicit, paths = defaultChromiumPaths()) {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
   const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>
-    places.programs.map((folder) => join(folder, name)),
+    paths.programs.map((folder) => join(folder, name)),
   );
-  return [...installed, ...places.caches.flatMap(findCachedPrograms)].find(isProgram) ?? null;
+  return [...installed, ...paths.caches.flatMap(findCachedPrograms)].find(isProgram) ?? null;
 }
