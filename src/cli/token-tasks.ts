@@ -100,7 +100,7 @@ function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask 
   };
 }
 
-/** Returns the ID of the person who gets an editor session of the app: the person who has been an editor for longest. */
+/** Returns the ID of the person who gets an editor session of the app: the app's editor with the lowest ID. */
 async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);

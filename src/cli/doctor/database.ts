@@ -77,8 +77,8 @@ function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: num
 }
 
 /**
- * Makes PostgreSQL write to its disk, to find out if the disk is full: the disk may be on another machine, so its free space is unknown
- * here.
+ * Makes PostgreSQL write to its disk, which fails if the disk is full. The free space cannot be read directly, because
+ * the disk may be on another machine.
  */
 async function checkDisk(client: Client): Promise<Diagnostic> {
   try {
@@ -154,7 +154,7 @@ async function checkProcesses(client: Client): Promise<Diagnostic[]> {
 async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
-    // Reads the column through JSON, because an older database lacks the column until the next start of the service migrates it.
+    // Reads the column through JSON, because the column is missing in a database that is not migrated yet.
     "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
   );
   const { space, identity } = rows[0]!;
@@ -173,7 +173,7 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
 /** Finds running processes of the service that ignore the header X-Forwarded-For of a proxy. */
 async function checkProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
-    // Reads the column through JSON, because an older database lacks the column until the next start of the service migrates it.
+    // Reads the column through JSON, because the column is missing in a database that is not migrated yet.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
@@ -211,8 +211,8 @@ const SELECT_APP_USERS = `
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
 /**
- * Selects the data sources that have a hashed column but whose entries cannot sign in on pages. Such a column may be a user's password, but
- * also another secret.
+ * Selects data sources with a hashed column whose entries cannot sign in on pages. The column may contain users'
+ * passwords or other secrets.
  */
 const SELECT_NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { inlineCode } from "./tables.js";
 
-/** Operations of resolver methods that check them through a helper, so that the method's code does not name the operation. */
+/** Operations by resolver method, for methods whose code does not name the operation because a helper checks it. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
@@ -105,8 +105,8 @@ const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "ad
 
 function rolesToList(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
-  // Editors, admins and owners have all rights of the roles below them, so the list names only the editor for the three. Readers and
-  // operators have different rights.
+  // Editors, admins and owners have all rights of the roles below them, so "editor" stands for all three. Readers and
+  // operators have different rights, so both are listed.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }
@@ -117,7 +117,10 @@ const joinWithOr = (items: readonly string[]): string =>
 
 const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
 
-/** Describes the API tokens that may call an operation: those with one of the scopes, and perhaps those without scopes. */
+/**
+ * Describes the API tokens that may call an operation: tokens with one of `scopes`, and if `withoutScopes`, also tokens
+ * without scopes.
+ */
 function describeApiTokens(scopes: readonly TokenScope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === TOKEN_SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];

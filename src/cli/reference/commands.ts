@@ -27,7 +27,7 @@ function rowsOfCommand(command: Command, before: string): string[][] {
 }
 
 export function commandsPage(): string {
-  // No command runs here, so `surroundings` is never used.
+  // No command runs here, so the empty environment is never used.
   const program = createProgram({} as CommandEnvironment, () => undefined);
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask no questions). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";

@@ -152,10 +152,7 @@ const CLOSE_CODES = [
   ["4429", "The client sent `connection_init` twice.", "Send `connection_init` only once."],
 ];
 
-/**
- * Builds the page of errors.
- * @param root folder of the checkout, in whose source the page finds the additional fields of errors
- */
+/** @param root checkout folder, in which src/errors.ts declares the additional fields of errors */
 export function errorsPage(root: string): string {
   const fields = parseMembers([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
   const fieldRows = fields.map(({ name, comment }) => [inlineCode(name), comment]);

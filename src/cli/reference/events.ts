@@ -37,7 +37,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "The service sent an app user a code for a sign-in by e-mail.",
 };
 
-/** Event types that the code builds from an operation or a kind, so that no source file contains the whole type. */
+/** Event types by the template literal that builds them. No source file contains the complete event type. */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],

@@ -42,7 +42,7 @@ function sectionOf({ name, comment, text, isAlias }: Declaration, sources: reado
 
 /**
  * Builds the section "Types" of the reference page.
- * @param described interfaces that other sections of the page describe, so that this one leaves them out
+ * @param described interfaces that other sections of the page describe; this section omits them
  */
 export function typesSection(
   signatures: readonly string[],

@@ -5,7 +5,9 @@ import { loadSchema, rootFields } from "../../api/graphql/schema.js";
 import { dumpDatabase } from "./database-dump.js";
 import { createErrorTable } from "./error-table.js";
 
-/** Sorts the GraphQL schema by name. Arguments keep their order, which is part of the contract (section 5: `appId` is first). */
+/**
+ * Sorts the GraphQL schema by name. Arguments keep their order, because the API contract defines it (`appId` is first).
+ */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   const copy = lexicographicSortSchema(schema);
   const writtenOrder = new Map(

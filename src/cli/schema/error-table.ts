@@ -1,4 +1,4 @@
-/** Builds the table of all error statuses. It lists for each status the parts of the source code that use it. */
+/** Builds the table of all error statuses. It lists for each status the folders of the source code that use it. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
@@ -30,7 +30,7 @@ export function findFoldersByStatus(root: string): Map<Status, string[]> {
   );
 }
 
-/** `root`: the checkout, whose source is searched. */
+/** @param root checkout folder, whose source is searched */
 export function createErrorTable(root: string): string {
   const raisingByStatus = findFoldersByStatus(root);
   const lines = (Object.keys(STATUS) as Status[]).map((status) => {

@@ -5,7 +5,7 @@ import { removeConfig } from "../../engine/bundler/project/action-file.js";
 
 export type { ManifestItem as Item };
 
-/** Parts of a manifest that the command line reads. The service checks all other parts. */
+/** Fields of a manifest that the command line reads. The service checks all other fields. */
 export interface Manifest {
   version: number;
   app?: ManifestItem;

@@ -70,8 +70,8 @@ function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly stri
 }
 
 /**
- * Rejects two file names that this system treats as one file.
- * @throws CliError that names them
+ * Rejects two file names that differ only in upper and lower case, because Windows and macOS treat them as one file.
+ * @throws CliError that contains both file names
  */
 function rejectFilesEqualIgnoringCase(folder: string, files: readonly string[]): void {
   if (process.platform !== "win32" && process.platform !== "darwin") return;
@@ -249,7 +249,7 @@ export class Project {
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // The matched text may be the end of another file's name. The stack trace then stays unchanged at this place.
+      // The matched text may be the end of another file's name. This position in the stack trace then stays unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];

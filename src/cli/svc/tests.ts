@@ -13,8 +13,8 @@ const STAGES_ROUTE = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /**
- * Matches a line that the run prints on its console for a failed test: `svc/test` and the test's index, here 3 for the fourth test. The
- * stack trace follows.
+ * Matches the console line that a run prints for a failed test: `svc/test` and the index of the test, starting at 0.
+ * The stack trace follows.
  */
 const FAILED_TEST_PATTERN = /^svc\/test (\d{1,6})\n/;
 

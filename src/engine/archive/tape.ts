@@ -62,7 +62,7 @@ export async function* writeTar(parts: AsyncIterable<ArchivePart>): AsyncGenerat
   yield Buffer.alloc(2 * BLOCK_BYTES);
 }
 
-/** Reads a stream in pieces: each call of `readBytes` says how many bytes it needs. */
+/** Reads a stream of bytes in pieces of the sizes that the caller requests. */
 class ByteReader {
   private buffered: Buffer[] = [];
   private size = 0;

@@ -45,7 +45,7 @@ const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
  */
 const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 
-/** Flag that enables ShadowRealm, which gives each run new globals at a fifth of the cost of all other ways. */
+/** Flag that enables ShadowRealm, which gives each run new globals at a fifth of the cost of any other method. */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
  * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code
@@ -145,7 +145,7 @@ const getFlagName = (flag: string): string => flag.split("=", 1)[0]!;
 
 /**
  * Parses a command line as Chromium does: if a flag occurs several times, the last one counts. Removes quotes, which
- * only Windows has.
+ * occur only on Windows.
  */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);

@@ -23,7 +23,7 @@ import type { SandboxMode } from "./run.js";
  * for too long.
  */
 export const ANALYZED_MAX_CHARACTERS = 16_384;
-/** Names by which code can reach other globals without containing their names. */
+/** Names through which code can reach any global without containing the name of this global. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /**
  * Names such as `performance.now`. An isolate has only some members of `performance`, so the analysis also needs the

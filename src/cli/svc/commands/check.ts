@@ -94,7 +94,7 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   const { client } = session;
   const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });
-  // The server knows a package's types only after a push that contained the package.
+  // The server has a package's types only after a push that contained the package.
   const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)

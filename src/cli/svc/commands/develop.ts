@@ -27,8 +27,8 @@ const CHANGE_POLL_MS = 60;
 /** Signal that never aborts, for commands that run until their process ends. */
 const NEVER_ABORTED = new AbortController().signal;
 /**
- * Process signals that end a command. SIGHUP is one of them: a service in another process group does not notice that the terminal was
- * closed.
+ * Process signals that end a command. SIGHUP is included because the local service runs in another process group, which
+ * gets no signal when the terminal is closed.
  */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILE_PATTERN = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
@@ -115,7 +115,7 @@ async function startServerIfNeeded(
     stopController.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, onEnd);
-  // Prints the note only now, because a person or test that reads it may send a signal, which the handlers must catch.
+  // Prints the note after the signal handlers are set, because a reader of the note may send a signal at once.
   output.writeNote("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway: isTemporary, port, env }, stopController.signal);
   if (target === null) {

@@ -139,8 +139,8 @@ async function followRun(
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
-      // True for failures that a restart of the server causes. The command retries only after these; others, such as an expired session,
-      // end it.
+      // True for temporary failures, such as a restart of the server. Other failures, such as an expired session, end
+      // the command.
       const isPassing =
         error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;

@@ -89,8 +89,8 @@ function checkConflictsBeforePush(
     if (since.every(createItemFilter(server.manifest, local))) return server.tag;
     throw createConflictError(session, since, "the server has changed since the last pull");
   }
-  // Before a first push there is no earlier state to compare with. The push would silently overwrite only items that exist in both places
-  // and differ.
+  // Before the first push there is no earlier state to compare with. The push would overwrite only items that exist
+  // both in the folder and on the server, and differ.
   const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwrittenItems.length === 0) return server.tag;
   throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled");
@@ -197,7 +197,7 @@ const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 /** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
 function findReplacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
-  // Compares in this direction, because a field that the local item omits counts as unchanged, and the pull overwrites nothing there.
+  // Compares in this direction so that a field that the local item omits counts as unchanged.
   const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
     return KINDS_IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];

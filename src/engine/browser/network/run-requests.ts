@@ -12,8 +12,8 @@ import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.
 const SETTLE_TIMEOUT_MS = 200;
 
 /**
- * Request that the service may send for a run. `headers` are added to the request. The caller must call `end` when the
- * request has ended; `failure` is the reason if there is no response.
+ * Request that the service may send for a run. `headers` are added to the request. The caller must call `reportEnd`
+ * when the request has ended; `failure` is the reason if there is no response.
  */
 export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;

@@ -32,9 +32,7 @@ const PICKER_APIS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
-/**
- * Functions that change the position or size of the window. The next document in this window would keep such a change.
- */
+/** Functions that change the position or size of the window. The window would keep the change for the next document. */
 const WINDOW_POSITION_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
 /** Other globals that are removed. `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
 const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";

@@ -8,9 +8,9 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Limits the functions of a global scope: channels, because the browser process forwards each message to all channels
- * of the same name, and locks, because it compares each lock with all others. Removes the console of frames, whose
- * lines are not used. The browser evaluates this function's source text (see `createHarnessCore`).
+ * Limits the number of broadcast channels, channel messages and locks of a global scope. The browser process forwards
+ * each message to all channels of the same name, and compares each lock with all others. Removes the console of frames,
+ * whose lines are not used. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function limitScope(
   channelsMax: number,

@@ -9,8 +9,9 @@ type Any = any;
 export type CodeOfText = ReturnType<typeof createCodeRestriction>;
 
 /**
- * Replaces the functions that create code from text by ones that reject `import()`. A keyword cannot be written with
- * escapes, so the pattern finds every import. The browser evaluates this function's source text (see `createHarnessCore`).
+ * Replaces the functions that create code from text by functions that reject `import()`. A keyword cannot contain
+ * escape sequences, so the pattern finds every import. The browser evaluates this function's source text (see
+ * `createHarnessCore`).
  */
 export function createCodeRestriction() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;

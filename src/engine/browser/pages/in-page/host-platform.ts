@@ -1,7 +1,7 @@
 /**
- * Worker's side of the platform of a network isolate: gives a realm `fetch`, its classes, `crypto` and timers. The
- * objects stay in the worker. For each object the realm has a function, because only primitives and functions can be
- * passed to a realm. Code of actions never runs in the worker's own global scope.
+ * Worker's side of the web platform (`fetch`, its classes, `crypto` and timers) for the realms of a network isolate.
+ * The platform objects stay in the worker. For each object, the realm has a function, because only primitives and
+ * functions can be passed to a realm. Code of actions never runs in the worker's own global scope.
  */
 import type { HostRows, RealmObject, ReceiveRow } from "./host-rows.js";
 import type { HostTimers } from "./host-timers.js";
