@@ -1,6 +1,6 @@
 /**
  * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects
- * only to a checked address. Errors tell if a request was certainly not sent, or may have been received.
+ * only to a checked address. The class of an error shows if the request was not sent, or may have been received.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -147,8 +147,8 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
 }
 
 /**
- * Handles a response that switches protocols although the request did not ask for a switch. Such a response has no
- * body, and Node emits no other event for it.
+ * Handles a response that switches protocols although the request did not ask for a switch. The response has no body,
+ * and Node emits no other event for it.
  */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,

@@ -22,7 +22,7 @@ export interface EgressOptions {
   allowPrivateNetwork: boolean;
   /**
    * Private endpoints that are allowed: `host:port` as in the page's URL, and the IP address of the endpoint. Called
-   * for each connection, because the service learns its own port late.
+   * for each connection, because the service's own port is known only after its server has started.
    */
   endpoints?: () => ReadonlyMap<string, string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */

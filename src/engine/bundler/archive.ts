@@ -49,7 +49,7 @@ function getPathInPackage({ path }: ReadEntry): string {
 
 /**
  * Returns the files of a package's archive.
- * @throws PackageFault if the archive contains other things than files and folders of the package, or is too large
+ * @throws PackageFault if the archive is too large, or has entries that are not files or folders of the package
  */
 export function unpackFiles(archive: Buffer): PackageFiles {
   const files: PackageFiles = new Map();

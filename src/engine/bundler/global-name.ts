@@ -44,7 +44,7 @@ const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
 /**
- * True if the value is an empty object, or `… || {}`. A UMD build may assign such an object to its global, and then add
+ * True if the value is an empty object, or `… || {}`. A UMD build may assign this object to its global, and then add
  * all exports to the object.
  */
 const isFillableObject = (value: AnyNode): boolean =>
@@ -94,8 +94,8 @@ export function findNameInBuild(source: string, packageName: string): GlobalName
     );
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages with their own globals. So several unknown names say nothing about this
-    // package's global.
+    // A build can include other packages with their own globals. So several unknown names do not identify the global of
+    // this package.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {

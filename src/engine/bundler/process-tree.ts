@@ -1,4 +1,4 @@
-/** Reads the processor time and memory of a process and its children from `/proc`. */
+/** Reads the CPU time and memory of a process and its children from `/proc`. */
 import { readFile } from "node:fs/promises";
 
 const TICKS_PER_SECOND = 100;

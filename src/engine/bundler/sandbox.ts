@@ -54,7 +54,7 @@ const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
  */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
-/** Way to start a build process, and the protections that it provides. */
+/** Commands and account with which a build process starts, and the protections that they provide. */
 export interface BundlerSandbox {
   /** Programs that start before the build process, each in turn. Each of them removes rights. */
   commands: readonly string[];

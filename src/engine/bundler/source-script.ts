@@ -26,8 +26,8 @@ export interface SourceScript {
 const SOURCE_NAMESPACE = "source";
 const GENERATED_ENTRY = "svc-entry.js";
 /**
- * Folder in which the bundler sees an action's files. It is two levels deep, as in a project, so that `../../lib/dates`
- * is the project's `lib/dates`.
+ * Virtual folder of an action's files. It is two levels deep, as in a project, so that `../../lib/dates` is the
+ * project's `lib/dates`.
  */
 const ACTION_FOLDER = "actions/action";
 const LOADER_BY_EXTENSION: Record<string, Loader> = {

@@ -5,15 +5,15 @@ import { analyze } from "eslint-scope";
 import globals from "globals";
 
 /**
- * Two entries of the result are not names: `import()`, and (EVAL_CALL_NAME) `eval()` for code that is created from
- * text.
+ * Entries that `findUsedNames` returns although they are not names: `import()`, and `eval()` for code that is created
+ * from text.
  */
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /**
- * Global for which the result contains each member that the script uses. Most scripts use only members that identify
- * the browser.
+ * Global for which `findUsedNames` returns each member that the script uses. Most scripts use only members that
+ * identify the browser.
  */
 const NAVIGATOR = "navigator";
 
@@ -47,8 +47,7 @@ export function findUsedNames(program: Program): string[] {
 }
 
 /**
- * True if the script creates code from text. Ignores such calls inside `try`, and calls that only return the global
- * object.
+ * True if the script creates code from text. Ignores code inside `try`, and calls that only return the global object.
  */
 function createsCodeFromText(program: Program, undeclaredNodes: ReadonlySet<unknown>): boolean {
   let isFound = false;

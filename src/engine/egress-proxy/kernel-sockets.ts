@@ -11,7 +11,7 @@ export interface SocketEnd {
 }
 
 /**
- * Returns the ID of the user who owns the local end of a TCP connection; null if the kernel does not know the
+ * Returns the ID of the user who owns the local end of a TCP connection; null if the kernel has no record of the
  * connection.
  */
 export type FindSocketOwner = (localEnd: SocketEnd, remoteEnd: SocketEnd) => number | null;

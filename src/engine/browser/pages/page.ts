@@ -216,7 +216,7 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLossReason> {
-    // The service repeats a run in an isolate that had no effect in a document, so the cause of its crash does not
+    // If a run in an isolate had no effect, the service repeats it in a document. So the cause of the crash does not
     // matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {

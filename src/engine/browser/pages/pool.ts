@@ -33,7 +33,7 @@ const OPEN_TURN_MAX_MS = 500;
 /** Delay in milliseconds before an origin may open its next page, after one of its runs exceeded the memory limit. */
 const NEW_PAGE_DELAY_MS = 1_000;
 /**
- * Number of callers waiting to open a page from which the queue pauses between them, so that runs with existing pages
+ * If at least this many callers wait to open a page, the queue pauses between them, so that runs with existing pages
  * come first.
  */
 const MANY_WAITING_CALLERS = 4;

@@ -55,7 +55,7 @@ export class StoredTexts {
       return [[script.name, text, content, isStored]];
     });
     sent.push([name, wrapInFunction({ name, source }), "", false]);
-    // A later script may have added a text again that an earlier one removed. Such a text stays in the cache.
+    // A later script may have added a text again that an earlier script removed. This text stays in the cache.
     const stillRemoved = removed.filter((content) => !this.lengthByKey.has(content));
     return [payload, settings, stillRemoved, sent, createStandInsJson(request)];
   }

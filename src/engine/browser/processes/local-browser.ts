@@ -35,8 +35,8 @@ export function findZygotes(processes: readonly Pick<ProcessSandboxState, "pid" 
 }
 
 /**
- * Stops a browser whose zygote process has ended. Such a browser can start no renderers, and does not report when a
- * renderer ends.
+ * Stops a browser whose zygote process has ended. Without a zygote, the browser can start no renderers, and does not
+ * report when a renderer ends.
  */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;

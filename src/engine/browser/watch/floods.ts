@@ -165,8 +165,8 @@ export class FloodWatch {
   }
 
   /**
-   * Measures processor times while the request `late` has no response, and compares them with the previous measurement.
-   * Stops a browser that hangs, and pauses or kills a renderer that floods the browser.
+   * Measures CPU times while the request `late` has no response, and compares them with the previous measurement. Stops
+   * a browser that hangs, and pauses or kills a renderer that floods the browser.
    */
   private async checkLateRequest(late: UnansweredRequest): Promise<void> {
     const now = Date.now();

@@ -1,7 +1,7 @@
 /**
  * Watches whether a browser can start pages. A browser cannot start renderers if its zygote process has died, or if the
- * machine allows no new processes. This class ends such a browser, so that another one replaces it. Also reports the
- * end of the network service. Uses only reports of the browser, so that it also works for a remote browser.
+ * machine allows no new processes. This class then ends the browser, so that another one replaces it. It also reports
+ * the end of the network service. It uses only reports of the browser, so that it also works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";

@@ -1,7 +1,7 @@
 /**
  * Lowers the priority of renderers that use much CPU time, so that other runs, the service and its database come first.
- * Also moves such renderers to a control group with low CPU weight (idle-group.ts). Without root there is no such
- * group, and a lowered priority cannot be raised again.
+ * Also moves these renderers to a control group with low CPU weight (idle-group.ts). Without root, the control group
+ * does not exist, and a lowered priority cannot be raised again.
  */
 
 import { writeFileSync } from "node:fs";

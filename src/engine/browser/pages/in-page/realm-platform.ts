@@ -1,6 +1,7 @@
 /**
- * Realm's side of the platform of a network isolate: defines classes and functions such as `Request` and `fetch`, which
- * use objects of the worker (host-platform.ts) and have the same members. Runs in the realm before the action's code.
+ * Realm's side of the web platform in a network isolate. Defines classes and functions such as `Request` and `fetch`,
+ * which use objects of the worker (host-platform.ts) and have the members of the browser's own classes. Runs in the
+ * realm before the action's code.
  */
 import type { HostClass, HostHandle } from "./host-platform.js";
 import type { RealmFaults } from "./realm-faults.js";
@@ -212,7 +213,7 @@ export function createRealmPlatform(
           __proto__: null,
           signal,
         });
-        // The action must get a signal of the realm that follows the one it passed, not a signal of the worker.
+        // The action must get a signal of the realm that follows the signal it passed, not a signal of the worker.
         const value = key === "signal" ? signals.following(signal ?? null) : result;
         if (rows.isObject(value) && !isPlain(value)) {
           stored[key] = value;

@@ -54,7 +54,7 @@ export function createRealmSignals() {
     return wrapper;
   }
 
-  /** Replaces a method of EventTarget by one that wraps the listener. */
+  /** Replaces a method of EventTarget by a method that wraps the listener. */
   function wrapListeners(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {

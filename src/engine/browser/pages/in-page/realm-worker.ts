@@ -32,10 +32,10 @@ export interface ThreadBounds {
 }
 
 /**
- * Returns the object whose methods the service calls, and sends messages of the type ThreadMessage. Posts a message to
- * the page for each realm that it has created; then nothing of the last run is active any more. Creates few objects for
- * each realm, because these stay in memory until the thread ends. The browser evaluates this function's source text
- * (see `createHarnessCore`).
+ * Returns the object whose methods the service calls. The object sends messages of the type ThreadMessage. It also
+ * posts a message to the page after it has created a realm, when nothing of the last run is active any more. It creates
+ * few objects for each realm, because they stay in memory until the thread ends. The browser evaluates this function's
+ * source text (see `createHarnessCore`).
  * @param realmSource source text of the realm's harness
  * @param getScripts returns the scripts of a run; V8 reuses compiled code if the texts are identical
  * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of
