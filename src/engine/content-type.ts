@@ -74,8 +74,8 @@ function detectTextType(text: string): string {
 }
 
 /**
- * First bytes of types that the library `file-type` does not distinguish: TIFF directories, and songs after their cover
- * picture.
+ * First bytes of types that the library `file-type` does not distinguish: TIFF files, and MP3 files that begin with ID3
+ * data.
  */
 const TYPE_BY_START: readonly (readonly [start: string, type: string])[] = [
   ["II*\0", "image/tiff"],

@@ -20,9 +20,9 @@ export interface IsolateLimits {
   timeoutMs: number;
 }
 
-// V8 collects unused WebAssembly code of the whole process under a lock, and asks each isolate which code it still uses. If isolated-vm
-// frees its isolate at this moment, it needs the same lock in the same thread, and the process never continues. The WebAssembly code of the
-// service is that of its HTTP client, and needs no collection.
+// Prevents a deadlock: V8 collects unused WebAssembly code under a lock of the whole process, and queries each isolate
+// meanwhile. If isolated-vm frees its isolate at this moment, the same thread needs the same lock again. The only
+// WebAssembly code of the service is in its HTTP client, and needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 
 /** Matches the position (line and column) that V8 appends to an error message. */

@@ -3,8 +3,9 @@
  *
  * Use: create one `OutgoingRequestSender` per process with `open`, which connects to checked addresses only
  * (`checked-connections.ts`). Create one `RunBudget` per run. Then `sender.send(request, scope)` resolves for every
- * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` says who sends: `pool` separates the
- * connections of apps, `mayUseOrigin` decides which origins it may contact, `authorize` adds a credential to each hop.
+ * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` describes the sender: `pool`
+ * separates the connections of apps, `mayUseOrigin` decides which origins the app may contact, `authorize` adds a
+ * credential to each hop.
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -74,7 +75,7 @@ export interface OutgoingScope {
   checkRedirect?(url: URL): Promise<void>;
   /** Adds the credential to a hop. Called for each hop to the origin of the first request, including retries. */
   authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
-  /** True if the request has a credential. Such a request is not redirected to another origin. */
+  /** True if the request has a credential. The request is then not redirected to another origin. */
   hasCredential: boolean;
   /** Signal that aborts the request. */
   signal: AbortSignal;

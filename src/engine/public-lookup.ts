@@ -62,7 +62,7 @@ const publicLookup = createPublicLookup();
 
 /**
  * Returns the resolver for host names that apps use. If private networks are allowed, returns the system's resolver,
- * because only this one can resolve names of such networks.
+ * because only the system's resolver can resolve names of private networks.
  */
 export const selectLookup = (allowPrivateNetwork: boolean): Lookup =>
   allowPrivateNetwork ? systemLookup : publicLookup;

@@ -12,11 +12,11 @@ export interface RateDecision {
 }
 
 /*
- * The row lock serialises callers of one app and class: a conflicting insert waits for it, and only then evaluates WHERE and
- * SET, so that the clock is read under the lock and the hits are in order, also if the clock steps back (`greatest`). The
- * window has the newest `limit` hits, and a call is accepted when the oldest of them has left it. A refused call writes
- * nothing. Hits are rounded up to the millisecond, the precision of dates in JavaScript: a caller that retries at the
- * announced moment is accepted, and no span ever exceeds its limit.
+ * The row lock serializes calls of one app and rate class. A conflicting insert waits for the lock and then evaluates
+ * WHERE and SET, so the clock is read under the lock. `greatest` keeps the hits in order if the clock steps back. The
+ * row has the newest `limit` hits. A call is accepted when the oldest of these hits has left the window. A rejected
+ * call writes nothing. Hits are rounded up to the millisecond, the precision of JavaScript dates. So a call at
+ * `nextAcceptedAt` is accepted, and no window exceeds its limit.
  */
 const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const INSERT_CALL_SQL = `

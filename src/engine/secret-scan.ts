@@ -40,7 +40,7 @@ export interface SecretScanner {
 export interface SecretScans {
   /**
    * Returns the functions that search for a set of secrets.
-   * @param owner owner of the work: owners take turns in the thread
+   * @param asker owner of the work: owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
   getScan(asker: string, key: string, secrets: readonly Secret[]): SecretScanner;

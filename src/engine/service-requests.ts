@@ -19,7 +19,7 @@ const ALLOWED_HEADERS = [
 ];
 /** HTTP statuses of redirects that a browser would follow. */
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
-/** Matches header values that HTTP and `fetch` allow. Such values have no line breaks. */
+/** Matches header values that HTTP and `fetch` allow. They contain no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_MAX_CHARACTERS = 256 * 1024;
 /** Content type of responses that the page must get line by line. */

@@ -21,8 +21,8 @@ export interface SmtpServer {
   /** ID of the owner of the message, such as the app. Different owners never share a connection. */
   owner: string;
   /**
-   * Opens a TCP connection to the server. If it rejects, nothing was sent. The property `forbidden` of the error means
-   * that a retry is useless.
+   * Opens a TCP connection to the server. If the promise rejects, nothing was sent. The property `forbidden` of the
+   * error means that a retry is useless.
    */
   connect: (host: string, port: number) => Promise<Socket>;
 }
@@ -68,7 +68,7 @@ async function* yieldMailContent(
 class AlreadyClaimedError extends Error {}
 
 /**
- * True for an IP address of this machine. A connection to such an address needs no TLS. Host names do not count,
+ * True for `localhost` and for loopback addresses, to which connections need no TLS. Other host names do not count,
  * because `127.example.com` can be any host.
  */
 const isLoopback = (host: string): boolean =>

@@ -14,8 +14,8 @@ import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk
 const MB = 2 ** 20;
 
 /**
- * Intervals at which the service measures the free space of a disk, and the size of a database. A disk takes microseconds, but for a
- * database PostgreSQL reads the sizes of all files.
+ * Intervals at which the service measures the free space of a disk, and the size of a database. Measuring a disk takes
+ * microseconds. To measure a database, PostgreSQL reads the sizes of all files.
  */
 const DISK_MEASURE_INTERVAL_MS = 1_000;
 const DATABASE_MEASURE_INTERVAL_MS = 10_000;

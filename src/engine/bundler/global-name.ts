@@ -51,8 +51,8 @@ const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
 /**
- * Returns the names of the globals that the build sets, in the order of the code. Objects whose properties it sets may
- * be the global object.
+ * Returns the names of the globals that the build sets, in the order of the code. Counts each assignment to a property,
+ * because the object of the property may be the global object.
  */
 function findAssignedGlobals(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];

@@ -12,7 +12,7 @@ const DEPTH_MAX = 4;
 
 interface Box {
   type: string;
-  /** Index of the box's first byte in the file. Its content is from `start` to `end`. */
+  /** Index of the box's first byte in the file. The content of the box is from `start` to `end`. */
   at: number;
   start: number;
   end: number;

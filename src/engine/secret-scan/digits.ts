@@ -211,8 +211,8 @@ class DigitRuns {
 }
 
 /**
- * Returns the index of the first of the digits at the end of the bytes; the length if there are none there. Hex digits
- * are also base64 digits.
+ * Returns the index at which the digits at the end of the bytes begin; the length if the last byte is no digit. Hex
+ * digits are also base64 digits.
  */
 export function findTrailingDigitsStart(bytes: Uint8Array): number {
   let from = bytes.length;

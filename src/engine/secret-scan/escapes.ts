@@ -14,8 +14,8 @@ const LOWER_X = 0x78;
  */
 const BYTEWISE_DISTANCE = 64;
 /**
- * Number of already written bytes before an escape that its decoded character may replace, if they are a high
- * surrogate.
+ * Number of bytes before an escape that its decoded character may overwrite: a high surrogate, which has three bytes in
+ * UTF-8.
  */
 const REWRITTEN_BYTES_MAX = 3;
 const DECODED_BYTES_MAX = 4;

@@ -13,7 +13,7 @@ BASE64_VALUES["-".charCodeAt(0)] = 62;
 BASE64_VALUES["_".charCodeAt(0)] = 63;
 
 /**
- * Table by two adjacent bytes, as a 16-bit number in memory order. The bits of an entry say in which numeral systems
+ * Table by two adjacent bytes, as a 16-bit number in memory order. The bits of an entry show in which numeral systems
  * both bytes are digits.
  */
 export const NUMERAL_PAIRS = new Uint8Array(2 ** 16);

@@ -13,7 +13,7 @@ export type ScanTask =
   | ({ kind: "maskBeginning" } & TextBeginning)
   | { kind: "json"; text: string | Uint8Array };
 
-/** Returns a text that may be given as UTF-8 bytes in shared memory. */
+/** Returns a text that may be passed as UTF-8 bytes in shared memory. */
 const decodeText = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
