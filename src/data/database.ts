@@ -209,8 +209,8 @@ export async function withSchemaLock<T>(url: string, work: (query: Query) => Pro
   const client = createClient(url);
   await client.connect();
   try {
-    // Polls the lock instead of waiting for it in a statement: CREATE INDEX CONCURRENTLY in another process waits until
-    // all open statements have ended, so both would wait for each other.
+    // Polls the lock instead of waiting for it in a statement. CREATE INDEX CONCURRENTLY in another process waits until
+    // all open statements have ended, so the two statements would wait for each other.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);

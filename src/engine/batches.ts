@@ -19,7 +19,6 @@ export function createBatchProcessor<Item, Result>(options: {
   /** Processes all items or none. Resolves with the results in the order of the items. */
   processBatch: (items: readonly Item[]) => Promise<readonly Result[]>;
   maxItems: number;
-  /** Maximum number of concurrent calls of `processBatch`. */
   maxConcurrentCalls: number;
   /**
    * Returns true if a single item may have caused the error, and `processBatch` has written nothing. Each item of the

@@ -142,8 +142,8 @@ export function createBundler(options: {
   }
 
   /**
-   * Kills the process if it and its children together exceed the limits. If the machine does not report their usage,
-   * only the limits of the kernel apply.
+   * Kills the process if the process and its children together exceed the limits. If the machine does not report their
+   * usage, only the limits of the kernel apply.
    * @param refuse called with the error when a limit is exceeded
    */
   function watchChildLimits(

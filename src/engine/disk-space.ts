@@ -27,7 +27,6 @@ export const UNLIMITED_SPACE: DiskSpace = {
 export function createDiskSpace(options: {
   /** Name of the disk in log messages. */
   diskName: string;
-  /** Returns the number of free bytes of the disk. */
   readFreeBytes: () => Promise<number>;
   /** Number of free bytes below which the level is `low`. Below half of this number, it is `spent`. */
   minimumBytes: number;

@@ -81,8 +81,8 @@ export interface EgressProxy {
 }
 
 /**
- * True for addresses of hosts on the public internet: not private, loopback, link-local, shared, multicast or reserved, not an IPv6
- * form that embeds an IPv4 address, and not an address of this machine.
+ * True for addresses of hosts on the public internet. False for private, loopback, link-local, shared, multicast and
+ * reserved addresses, for IPv6 addresses that embed an IPv4 address, and for addresses of this machine.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0 || address.includes("%")) return false;
@@ -139,8 +139,8 @@ async function resolveDestination(hostname: string, port: number, options: Egres
 
 const createRunEndedError = () => new RequestError("the run has ended", 403);
 /**
- * Error for the end of a run, which is created only once, because its creation would take most of the time at the end
- * of a run.
+ * Error for the end of a run. It is created only once, because creating it would take most of the time at the end of a
+ * run.
  */
 const RUN_ENDED_ERROR = createRunEndedError();
 

@@ -90,7 +90,7 @@ function splitPackets(body: Buffer): Packet[] {
 const packetToLine = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
-/** Throws if a packet of the response reports an error. @throws GitRemoteFault */
+/** @throws GitRemoteFault if a packet of the response reports an error */
 function throwReportedError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
@@ -98,7 +98,7 @@ function throwReportedError(packets: readonly Packet[]): void {
   if (stated) throw new GitRemoteFault(`the Git server rejected the request: ${toPrintableText(stated.subarray(4))}`);
 }
 
-/** Throws if the response has an unexpected status or content type. @throws GitRemoteFault */
+/** @throws GitRemoteFault if the response has an unexpected status or content type */
 function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (status === 401 || status === 403) {
     throw new GitRemoteFault(`the Git server does not accept the token, or no token is set (${status})`);
@@ -111,7 +111,7 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
     throw new GitRemoteFault("the response is not in the format of a Git server; check the URL of the repository");
 }
 
-/** Throws if a list of refs or capabilities exceeds LIST_MAX_BYTES. @throws GitRemoteFault */
+/** @throws GitRemoteFault if a list of refs or capabilities exceeds LIST_MAX_BYTES */
 function checkListSize({ body }: GitResponse): void {
   if (body.length > LIST_MAX_BYTES)
     throw new GitRemoteFault(

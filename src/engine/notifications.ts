@@ -105,7 +105,7 @@ export function createNotifications(options: {
 
   /**
    * Starts to listen to the channel. Then calls `onGap` of its followers, so that they read what they may have missed.
-   * If there is no connection, the next connection does both.
+   * If there is no connection, both steps happen after the next connect.
    */
   async function notifyListeners(channel: string, channelState: ChannelState): Promise<void> {
     const requested = client;

@@ -77,7 +77,6 @@ export interface OutgoingScope {
   authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
   /** True if the request has a credential. The request is then not redirected to another origin. */
   hasCredential: boolean;
-  /** Signal that aborts the request. */
   signal: AbortSignal;
   /** Called when a hop begins. Returns a function, which is called when the hop has ended. */
   onHop?(origin: string, method: string): (facts: HopSummary) => void;

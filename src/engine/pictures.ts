@@ -12,7 +12,6 @@ import type { Logger } from "pino";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
-/** Maximum number of pixels of a decoded picture. */
 export const PICTURE_MAX_PIXELS = 50_000_000;
 /** Limits of the process that decodes a picture: duration, CPU time and memory (data segment). */
 const TIME_LIMIT_MS = 60_000;

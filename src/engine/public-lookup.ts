@@ -1,6 +1,6 @@
 /**
- * Resolves host names that apps use by querying the name servers directly. The system's resolver would occupy a thread
- * until the servers answer, and the process has few threads: a few names with silent servers would block all lookups.
+ * Resolves the host names that apps use, by queries to the name servers. The system's resolver would occupy a thread
+ * until the servers answer. The process has few threads, so a few names with silent servers would block all lookups.
  * Queries ignore the hosts file and search domains.
  */
 import { promises as dns, type LookupAddress } from "node:dns";

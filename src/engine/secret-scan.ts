@@ -26,8 +26,8 @@ export interface SecretScanner {
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
   /**
-   * Masks the secrets in a text that is still being received. Stops before the first place where an incomplete secret
-   * may begin. The rest must wait for more text.
+   * Masks the secrets in a text that is still being received. Stops at the first index at which an incomplete secret
+   * may begin. The text from this index on must wait for more text.
    */
   maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
   /**

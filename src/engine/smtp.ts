@@ -170,7 +170,7 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
       if (session) session.isBroken = true;
       if (error instanceof AlreadyClaimedError) return { kind: "fenced" };
       const delivery = createErrorOutcome(error as Error, started.value);
-      // The server had closed the idle connection before this message, so the failure says nothing about the message.
+      // The server had closed the idle connection before this message, so the message did not cause the failure.
       const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {

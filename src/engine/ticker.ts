@@ -5,8 +5,8 @@
 import type { Logger } from "pino";
 
 /**
- * Maximum sleep in milliseconds, so that a lost notification, a changed clock or an outage of the database delays the
- * work by at most this time.
+ * Maximum sleep in milliseconds. It limits the delay of the work after a lost notification, a changed clock or an
+ * outage of the database.
  */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
@@ -26,7 +26,7 @@ export interface Ticker {
 
 /**
  * Creates a ticker. `work` performs the work that is due, and returns the Unix time in milliseconds at which the next
- * work is due, or null for none. `msUntil` converts such a time to a delay in milliseconds.
+ * work is due, or null for none. `msUntil` converts this time to a delay in milliseconds.
  */
 export function createTicker(options: {
   work: () => Promise<number | null>;

@@ -29,8 +29,8 @@ export async function freeBytesUnder(folder: string): Promise<number> {
 }
 
 /**
- * Watches the disk of DATA_DIR if the database is elsewhere, and logs a warning when it is nearly full, because the folder contains media
- * files and keys.
+ * Watches the disk of DATA_DIR, which contains media files and keys, if the database is elsewhere. Logs a warning when
+ * the disk is nearly full.
  */
 export function createDataDirSpace({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;

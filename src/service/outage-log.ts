@@ -1,6 +1,7 @@
 /**
- * Keeps the log short while the database is unavailable: one line at the start of the outage, one a minute and one at the end, instead of
- * one for each failed attempt. Read this file if lines about the database are missing from the log.
+ * Keeps the log short while the database is unavailable: writes one line at the start of the outage, one a minute, and
+ * one at the end. Failed attempts are counted instead of logged. Read this file if lines about the database are missing
+ * from the log.
  */
 import type { DestinationStream, Logger } from "pino";
 import { isConnectionLimitReached, isDatabaseAway, isStatementTimeout } from "../data/database.js";

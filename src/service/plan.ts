@@ -1,4 +1,4 @@
-/** Types for the start of the service: its inputs, and the objects that its parts pass to each other. */
+/** Types for the start of the service: its inputs, and the objects that its components pass to each other. */
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -44,7 +44,6 @@ export interface DatabaseConnections {
   notifications: DatabaseNotifications;
 }
 
-/** State of a runner process. */
 export interface RunnerState {
   countSlots: () => { total: number; free: number; waiting: number };
   /** False if queued runs have waited too long although this process has free slots. The process is then faulty. */

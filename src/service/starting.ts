@@ -1,4 +1,4 @@
-/** Creates, starts and releases the parts of the service. service.ts calls these methods in order. */
+/** Creates, starts and releases the components of the service. service.ts calls these methods in order. */
 
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
@@ -41,15 +41,15 @@ import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.
 const LAST_RESPONSES_MS = 1_000;
 
 /**
- * Maximum number of browser contexts and documents that are opened at the same time. Opening one keeps a core busy; the other cores stay
- * free for running pages.
+ * Maximum number of browser contexts and documents that are opened at the same time. Each opening keeps one core busy.
+ * The other cores stay free for running pages.
  */
 const CONCURRENT_OPENINGS_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
 /** Milliseconds that a run may stay queued although this process has a free slot. After that, the process counts as faulty. */
 const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 
-/** Starts the parts of the service. Each method throws an error if the service must stop during the start. */
+/** Starts the components of the service. Each method throws an error if the service must stop during the start. */
 export class ServiceStarter {
   private readonly taskQueue = createFairTaskQueue();
   private readonly responseMemory = createResponseMemory(undefined, this.taskQueue);
@@ -102,7 +102,10 @@ export class ServiceStarter {
     return { clock: createCorrectedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
-  /** Starts tracing. When the service stops, tracing is the last part to stop, so that it sends the traces of all others. */
+  /**
+   * Starts tracing. When the service stops, tracing is the last component to stop, so that it sends the traces of all
+   * others.
+   */
   async startTracing(): Promise<RequestTracing> {
     const { config, log, releases, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
@@ -124,7 +127,6 @@ export class ServiceStarter {
   }
 
   /**
-   * Starts the browsers.
    * @param apiUrl URL of this service. Runs may send requests to it although it is a private address
    */
   async startBrowsers(apiUrl: string): Promise<Browsers | null> {
@@ -163,7 +165,6 @@ export class ServiceStarter {
     this.plan.releases.add("instance", () => lease.stop());
   }
 
-  /** Starts the store of media files. */
   async startMediaStore({ media }: Operations): Promise<void> {
     const { config, releases, stopRequested } = this.plan;
     stopRequested.throwIfAborted();

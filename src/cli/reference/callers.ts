@@ -1,6 +1,6 @@
 /**
- * Finds out who may call each GraphQL field and REST route: reads the operations that each resolver names in its code, and looks them up in
- * the table of permissions.
+ * Finds out who may call each GraphQL field and REST route. Reads the operations that each resolver names in its code,
+ * and looks them up in the table of permissions.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

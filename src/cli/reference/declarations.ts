@@ -18,7 +18,6 @@ const toPlainComment = (text: string): string =>
     .join(" ")
     .trim();
 
-/** Returns the text without its comments. */
 function removeComments(text: string): string {
   const start = text.indexOf("/**");
   const commentEnd = text.indexOf("*/", start);

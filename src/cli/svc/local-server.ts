@@ -1,5 +1,6 @@
 /**
- * Starts and stops a service on this machine, with a database of its own, for `svc dev` and `svc test` in a project that names no server.
+ * Starts and stops a local service for `svc dev` and `svc test` in a project that names no server. The service has its
+ * own database.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -37,7 +38,6 @@ export const isLocalProject = (root: string): boolean => existsSync(join(root, D
 /** True if the project contains the data of an earlier local service. */
 export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
-/** True if a server responds at the URL. */
 export async function isServerAnswering(url: string): Promise<boolean> {
   try {
     await fetch(`${url}/health/live`, { redirect: "manual" });

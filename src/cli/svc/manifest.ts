@@ -48,7 +48,6 @@ function sortFields(value: unknown): unknown {
   );
 }
 
-/** Source files of an action. */
 export interface ActionSource {
   language: string;
   files: Record<string, string>;

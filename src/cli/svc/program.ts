@@ -87,7 +87,7 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
   return program;
 }
 
-/** Runs `svc` with `args`. Returns the exit code. */
+/** @returns the exit code */
 export async function runSvc(args: readonly string[], surroundings: CommandEnvironment): Promise<number> {
   let code: number = EXIT_CODES.done;
   const program = createProgram(surroundings, (exitCode) => {

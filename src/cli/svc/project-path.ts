@@ -52,8 +52,8 @@ export const isInvalidOnWindows = (path: string): boolean =>
   path.split("/").some((segment) => WINDOWS_DEVICE_NAME.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
 
 /**
- * Returns two of the file names that differ only in upper and lower case, so that they name one file on Windows and macOS; null if there
- * are none.
+ * Returns two of the file names that differ only in upper and lower case; null if there are none. Windows and macOS
+ * treat both names as the same file.
  */
 export function findNamesEqualIgnoringCase(files: readonly string[]): [string, string] | null {
   const seen = new Map<string, string>();

@@ -132,7 +132,6 @@ export class Project {
     rmSync(this.#path(STATE_FOLDER, baseStateFileOf(target)), { force: true });
   }
 
-  /** Returns the names of the folders in actions/ that contain an action. */
   listActionFolders(): string[] {
     return this.#reader.listActionFolders();
   }

@@ -65,8 +65,8 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 const findCodeNeeds = createCodeNeedsFinder();
 const documentTrials = new Trials();
 /**
- * Code that recently crashed a network isolate or overflowed its stack. Such code runs in a document until its entry
- * here expires.
+ * Code that recently crashed a network isolate or overflowed its stack. The code runs in a document until its entry in
+ * this set expires.
  */
 const codeThatNeedsDocument = new RememberedCode();
 

@@ -157,8 +157,8 @@ const splitFlagValues = (value: string | undefined) => (value ?? "").replace(/^[
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = splitFlagValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // The command line may exclude other IP addresses from the rule that blocks all hosts, because other processes of the
-  // service may have their proxy ports there. It must not exclude host names.
+  // The command line may exclude further IP addresses from the rule that blocks all hosts, for proxy ports of other
+  // processes of the service. It must not exclude host names.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }

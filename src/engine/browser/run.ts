@@ -138,8 +138,8 @@ export interface PageRun {
   /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;
   /**
-   * Checks the URL and the referrer of every request of the page, its frames and its workers: called once for each of
-   * the two. If the result is false, the request is blocked. The check takes some milliseconds of a run with network,
+   * Checks the URL of every request of the page, its frames and its workers. Also called with the referrer of the
+   * request. If the result is false, the request is blocked. The check takes some milliseconds of a run with network,
    * so pass it only if the app has secrets.
    */
   mayRequest?(url: string): boolean | Promise<boolean>;

@@ -18,7 +18,6 @@ export class FileTree {
   private readonly files = new Map<string, Buffer>();
   private readonly folders = new Set<string>(["/"]);
 
-  /** Adds a package's files below a folder. */
   add(folder: string, files: PackageFiles): void {
     for (const [path, content] of files) {
       this.files.set(folder + path, content);

@@ -190,8 +190,9 @@ async function detectModuleShape(
 }
 
 /**
- * Returns code that assigns a package to its global variable: the default export, or an object with all exports if the
- * module has no default export or `namespace` is true. The object is slower, because each run then copies every export.
+ * Returns code that assigns a package to its global variable. The value is the default export. If the module has no
+ * default export or `namespace` is true, the value is an object with all exports. The object is slower, because each
+ * run then copies every export.
  */
 async function createWrapper(
   tree: FileTree,

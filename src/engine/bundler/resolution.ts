@@ -5,8 +5,10 @@ import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
 /**
- * Result of resolving an import: a file of the tree, or one of three words. "empty": the package's `browser` field
- * replaces the module by an empty one. "node": a module of Node. "missing": there is no such module.
+ * Result of resolving an import: a file of the tree, or one of these texts:
+ * - `empty`: the package's `browser` field replaces the module by an empty module
+ * - `node`: the import is a module of Node
+ * - `missing`: there is no such module
  */
 export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 

@@ -30,9 +30,9 @@ const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; 
  */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
- * Perl script that seals the process with Landlock: the process loses all rights to write, create and delete files,
- * including files of the service, which may have the same account. Node cannot call Landlock; Debian's Perl can. The
- * script calls landlock_create_ruleset (444) and landlock_restrict_self (446). The ruleset contains the rights of
+ * Perl script that seals the process with Landlock. The process loses all rights to write, create and delete files.
+ * This includes files of the service, which may have the same account. Node cannot call Landlock; Debian's Perl can.
+ * The script calls landlock_create_ruleset (444) and landlock_restrict_self (446). The ruleset contains the rights of
  * Landlock's first version and, from the third version on, the right to truncate files.
  */
 const SEAL_SCRIPT = `

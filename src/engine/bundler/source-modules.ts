@@ -78,7 +78,6 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
   return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
 }
 
-/** True if there is a file at the path. */
 export type HasFile = (path: string) => boolean;
 
 /** Finds the file for a path that an import contains without an extension. Returns null if there is none. */

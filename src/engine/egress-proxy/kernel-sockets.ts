@@ -1,5 +1,5 @@
 /**
- * Asks the Linux kernel for the owner of one TCP connection, as the program `ss` does (sock_diag(7)). This takes
+ * Queries the Linux kernel for the owner of one TCP connection, as the program `ss` does (sock_diag(7)). This takes
  * microseconds. Reading /proc/net/tcp takes milliseconds, because the kernel walks its table of connections.
  */
 import { endianness } from "node:os";
@@ -69,8 +69,8 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
 }
 
 /**
- * Opens a netlink socket. Returns a function that asks the kernel through this socket, or null if this is not Linux, or
- * if the socket or the C library is not available.
+ * Opens a netlink socket. Returns a function that queries the kernel through this socket. Returns null on systems other
+ * than Linux, and if the socket or the C library is not available.
  */
 export async function openKernelSockets(): Promise<FindSocketOwner | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
@@ -93,8 +93,8 @@ export async function openKernelSockets(): Promise<FindSocketOwner | null> {
     const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
     if (received < ANSWER_LAYOUT.bytes || answer.readUInt16LE(ANSWER_LAYOUT.type) !== SOCK_DIAG_BY_FAMILY) return null;
     if (answer.readUInt32LE(ANSWER_LAYOUT.number) !== number) return null;
-    // If the connection is gone, the kernel returns the listener of its port instead. So this function compares both
-    // ends in the response with the request.
+    // If the connection is gone, the kernel returns the listener of its port instead. So this function compares the
+    // endpoints in the response with those in the request.
     const told = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
     return told.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
   };

@@ -26,7 +26,7 @@ const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
 /**
- * Chooses the decoder for `deflate` by the first byte of the body: the specification requires a zlib stream, but some
+ * Chooses the decoder for `deflate` by the first byte of the body. The specification requires a zlib stream, but some
  * servers send a raw deflate stream.
  */
 const createInflater = (firstByte: number) =>

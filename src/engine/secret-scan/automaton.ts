@@ -16,13 +16,13 @@ export interface PatternHit {
 }
 
 /**
- * Maximum length in bytes of a short match. After a short match, searching the next place where a pattern may begin is
- * faster than following failure links.
+ * Maximum length in bytes of a short match. After a short match, searching the next index at which a pattern may begin
+ * is faster than following failure links.
  */
 const SHORT_MATCH_BYTES = 3;
 /**
  * Maximum distance in bytes between the end of a pattern's beginning and the end of a truncated text. If the text was
- * cut within an escape, up to five bytes of the escape are between the two.
+ * cut within an escape, up to five bytes of the escape follow the pattern's beginning.
  */
 const CUT_DISTANCE_MAX_BYTES = 6;
 
@@ -62,7 +62,6 @@ export class Automaton {
   private readonly branches: Uint8Array;
   private readonly root = new Int32Array(256);
   private readonly beginnings: BeginningFinder;
-  /** Length of the longest pattern in bytes. */
   readonly longestPatternBytes: number;
   /** Number of steps of all passes. Tests read it to check that passes take linear time. */
   stepCount = 0;
@@ -144,7 +143,7 @@ export class Automaton {
 
   /**
    * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same label as the
-   * only child of the link's start, because a byte that fails at one of them fails at the other too.
+   * only child of the node at which the link starts. A byte that fails at one of these nodes also fails at the other.
    */
   private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
@@ -186,8 +185,8 @@ export class Automaton {
   }
 
   /**
-   * Reads bytes from a place where a pattern may begin, until no prefix of a pattern matches. Calls `onHit` at each
-   * place where patterns end, with the longest of these patterns. Returns the index at which the remaining match
+   * Reads bytes from an index at which a pattern may begin, until no prefix of a pattern matches. Calls `onHit` at each
+   * index at which patterns end, with the longest of these patterns. Returns the index at which the remaining match
    * begins; -1 if `onHit` returned true.
    */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
@@ -212,8 +211,8 @@ export class Automaton {
   }
 
   /**
-   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. If several end at
-   * the same place, only the longest one is reported.
+   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. If several
+   * occurrences have the same end, only the longest one is reported.
    * @param words the same bytes as complete 32-bit words
    * @param spans ranges that are new; occurrences outside of all spans may be skipped
    */

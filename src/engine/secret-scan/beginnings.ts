@@ -1,7 +1,7 @@
 /**
- * Finds places in bytes where any of many patterns may begin. Reads one 32-bit word at each multiple of four, and other
- * bytes only if the word occurs near the start of a pattern. Misses no place; the caller rejects places where no
- * pattern begins.
+ * Finds the indexes in bytes at which any of many patterns may begin. Reads one 32-bit word at each multiple of four,
+ * and other bytes only if the word occurs near the start of a pattern. Misses no index; the caller rejects indexes at
+ * which no pattern begins.
  */
 
 /**
@@ -76,7 +76,7 @@ export class BeginningFinder {
     const { wordOffsetsByHash, wordShift, eightByteHashes } = this;
     const lastWord = Math.min(words.length, (to + WORD_BYTES + 2) >> 2);
     for (let word = (from + WORD_BYTES - 1) >> 2; word < lastWord; word += 1) {
-      // Checks four words at once, because patterns begin at very few places.
+      // Checks four words at once, because patterns begin at very few indexes.
       while (
         word + 4 <= lastWord &&
         (wordOffsetsByHash[Math.imul(words[word]!, WORD_HASH_FACTOR) >>> wordShift]! |

@@ -22,9 +22,7 @@ const DECODED_BYTES_MAX = 4;
 /** Index that is larger than any index in a text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
-/**
- * Table by character code: the byte that a backslash followed by this character stands for; 0 if the two are no escape.
- */
+/** Table by character code: the byte that a backslash followed by this character stands for; 0 if this is no escape. */
 const ESCAPED_BYTES = new Uint8Array(256);
 for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
   ESCAPED_BYTES[name.charCodeAt(0)] = value;
@@ -192,7 +190,7 @@ function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: n
 }
 
 /**
- * Copies the items from index `from` up to, but not including, `to` to another array, or to an earlier place in the
+ * Copies the items from index `from` up to, but not including, `to` to another array, or to an earlier index of the
  * same array.
  */
 function copyUnits<Units extends Uint8Array | Int32Array>(

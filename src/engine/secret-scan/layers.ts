@@ -22,7 +22,6 @@ export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13
 /** Writes bytes one after the other into an array, and optionally their indexes in the original text. */
 export class ByteWriter {
   length = 0;
-  /** @param bytes array to which the writer writes */
   constructor(
     readonly bytes: Uint8Array,
     readonly at: Int32Array | null,

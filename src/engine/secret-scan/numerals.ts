@@ -20,8 +20,9 @@ export const NUMERAL_PAIRS = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
 /**
- * Table by two adjacent base64 digits, as a 16-bit number in memory order: the bits of three decoded bytes that these
- * digits contribute as the first two of four digits. LAST_TWO_DIGIT_BITS is the same for the last two digits.
+ * Table by two adjacent base64 digits, as a 16-bit number in memory order. An entry has the bits that the digits
+ * contribute to three decoded bytes if they are the first two of four digits. LAST_TWO_DIGIT_BITS is the same for the
+ * last two digits.
  */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 const LAST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);

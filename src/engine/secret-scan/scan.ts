@@ -203,8 +203,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
   }
 
   /**
-   * Returns the name of a secret that a URL contains in a changed form, because the app did not encode the secret or
-   * escaped it with backslashes. Returns null if there is none.
+   * Returns the name of a secret that a URL contains in a changed form; null if there is none. The form differs if the
+   * app did not encode the secret, or escaped it with backslashes.
    */
   function findAlteredSecret(url: string): string | null {
     const escaped = findLongSecret(url.replaceAll("/", "\\"));

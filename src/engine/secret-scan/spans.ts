@@ -17,7 +17,6 @@ export function addSpan(spans: number[], from: number, to: number): void {
   else spans.push(from, to);
 }
 
-/** Returns the union of two lists of spans. */
 export function uniteSpans(left: Spans, right: Spans): Spans {
   if (left.length === 0 || right.length === 0) return left.length === 0 ? right : left;
   const joined: number[] = [];

@@ -60,7 +60,7 @@ async function publishActions(session: Session, names: readonly string[], option
   else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.sendRequest("POST", "/v1/apps/:app/publish");
   for (const { id, name, updatedAt } of changedActions) {
-    // Sends the version of the tested draft, so that the service refuses to publish a draft that was changed after the tests.
+    // Sends the version of the tested draft, so that the service rejects a draft that was changed after the tests.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`, request);
     output.writeLine(`published ${name}`, "green");

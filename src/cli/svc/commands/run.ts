@@ -122,7 +122,7 @@ interface FollowOptions {
   stopSignal?: AbortSignal;
 }
 
-/** Reads the runs again and again, and prints each run that is new or whose state has changed since the previous read. */
+/** Polls the runs, and prints each run that is new or whose state has changed since the previous poll. */
 async function followRun(
   session: Session,
   before: readonly Record<string, unknown>[],

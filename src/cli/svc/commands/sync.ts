@@ -64,8 +64,8 @@ export interface PushOptions {
 }
 
 /**
- * Returns a function that is true for items that are equal in the folder and on the server, for example because the response to an earlier
- * push was lost.
+ * Returns a filter for items that are equal in the folder and on the server, for example after a push whose response
+ * was lost.
  */
 function createItemFilter(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
@@ -138,8 +138,9 @@ async function confirmPlan(session: Session, plan: PushPlan): Promise<void> {
 const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
 
 /**
- * Returns the server's state after a push, to which the next push compares the server. If someone else changed the server after the push,
- * returns the state without their change, so that the next push reports the change instead of overwriting it.
+ * Returns the server's state after a push, which the next push compares with the server. If someone else changed the
+ * server after the push, the state does not contain this change. So the next push reports the change instead of
+ * overwriting it.
  * @param pushed plan and entity tag that the server returned for the push
  */
 async function computeStateAfterPush(
@@ -154,7 +155,6 @@ async function computeStateAfterPush(
 }
 
 /**
- * Pushes the project.
  * @param asks true to print the plan and ask the person before the push. This takes longer, because the service builds all actions for the
  * plan
  */
@@ -238,7 +238,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // Takes all secret bindings from the folder, or all from the server: a list with items of both could send a secret to a wrong
+  // Takes all secret bindings from the folder, or all from the server. A mixed list could send a secret to a wrong
   // destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {

@@ -84,7 +84,6 @@ export class RequestGuard {
     return true;
   }
 
-  /** Continues or blocks a paused request. */
   continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
     const { requestId, request } = event;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];

@@ -124,7 +124,6 @@ export class ServiceCalls {
     for (const call of this.activeRequests.values()) call.abort(RUN_ENDED_ERROR);
   }
 
-  /** Cancels an active request to this service. */
   private async cancel(id: number): Promise<void> {
     const call = this.activeRequests.get(id);
     if (call === undefined) return;

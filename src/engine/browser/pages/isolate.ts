@@ -20,7 +20,6 @@ import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { StoredTexts } from "./stored-texts.js";
 
 export interface IsolateKind {
-  /** Scripts of the harnesses in the page and in its worker. */
   harnessScripts: { page: string; worker: string };
   /** Directives that the page's Content-Security-Policy has in addition to `default-src 'none'`. */
   policy: string;

@@ -18,8 +18,8 @@ const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_THREAD,
   // Does not allow WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // The limit is low, because Chromium collects its own objects in steps, and the last step crashes the page if it
-  // happens while code of a realm runs (chromium-flags.ts).
+  // The limit is low, because Chromium collects its own objects in steps. The last step crashes the page if code of a
+  // realm runs meanwhile (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
 };
 

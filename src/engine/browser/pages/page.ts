@@ -25,8 +25,8 @@ const RESET_TIMEOUT_MS = 1_000;
  */
 const OPEN_TIMEOUT_MS = 5_000;
 /**
- * Maximum time in milliseconds to wait for the cause of a crash, which does not arrive through the same pipe as the
- * report of the crash.
+ * Maximum time in milliseconds to wait for the cause of a crash. The cause and the report of the crash arrive through
+ * different pipes.
  */
 const CRASH_CAUSE_TIMEOUT_MS = 1_000;
 /**
@@ -109,8 +109,7 @@ export class Page {
   private async create(): Promise<boolean> {
     const { connection, proxyPort } = this;
     const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
-    // Listens before the page is created, because the browser may report a failed start of the page's renderer before
-    // the ID of the page is known.
+    // Listens before the page is created, because the page's renderer may fail to start before the page's ID is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -147,7 +146,7 @@ export class Page {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
-  /** True if the page has a renderer, as far as the service knows. */
+  /** False once the page has crashed or is lost. */
   get hasRenderer(): boolean {
     return this.state.kind !== "crashed" && this.state.kind !== "lost";
   }

@@ -13,8 +13,8 @@ import type { PageLossReason } from "./loss.js";
 import { Page } from "./page.js";
 
 /**
- * Maximum number of runs in one page. The limit is high, because the memory of a page does not grow with runs, and a
- * new renderer is slow until V8 has compiled the code again.
+ * Maximum number of runs in one page. The limit is high, because runs do not increase the memory of a page. A new
+ * renderer is slow until V8 has compiled the code again.
  */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS_MAX = 3;
@@ -177,8 +177,8 @@ export class PagePool {
   }
 
   /**
-   * Delays the next new page of an origin whose run exceeded the memory limit, because such runs would otherwise open new
-   * pages all the time.
+   * Delays the next new page of an origin whose run exceeded the memory limit. Otherwise the runs of this origin would
+   * open new pages all the time.
    */
   delayNextPage(origin: string): void {
     if (this.delays.has(origin)) return;
@@ -211,7 +211,6 @@ export class PagePool {
     this.fill().catch(() => {});
   }
 
-  /** Returns the number of idle pages of a key. */
   countIdleOf(key: string): number {
     return this.pagesByKey.get(key)?.idle.length ?? 0;
   }

@@ -26,8 +26,8 @@ export interface Sandbox {
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
   /**
-   * Adds reasons that the page cannot know, such as a host that the proxy rejected, to the error message of a failed
-   * run.
+   * Adds reasons that are not available in the page, such as a host that the proxy rejected, to the error message of a
+   * failed run.
    */
   explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
   /** Stops the timers and listeners of a lost page. */

@@ -1,6 +1,6 @@
 /**
- * Detects data of a run, such as cookies, that stays in its browser context after a navigation. The service discards a
- * page with such data.
+ * Detects data of a run, such as cookies, that stays in its browser context after a navigation. If there is any, the
+ * service discards the page.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";

@@ -153,7 +153,7 @@ function killProcessGroup(child: ChildProcess): void {
 
 function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  // The started process may be a wrapper script that outlives the browser, so the end of the pipe also counts as the
+  // The started process may be a wrapper script that outlives the browser. So the end of the pipe also counts as the
   // end of the browser.
   fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);

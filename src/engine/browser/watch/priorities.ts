@@ -15,9 +15,9 @@ import type { MeasuredProcess } from "./processes.js";
 export const BROWSER_PRIORITY = 5;
 /**
  * Priority (nice value) of the browser's session, for kernels that first divide CPU time between sessions (autogroups).
- * There, the priorities of threads count only within a session, so threads that a run has just started would delay the
- * service by up to 140 ms. With 10, the browser's session gets a tenth of the CPU time of the service's session if both
- * need it.
+ * There, the priorities of threads count only within a session. So threads that a run has just started would delay the
+ * service by up to 140 ms. With the value 10, the browser's session gets a tenth of the CPU time of the service's
+ * session if both need it.
  */
 export const SESSION_PRIORITY = 10;
 /**
@@ -52,7 +52,6 @@ const MANY_NEW_THREADS = 8;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 
-/** Last measurement of a renderer. */
 interface Measurement {
   at: number;
   cpuMs: number;

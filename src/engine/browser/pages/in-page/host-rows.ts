@@ -16,7 +16,6 @@ export type ReceiveRow = (...row: Any[]) => unknown;
  */
 export type RealmObject = (operation: string, receive: ReceiveRow, argument?: Any) => unknown;
 
-/** Decodes a row of encoded values. */
 type ReadRow = (row: readonly Any[]) => Any[];
 
 export type HostRows = ReturnType<typeof createHostRows>;

@@ -119,7 +119,6 @@ export function createRealmPlatform(
     return entries;
   }
 
-  /** Defines the iterator class of a platform class. */
   function defineIterator(name: string): void {
     const prototype = create(entriesPrototype);
     const { next } = {
@@ -196,8 +195,8 @@ export function createRealmPlatform(
   }
 
   /**
-   * True for plain objects and arrays, such as the algorithm of a key. The platform returns a new object at each read
-   * of such an attribute.
+   * True for plain objects and arrays, such as the algorithm of a key. Attributes with this kind of value return a new
+   * object at each read.
    */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 

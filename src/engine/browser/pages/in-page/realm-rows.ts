@@ -44,8 +44,8 @@ export function createRealmRows(signals: RealmSignals) {
   };
   const handles = new WeakMap<object, HostHandle>();
   /**
-   * Errors that the action's code threw while the platform read its objects. The worker refers to such an error by its
-   * index in this list.
+   * Errors that the action's code threw while the platform read its objects. The worker refers to an error by its index
+   * in this list.
    */
   const thrown: unknown[] = [];
   /** Last AbortSignal that the platform has read. */

@@ -1,6 +1,6 @@
 /**
  * Replaces globals that an isolate does not have by stand-ins, so that code can be tried in the isolate. Libraries
- * often only store such globals, compare them, or check their type, which works with a stand-in. Runs before any other
+ * often only store these globals, compare them, or check their type, which works with a stand-in. Runs before any other
  * code.
  */
 import type { StandIn } from "../../globals.js";
@@ -62,7 +62,7 @@ export function createStandIns() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // Defines a global that code cannot assign. In a document, such an assignment would be ignored, throw, or navigate.
+    // Defines a global that code cannot assign. In a document, an assignment would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);
