@@ -1,5 +1,6 @@
 /**
- * Helpers for all `npm run` commands: they report a failure in one line with exit code 1, parse arguments strictly, and find the database.
+ * Helpers for all `npm run` commands. They report a failure in one line with exit code 1, parse arguments strictly, and
+ * find the database.
  */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";

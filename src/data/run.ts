@@ -7,10 +7,7 @@ interface RunTransition {
   /** State before the transition; null for a transition that inserts the run's row. */
   from: RunState | null;
   to: RunState;
-  /**
-   * Causes of the transition. Keys are the names of the errors with which the run ends, or "" if the run does not end
-   * with an error.
-   */
+  /** Causes of the transition, by the name of the error with which the run ends; "" for no error. */
   when: Readonly<Record<string, string>>;
 }
 

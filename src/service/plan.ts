@@ -50,7 +50,10 @@ export interface RunnerState {
   isClaimingRuns: () => boolean;
 }
 
-/** Returns a readiness check for each part that the ROLES of this process require. Each check reports "not ready" until the part starts. */
+/**
+ * Returns a readiness check for each component that ROLES requires. A check reports "not ready" until its component
+ * starts.
+ */
 export function createReadinessChecks({ roles }: Config): ReadinessChecks {
   const down = () => false;
   return {

@@ -236,7 +236,8 @@ export class Project {
   }
 
   /**
-   * Converts line numbers in a stack trace of the action to those of the author's file, which contains a config block before the code.
+   * Converts line numbers in a stack trace of the action to those of the author's file. In the file, a config block
+   * precedes the code.
    * @param code code that ran. If the file contains other code, the stack trace stays unchanged
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {

@@ -12,8 +12,8 @@ async function readChildPids(pid: number): Promise<number[]> {
 export async function readProcessorTime(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readChildPids(pid)]);
-    // Sums four fields of the process's `stat`: its CPU time in user and in kernel mode, and both times of its children
-    // that have ended.
+    // Sums four fields of `stat`: the CPU time in user and in kernel mode of the process, and of its children that have
+    // ended.
     const ticks = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")

@@ -122,7 +122,8 @@ async function startServerIfNeeded(
     writeProject(folder, server.url, server.app);
     output.writeLine(`Created a project in ${folder}`, "green");
   }
-  // The new service does not have the data of an earlier service at the same address, so the record of the last pull is removed.
+  // Removes the record of the last pull, because the new service does not have the data of an earlier service at the
+  // same address.
   if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
   // Saves the sign-in, so that other commands in this folder use the new service too.
   store.set({ url: server.url, app: server.app }, { token: server.token });

@@ -346,8 +346,8 @@ export class PagePool {
   private storeIdle(page: Page, pages: KeyPages, pageKey: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
-      // For the reason "unready", code of the last run is still active, so another page must replace this one for the
-      // next run.
+      // After the loss reason "unready", code of the last run is still active. So another page must replace this page
+      // for the next run.
       if (page.loss === "unready") this.release(page, pageKey, false);
       else this.discard(page);
     });

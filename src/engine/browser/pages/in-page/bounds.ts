@@ -1,6 +1,6 @@
 /**
- * Limits how often code of a document or worker can call functions that need far more time in the browser process than
- * in the calling code. Runs in each document and worker before any other code.
+ * Limits calls of functions that need far more time in the browser process than in the calling code. Runs in each
+ * document and worker before any other code.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here

@@ -1,6 +1,6 @@
 /**
- * Prevents `import()` in code that an action creates from text in an isolate: a realm cannot load modules, and the page
- * would crash. If the action's own code contains `import()`, it runs in a document (mode.ts).
+ * Prevents `import()` in code that an action creates from text in an isolate. A ShadowRealm cannot load modules, and
+ * the page would crash. If the action's own code contains `import()`, it runs in a document (mode.ts).
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here

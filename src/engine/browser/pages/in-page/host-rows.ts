@@ -1,6 +1,6 @@
 /**
- * Decodes values that code in a realm passes to a function of the platform, so that the platform itself reads and checks
- * them. Runs in the worker of a network isolate, outside of the realm.
+ * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. The platform itself
+ * then reads and checks the values. Runs in the worker of a network isolate, outside of the realm.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here

@@ -1,6 +1,6 @@
 /**
- * Creates errors in the realm that correspond to errors of the worker's platform. Their stack contains the frames of
- * the code that called the platform. Runs in the realm before the action's code.
+ * Creates errors in a run's realm (ShadowRealm) for errors of the web platform in the worker. The stack of an error
+ * contains the frames of the code that called the platform. Runs in the realm before the action's code.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here

@@ -1,6 +1,6 @@
 /**
- * Harness of a ShadowRealm: removes all globals that the mode does not have, evaluates the scripts of a run and calls
- * `execute`. It is created before any code of the action.
+ * Harness (script that executes a run) of a ShadowRealm: removes all globals that the mode does not have, evaluates the
+ * scripts of the run and calls `execute`. It is created before any code of the action.
  */
 
 import type { CodeOfText } from "./code-of-text.js";

@@ -1,7 +1,7 @@
 /**
- * Encodes values that code in a realm passes to a function of the platform as rows (host-platform.ts). Objects of the
- * realm are not copied: the platform reads their properties through functions of the realm. Runs in the realm before
- * the action's code.
+ * Encodes values that code in a realm (ShadowRealm of a run) passes to a web platform function in the worker. The
+ * encoded values form a row (host-platform.ts). Objects are not copied: the platform reads their properties through
+ * functions of the realm. Runs in the realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 import type { RealmObject, ReceiveRow } from "./host-rows.js";

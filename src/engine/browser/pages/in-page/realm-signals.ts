@@ -1,6 +1,7 @@
 /**
- * Replaces methods of EventTarget and AbortSignal in a realm. A listener that throws would crash the page, because a realm
- * cannot report errors. `AbortSignal.timeout` needs a timer of the worker. Runs in the realm before the action's code.
+ * Replaces methods of EventTarget and AbortSignal in a realm (ShadowRealm of a run). A listener that throws would crash
+ * the page, because a realm cannot report errors. `AbortSignal.timeout` needs a timer of the worker. Runs in the realm
+ * before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 

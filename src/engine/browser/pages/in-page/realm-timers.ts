@@ -1,6 +1,6 @@
 /**
- * Defines the timers of a realm, which use timers of the worker, and a `queueMicrotask` that ignores errors. Runs in the
- * realm before the action's code.
+ * Defines the timers of a realm (ShadowRealm of a run), which use timers of the worker, and a `queueMicrotask` that
+ * ignores errors. Runs in the realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 import type { RealmRows } from "./realm-rows.js";

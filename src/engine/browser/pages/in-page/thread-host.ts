@@ -1,6 +1,6 @@
 /**
- * Runs in the page of an isolate. Starts and replaces the worker of the page, and counts the realms that the worker has
- * created. Code of actions runs only in realms.
+ * Starts and replaces the worker of an isolate's page, and counts the realms (ShadowRealms) that the worker has
+ * created. Runs in the page. Code of actions runs only in realms.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
