@@ -90,8 +90,8 @@ export const listTokensWithSessions = (db: DataSource, appId: number): Promise<T
   );
 
 /**
- * Parses the field "scopes" of a new token. Returns null if the field is missing, for a token without scopes. @throws
- * REQUEST_INVALID
+ * Parses the field "scopes" of a new token. Returns null if the field is missing, for a token without scopes.
+ * @throws REQUEST_INVALID
  */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (value === undefined || value === null) return null;
@@ -110,8 +110,8 @@ function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
 const ISO_TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
 
 /**
- * Parses the field "expiresAt" of a new token. @throws REQUEST_INVALID unless it is a time in the future, null or
- * undefined
+ * Parses the field "expiresAt" of a new token.
+ * @throws REQUEST_INVALID unless it is a time in the future, null or undefined
  */
 function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;

@@ -91,13 +91,13 @@ export interface AccessGate {
    */
   admit(request: AccessRequest, operation: Operation, appId: number): Promise<AdmittedRequest>;
   /**
-   * Repeats the permission check of `enter` for a caller who passed it before, without counting a request. @throws
-   * FORBIDDEN
+   * Repeats the permission check of `enter` for a caller who passed it before, without counting a request.
+   * @throws FORBIDDEN
    */
   recheck(caller: Caller, operation: Operation, appId: number): void;
   /**
-   * Repeats the permission check of `admit` for a caller who passed it before, without counting a request. @throws
-   * FORBIDDEN
+   * Repeats the permission check of `admit` for a caller who passed it before, without counting a request.
+   * @throws FORBIDDEN
    */
   recheckAdmission(caller: Caller, operation: Operation, appId: number): void;
   /** Counts one message that `sender` sends in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */

@@ -16,8 +16,8 @@ import type { AccessRequest } from "./gate.js";
 
 export interface RequestLimiter {
   /**
-   * Waits for a free slot. Returns a function that frees the slot. @throws REQUEST_INVALID if the client disconnects
-   * first
+   * Waits for a free slot. Returns a function that frees the slot.
+   * @throws REQUEST_INVALID if the client disconnects first
    */
   acquireSlot(
     visitor: Pick<AccessRequest, "caller" | "address">,

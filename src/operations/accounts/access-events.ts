@@ -70,8 +70,8 @@ export type ListAccessEntries = ReturnType<typeof createAccessEntryList>;
 
 export function createAccessEntryList({ db }: { db: DataSource }) {
   /**
-   * Returns the organization's entries of the audit log of access, the newest first. @throws ActionError
-   * REQUEST_INVALID
+   * Returns the organization's entries of the audit log of access, the newest first.
+   * @throws ActionError REQUEST_INVALID
    */
   return async (
     organizationId: number,

@@ -144,8 +144,8 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     list,
 
     /**
-     * Removes an identity from the caller's account. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person
-     * could not sign in without this identity
+     * Removes an identity from the caller's account.
+     * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this identity
      */
     async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
       const { personId } = caller;

@@ -238,8 +238,8 @@ export function createOpenId(options: {
     },
 
     /**
-     * Starts to link an identity at the provider to the account of the signed-in caller. @throws the same errors as
-     * `start`
+     * Starts to link an identity at the provider to the account of the signed-in caller.
+     * @throws the same errors as `start`
      */
     async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
       return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowAsOverloaded);

@@ -106,8 +106,8 @@ const CREDENTIAL_FIELDS = createFlatShape([
 ]);
 
 /**
- * Checks the types of the fields that this file reads before the library checks the whole response. @throws
- * REQUEST_INVALID
+ * Checks the types of the fields that this file reads before the library checks the whole response.
+ * @throws REQUEST_INVALID
  */
 function checkWebAuthnResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
@@ -276,8 +276,8 @@ export function createPasskeys(options: {
     },
 
     /**
-     * Signs in the person whose passkey signed the challenge. @throws REQUEST_INVALID; SIGN_IN_FAILED;
-     * RATE_LIMIT_EXCEEDED
+     * Signs in the person whose passkey signed the challenge.
+     * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED
      */
     async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
       checkWebAuthnResponse(body);
@@ -291,8 +291,8 @@ export function createPasskeys(options: {
     },
 
     /**
-     * Removes a passkey of the caller. @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not
-     * sign in without this passkey
+     * Removes a passkey of the caller.
+     * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this passkey
      */
     async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
       const { personId } = caller;

@@ -1,6 +1,6 @@
 /**
- * Notifies editors when an action of an app changes. The notification names the action, the person who changed it, and the change.
- * It does not contain the code.
+ * Notifies editors when an action of an app changes. The notification names the action, the person who changed it, and
+ * the change. It does not contain the code.
  */
 
 import type { Logger } from "pino";

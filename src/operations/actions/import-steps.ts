@@ -151,8 +151,8 @@ export function createImportSteps(options: {
     },
 
     /**
-     * Writes the validated actions. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too
-     * large
+     * Writes the validated actions.
+     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
      */
     async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
       // Writes the actions in the order of their names. Two concurrent imports then insert into the index of names in

@@ -112,8 +112,8 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
     },
 
     /**
-     * Writes the changed draft and saves it as a new version. The caller must have locked `row`. @throws the same
-     * errors as `insert`
+     * Writes the changed draft and saves it as a new version. The caller must have locked `row`.
+     * @throws the same errors as `insert`
      */
     async replace(
       manager: EntityManager,

@@ -59,8 +59,8 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   }
 
   /**
-   * Checks that a preset still has one of the ETags in `If-Match`. @throws RESOURCE_CHANGED if the preset was changed
-   * or deleted
+   * Checks that a preset still has one of the ETags in `If-Match`.
+   * @throws RESOURCE_CHANGED if the preset was changed or deleted
    */
   async function requireUnchangedPreset(
     executor: SqlClient,

@@ -65,8 +65,8 @@ interface ValidatedImport {
 }
 
 /**
- * Returns the actions in an imported document. @throws REQUEST_INVALID if `document` does not have the format
- * TRANSFER_FORMAT
+ * Returns the actions in an imported document.
+ * @throws REQUEST_INVALID if `document` does not have the format TRANSFER_FORMAT
  */
 function readActions(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};

@@ -163,8 +163,8 @@ export function createAi(options: {
   }
 
   /**
-   * Returns the ID of the run from which the caller sent the request, if this run executes a server action. @throws
-   * AiError INTEGRATION_UNAVAILABLE for other callers
+   * Returns the ID of the run from which the caller sent the request, if this run executes a server action.
+   * @throws AiError INTEGRATION_UNAVAILABLE for other callers
    */
   async function runOf({ runId }: Caller, appId: number): Promise<number> {
     const runRows =

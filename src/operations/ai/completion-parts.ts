@@ -33,8 +33,8 @@ export class CompletionParts {
   ) {}
 
   /**
-   * Reads the next bytes of the response. @throws OutgoingError TRANSPORT if the response does not have the expected
-   * form
+   * Reads the next bytes of the response.
+   * @throws OutgoingError TRANSPORT if the response does not have the expected form
    */
   async push(chunk: Uint8Array): Promise<void> {
     this.hasStarted = true;
@@ -46,8 +46,8 @@ export class CompletionParts {
   }
 
   /**
-   * Passes on the rest of the text, and returns the whole completion. @throws AiError TRANSPORT if the response ended
-   * too early
+   * Passes on the rest of the text, and returns the whole completion.
+   * @throws AiError TRANSPORT if the response ended too early
    */
   async finishCompletion(): Promise<AiCompletion> {
     this.hasStarted = true;

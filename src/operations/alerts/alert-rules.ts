@@ -59,8 +59,8 @@ export function createAlertRules(options: {
   }
 
   /**
-   * Checks that the action and the setting that the rule refers to exist. @throws ActionError REQUEST_INVALID,
-   * ACTION_NOT_FOUND
+   * Checks that the action and the setting that the rule refers to exist.
+   * @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND
    */
   async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
@@ -146,8 +146,8 @@ export function createAlertRules(options: {
     },
 
     /**
-     * Queues a test message of an alert rule; its text says that it is a test. @throws NOT_FOUND, REQUEST_INVALID,
-     * RATE_LIMIT_EXCEEDED
+     * Queues a test message of an alert rule; its text says that it is a test.
+     * @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED
      */
     async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
       const rule = await findRule(appId, id);

@@ -137,8 +137,8 @@ export function createAppVersions(options: {
   logEvents: LogEvents;
   intake: ReceivedDataLimiter;
   /**
-   * Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app has none of the ETags in
-   * `precondition`
+   * Locks the app until the transaction ends.
+   * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
   lock: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
 }) {

@@ -95,8 +95,8 @@ export function createApps(options: {
   }
 
   /**
-   * Locks the app until the transaction ends. @throws RESOURCE_CHANGED if the app has none of the ETags in
-   * `precondition`
+   * Locks the app until the transaction ends.
+   * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
   async function lock(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
     await lockApp(manager, appId);

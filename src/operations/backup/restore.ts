@@ -57,8 +57,8 @@ interface BackupContents {
 }
 
 /**
- * Reads the whole backup file once, to check it before anything is written. Returns its manifest and keys. @throws
- * ArchiveError
+ * Reads the whole backup file once, to check it before anything is written. Returns its manifest and keys.
+ * @throws ArchiveError
  */
 async function readWholeBackup(path: string, secret: BackupSecret | null): Promise<BackupContents> {
   const backupContents: { manifest: BackupManifest | null } & Omit<BackupContents, "manifest"> = {
@@ -78,8 +78,8 @@ async function readWholeBackup(path: string, secret: BackupSecret | null): Promi
 }
 
 /**
- * Returns the migrations that the backed-up database had applied. @throws ArchiveError if this release lacks one of
- * them
+ * Returns the migrations that the backed-up database had applied.
+ * @throws ArchiveError if this release lacks one of them
  */
 function requireKnownMigrations({ migrations, service }: BackupManifest): typeof MIGRATIONS {
   const archivedNames = new Set(migrations);

@@ -79,8 +79,8 @@ const toJsonText = (value: unknown): string => (value instanceof JsonText ? valu
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
 
 /**
- * Returns the fields of a report, and its payload as JSON text. @throws REQUEST_INVALID, PAYLOAD_INVALID,
- * PAYLOAD_TOO_LARGE
+ * Returns the fields of a report, and its payload as JSON text.
+ * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE
  */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
   if (!isObject(body))

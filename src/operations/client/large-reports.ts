@@ -26,8 +26,8 @@ const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]
 };
 
 /**
- * Parses the JSON text of a report. Returns an object whose payload and result are JSON texts. @throws REQUEST_INVALID,
- * PAYLOAD_INVALID
+ * Parses the JSON text of a report. Returns an object whose payload and result are JSON texts.
+ * @throws REQUEST_INVALID, PAYLOAD_INVALID
  */
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leaveQueue = await reportSemaphore.enter(sender);

@@ -139,8 +139,8 @@ export function createPageSessions(options: {
   }
 
   /**
-   * Creates the session of a viewer or debug page and returns its token. @param secret one-time code to use instead of
-   * a generated token
+   * Creates the session of a viewer or debug page and returns its token.
+   * @param secret one-time code to use instead of a generated token
    */
   async function mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
     countNewSession(`credential ${caller.credentialId}`);
@@ -179,14 +179,14 @@ export function createPageSessions(options: {
     countVisit: (address: string) => countNewSession(getAddressBlock(address)),
 
     /**
-     * Creates a session for a visitor of a page on another origin, and returns the session's token. @throws
-     * RATE_LIMIT_EXCEEDED
+     * Creates a session for a visitor of a page on another origin, and returns the session's token.
+     * @throws RATE_LIMIT_EXCEEDED
      */
     startVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
 
     /**
-     * Creates a session of a viewer or debug page for an editor of the app. @throws the errors of `checkAccess`;
-     * RATE_LIMIT_EXCEEDED
+     * Creates a session of a viewer or debug page for an editor of the app.
+     * @throws the errors of `checkAccess`; RATE_LIMIT_EXCEEDED
      */
     async preview(caller: Caller | null, preview: PreviewPage): Promise<PageSession> {
       const { caller: editor, app } = await checkPreview(caller, preview);

@@ -48,8 +48,8 @@ export function createMessages(options: {
 
   return {
     /**
-     * Stores an e-mail to be sent. Stores nothing if it throws. @throws REQUEST_INVALID, SETTINGS_INVALID,
-     * RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Stores an e-mail to be sent. Stores nothing if it throws.
+     * @throws REQUEST_INVALID, SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
       return (await acceptMessages(caller, appId, [parseEmail(body)], key))[0]!;

@@ -183,8 +183,8 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Claims up to `count` due messages for this process. @param sendingByApp number of messages that this process is
-     * sending, by app
+     * Claims up to `count` due messages for this process.
+     * @param sendingByApp number of messages that this process is sending, by app
      */
     async claim(
       holder: string,

@@ -15,10 +15,10 @@ const ROWS_PER_BATCH = 1_000;
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch. Returns all changes
- * of the batch. Stores for each data source the ID of the newest deleted change. A subscription with an earlier position cannot resume, and
- * must read all entries again. The statement waits for no lock, so that it cannot cause a deadlock: it leaves the changes of data sources
- * whose counts are locked to the next cleanup.
+ * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch.
+ * Returns all changes of the batch. Stores for each data source the ID of the newest deleted change. A subscription
+ * with an earlier position cannot resume, and must read all entries again. The statement waits for no lock, so that it
+ * cannot cause a deadlock: it leaves the changes of data sources whose counts are locked to the next cleanup.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (

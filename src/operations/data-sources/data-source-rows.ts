@@ -122,8 +122,8 @@ export async function lockUnnamedSources(executor: SqlClient, appId: number, nam
 }
 
 /**
- * Deletes the data source's row if it has one of the ETags in `precondition` (`If-Match`). @throws
- * DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+ * Deletes the data source's row if it has one of the ETags in `precondition` (`If-Match`).
+ * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
 export const deleteSource = createDataSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,

@@ -183,8 +183,8 @@ export function createDataSources(options: {
     },
 
     /**
-     * Changes the fields of a data source that are in the body. Other fields keep their values. @throws the errors of
-     * `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+     * Changes the fields of a data source that are in the body. Other fields keep their values.
+     * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async update(
       caller: Caller,
@@ -212,8 +212,8 @@ export function createDataSources(options: {
     },
 
     /**
-     * Deletes the data source with its entries and snapshots. @throws ActionError DATA_SOURCE_NOT_FOUND,
-     * RESOURCE_CHANGED
+     * Deletes the data source with its entries and snapshots.
+     * @throws ActionError DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);

@@ -108,8 +108,8 @@ export function createEntries(options: {
     },
 
     /**
-     * Returns a page of matching entries, or the result of an aggregate function. @throws the errors of `get`;
-     * REQUEST_INVALID
+     * Returns a page of matching entries, or the result of an aggregate function.
+     * @throws the errors of `get`; REQUEST_INVALID
      */
     async find(
       visit: AdmittedRequest,

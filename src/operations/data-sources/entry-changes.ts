@@ -180,8 +180,8 @@ export class EntryChange {
   }
 
   /**
-   * Counts entries that one statement has inserted. @param ids IDs of the inserted entries; null if there are too many
-   * to list
+   * Counts entries that one statement has inserted.
+   * @param ids IDs of the inserted entries; null if there are too many to list
    */
   addInsertedBatch(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);

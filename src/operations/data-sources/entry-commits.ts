@@ -275,8 +275,8 @@ export function createEntryCommits(options: {
     removeAll,
 
     /**
-     * Writes all parts of a commit. If one part fails, writes nothing. @throws the errors of inserts, updates and
-     * removals
+     * Writes all parts of a commit. If one part fails, writes nothing.
+     * @throws the errors of inserts, updates and removals
      */
     async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const validated = await validateCommit(rights, source, commit);

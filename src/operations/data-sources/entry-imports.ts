@@ -95,8 +95,8 @@ export function createEntryImports(options: {
   const importingApps = new Set<number>();
 
   /**
-   * Reserves a slot for a large import of the app. Returns a function that frees the slot. @throws OVERLOADED if no
-   * slot is free
+   * Reserves a slot for a large import of the app. Returns a function that frees the slot.
+   * @throws OVERLOADED if no slot is free
    */
   function acquireImportSlot(appId: number): () => void {
     if (importingApps.has(appId) || importingApps.size >= MAX_CONCURRENT_IMPORTS) {

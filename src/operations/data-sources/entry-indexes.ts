@@ -126,8 +126,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   }
 
   /**
-   * Drops statistics under a lock that excludes queries on entries. Without the lock, a query of any app that PostgreSQL
-   * plans at this moment fails with "cache lookup failed for statistics object".
+   * Drops statistics under a lock that excludes queries on entries. Without the lock, a query of any app that
+   * PostgreSQL plans at this moment fails with "cache lookup failed for statistics object".
    */
   async function dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;

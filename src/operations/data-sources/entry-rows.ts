@@ -110,8 +110,8 @@ export interface EntryRow {
 }
 
 /**
- * Converts a row to the form that callers receive. @param attributes columns to include; null for all columns that the
- * scope includes
+ * Converts a row to the form that callers receive.
+ * @param attributes columns to include; null for all columns that the scope includes
  */
 export function rowToEntryView(
   row: EntryRow,

@@ -97,8 +97,8 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
 
   return {
     /**
-     * Inserts an entry. @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED,
-     * OVERLOADED
+     * Inserts an entry.
+     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async insert(rights: CallerEntryRights, source: StoredDataSource, input: EntryData): Promise<Entry> {
       const validateEntry = createEntryValidator(source, "insert", {

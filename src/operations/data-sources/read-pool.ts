@@ -77,8 +77,8 @@ export function limitReadTime(read: ReadRows, now: () => number = performance.no
 export type ReadPool = ReturnType<typeof createReadPool>;
 
 /**
- * Creates the pool of connections for queries on entries. @param timeoutMs time limit of each SQL statement in
- * milliseconds
+ * Creates the pool of connections for queries on entries.
+ * @param timeoutMs time limit of each SQL statement in milliseconds
  */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {

@@ -40,8 +40,8 @@ class RowLengthLimit {
 }
 
 /**
- * Decodes the bytes of a file as UTF-8, and drops a byte order mark. @throws ActionError REQUEST_INVALID if the bytes
- * are not valid UTF-8
+ * Decodes the bytes of a file as UTF-8, and drops a byte order mark.
+ * @throws ActionError REQUEST_INVALID if the bytes are not valid UTF-8
  */
 async function* decodeUtf8(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -154,8 +154,8 @@ function requireValidHeader(cells: string[]): string[] {
 }
 
 /**
- * Returns the type of each column in the order of `columns`; a column that is not in `types` is text. @throws
- * ActionError REQUEST_INVALID
+ * Returns the type of each column in the order of `columns`; a column that is not in `types` is text.
+ * @throws ActionError REQUEST_INVALID
  */
 function typesInColumnOrder(columns: readonly string[], types: ColumnTypes): CellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
@@ -244,8 +244,8 @@ export function parseColumnTypes(text: string | undefined): ColumnTypes {
 }
 
 /**
- * Parses the query parameter `delimiter` of an import; null if the parameter is missing. @throws ActionError
- * REQUEST_INVALID
+ * Parses the query parameter `delimiter` of an import; null if the parameter is missing.
+ * @throws ActionError REQUEST_INVALID
  */
 export function parseDelimiter(value: unknown): string | null {
   if (value === undefined) return null;

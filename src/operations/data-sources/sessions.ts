@@ -106,8 +106,8 @@ export function createSessions(options: {
     },
 
     /**
-     * Sets the language of the page's session, and stores the log event `session.locale.updated`. @throws
-     * REQUEST_INVALID
+     * Sets the language of the page's session, and stores the log event `session.locale.updated`.
+     * @throws REQUEST_INVALID
      */
     async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);

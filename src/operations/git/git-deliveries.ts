@@ -111,9 +111,9 @@ export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: 
     },
 
     /**
-     * Puts claimed webhooks back into the queue if no process works on their pulls any more. These are webhooks that this
-     * process has claimed, if the database's response to the claim was lost, or if the pull failed because of a fault
-     * in the service. With `mayDeclareDead`, also webhooks of processes whose lease has expired.
+     * Puts claimed webhooks back into the queue if no process works on their pulls any more. These are webhooks that
+     * this process has claimed, if the database's response to the claim was lost, or if the pull failed because of a
+     * fault in the service. With `mayDeclareDead`, also webhooks of processes whose lease has expired.
      * @param knownIds IDs of the webhooks whose pulls are in progress in this process
      */
     release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>

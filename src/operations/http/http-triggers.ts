@@ -240,8 +240,8 @@ export function createHttpTriggers(options: {
 
   return {
     /**
-     * Counts a request in the limit of its network address. The request counts even if it fails later. @throws
-     * RATE_LIMIT_EXCEEDED
+     * Counts a request in the limit of its network address. The request counts even if it fails later.
+     * @throws RATE_LIMIT_EXCEEDED
      */
     countAddress(address: string | undefined, appId: number): void {
       const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);

@@ -118,8 +118,8 @@ const manifestTag = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 
 /**
- * Checks the structure of a manifest. @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot
- * be checked
+ * Checks the structure of a manifest.
+ * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
  */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);

@@ -19,9 +19,9 @@ export interface MediaAccess {
   hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
    * Checks that the access rules grant the caller a right.
-   * @throws ActionError UNAUTHORIZED or FORBIDDEN without this right; the error does not reveal whether the file or folder exists.
-   *   If the caller has the right, throws the error that an earlier check of the request has found and held back, if
-   *   there is one
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN without this right; the error does not reveal whether the file or
+   *   folder exists. If the caller has the right, throws the error that an earlier check of the request has found and
+   *   held back, if there is one
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
   /**

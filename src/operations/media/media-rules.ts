@@ -65,8 +65,8 @@ export function createMediaRulesStore(options: {
     },
 
     /**
-     * Replaces the access rules of a file or folder. @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND,
-     * FOLDER_NOT_FOUND, RESOURCE_CHANGED
+     * Replaces the access rules of a file or folder.
+     * @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
      */
     async set(
       admission: AdmittedRequest,
