@@ -90,7 +90,7 @@ export const listTokensWithSessions = (db: DataSource, appId: number): Promise<T
   );
 
 /**
- * Parses the field "scopes" of a new token. Returns null if the field is missing, for a token without scopes.
+ * Parses the field "scopes" of a new token. Returns null if the field is missing; an API token then has all rights.
  * @throws REQUEST_INVALID
  */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {

@@ -29,13 +29,12 @@ export interface SignInRequest extends SessionOrigin {
   caller: Caller | null;
 }
 
-/** Result of a sign-in: the person and the new session. */
 export interface SignInResult {
   user: User;
   session: NewSession;
 }
 
-/** The way in which a person proved their identity: by passphrase, passkey or OpenID provider. */
+/** Method by which a person proved their identity. */
 export interface IdentityProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider; only set if the person signed in there. */
@@ -129,7 +128,6 @@ export function createAccounts(options: {
       return foundPerson.user;
     },
 
-    /** True if the service has an administrator. */
     hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ADMINISTRATOR)).length > 0,
 
     /**

@@ -41,8 +41,9 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes reset links that the person $1 created, and reset links for this person. A reset link requires that its
- * creator has a higher role than the person who uses it, and a change of roles may have ended this.
+ * Revokes reset links that the person $1 created, and reset links for this person. The creator of a reset link must
+ * have a higher role than the person who uses the link. After a change of roles, the creator may no longer have a
+ * higher role.
  */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
@@ -51,8 +52,7 @@ const REVOKE_RESETS = `
 /**
  * Revokes links that a change of the person's roles makes invalid: pending invitations that the person may no longer
  * create, and reset links by or for the person. Call it after the change, in the same transaction. Otherwise a former
- * administrator could get a role back by a link. Or an administrator could take over the account of a person who has
- * got a higher role since the link was created.
+ * administrator could regain a role with a link, or take over the account of a person who now has a higher role.
  */
 export async function revokeInvalidLinks(executor: SqlClient, personId: number): Promise<void> {
   await lockPersonAndLinks(executor, personId);

@@ -1,4 +1,4 @@
-/** Checks that a person who removes a way to sign in still has at least one other. */
+/** Prevents people from removing their last sign-in method: passphrase, passkey, or identity at an OpenID provider. */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
@@ -17,7 +17,7 @@ export async function lockSignInMethods(executor: SqlClient, personId: number): 
 }
 
 /**
- * Checks that the person still has a way to sign in. Call it after the removal, in the same transaction.
+ * Checks that the person has at least one sign-in method. Call it after the removal, in the same transaction.
  * @throws ActionError REQUEST_INVALID
  */
 export async function requireSignInMethod(executor: SqlClient, personId: number): Promise<void> {

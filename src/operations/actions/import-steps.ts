@@ -107,8 +107,8 @@ export function createImportSteps(options: {
     },
 
     /**
-     * Checks the code and resolves the dependencies of each action. Call it before the transaction, because both can
-     * take long and the transaction holds locks.
+     * Checks the code and resolves the dependencies of each action. Call it before the transaction, because these steps
+     * are slow and the transaction holds locks.
      */
     async prepare(author: ScriptAuthor, all: readonly unknown[]): Promise<ImportEntry[]> {
       const entries: ImportEntry[] = [];

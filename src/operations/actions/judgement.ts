@@ -160,8 +160,8 @@ export function createActionValidation(options: {
 
   return {
     /**
-     * Checks the code and resolves the dependencies before a transaction, because both can take long. Does not throw
-     * validation errors: the validation in the transaction finds and throws them.
+     * Checks the code and resolves the dependencies. Call it before the transaction, because these steps are slow. Does
+     * not throw validation errors: the validation in the transaction finds and throws them.
      * @param current the current draft; null for a new action
      * @param promisedAssets scripts that the imported document lists
      */

@@ -38,17 +38,17 @@ const LOCK_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Locks the app until the transaction ends, so that nobody can unpublish the app while one of its actions is being
- * published. Call it before locking the action: operations on the whole app lock in the same order, so that no deadlock
- * can occur.
+ * Locks the app until the transaction ends, so that no other request unpublishes the app while one of its actions is
+ * being published. Call it before locking the action: operations on the whole app lock in the same order, so that no
+ * deadlock can occur.
  */
 async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp | undefined> {
   return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];
 }
 
 /**
- * Checks that a draft can be published. If the app requires tests, `tested` must be true, unless this state of the
- * draft was live before.
+ * Checks that a draft can be published. If the app requires tests, `tested` must be true, unless a version that equals
+ * the draft was live before.
  * @throws ActionError APP_NOT_PUBLISHED, TESTS_REQUIRED
  */
 async function requirePublishable(

@@ -42,8 +42,9 @@ export function createDraftRestorer(options: {
   const { db, validation, draftWriter, log, convertRow, lockDraft } = options;
 
   /**
-   * Validates the version with the current rules. An error message names the problem in the version, such as a package
-   * that is no longer available, because the request itself is valid.
+   * Validates the version with the current rules.
+   * @throws RESTORE_FAILED with the original error in the message, such as a package that is no longer available. The
+   *   original status would suggest that the request is invalid
    */
   async function validateVersion(
     manager: EntityManager,

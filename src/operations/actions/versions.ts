@@ -28,9 +28,7 @@ export interface StoredSnapshot extends ActionInput {
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
-  /**
-   * Always null, because only drafts have versions and a draft has no draft of its own. The API contains this field.
-   */
+  /** ID of the draft to which a live version belongs. Always null here, because only drafts have versions. */
   masterTaskId: number | null;
   productionTaskId: number | null;
   actionVersion: string;

@@ -208,8 +208,8 @@ export function createAi(options: {
   }
 
   /**
-   * Returns the scanner that masks the app's secrets in answers. A provider, or a server that imitates one, could send
-   * back its key.
+   * Returns the scanner that masks the app's secrets in answers. A provider (or a server that imitates a provider)
+   * could include the received key in its answer.
    */
   async function scanOf(appId: number): Promise<SecretScanner> {
     const { version, entries } = await settings.secretValues.read(appId);

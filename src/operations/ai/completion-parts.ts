@@ -8,8 +8,8 @@ import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
 /**
- * Number of characters up to which the waiting text is scanned with each new part. A longer text is scanned again only
- * after its length has doubled, so that the total time of all scans stays linear.
+ * Maximum length, in characters, of received text that is scanned again with each new part. A longer text is scanned
+ * again only after its length has doubled, so that the total time of all scans stays linear.
  */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
@@ -17,7 +17,7 @@ export class CompletionParts {
   private readonly events = new EventReader();
   private text = "";
   private from = 0;
-  /** Length in characters that the waiting text must reach before the next scan. */
+  /** Length in characters that the text that was not passed on yet must reach before the next scan. */
   private nextScanLength = 0;
   private hasStarted = false;
   private isStopped = false;

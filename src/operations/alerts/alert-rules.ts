@@ -22,8 +22,7 @@ import type { SendAlert } from "./alert-sender.js";
 
 const MAX_LISTED_DELIVERIES = 20;
 /**
- * Maximum number of alert messages of one app in a minute, for test messages: the service rejects a test message above
- * this number.
+ * The service rejects a test message if the app has already created this number of alert messages in the last minute.
  */
 const MAX_MESSAGES_PER_MINUTE = 10;
 

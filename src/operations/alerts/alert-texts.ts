@@ -65,7 +65,6 @@ export function composeSlackBody({ text, state, studio }: AlertBody): { text: st
   return { text: `${statusEmoji} ${escapeSlackText(text)} <${studio}|Studio>` };
 }
 
-/** Returns the text of the e-mail about an alert. */
 export function composeMailText({ text, rule, runId, studio, at }: AlertBody): string {
   const run = runId === null ? "" : `\nRun: ${runId}`;
   return `${text}\n\nAlert: ${toSingleLine(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;

@@ -26,8 +26,8 @@ import type { SendAlert } from "./alert-sender.js";
 /** If no scheduler has claimed the next run time of a schedule for this long, the schedule is overdue. */
 const OVERDUE_AGE = "interval '60 seconds'";
 /**
- * Ended runs are evaluated in time windows of this length. After a long pause, only the last MAX_WATCH_WINDOWS windows
- * are evaluated.
+ * Length of the time windows in which ended runs are evaluated. After a long pause, only the last MAX_WATCH_WINDOWS
+ * windows are evaluated.
  */
 const WATCH_WINDOW = "interval '1 minute'";
 const MAX_WATCH_WINDOWS = 60;

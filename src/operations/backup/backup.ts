@@ -1,7 +1,7 @@
 /**
- * Creates a backup in one file: all database rows at one moment, the media files, and the keys if requested. The
- * service continues to run. Only changes of the schema, dropping of old partitions and deletion of media files wait for
- * the end of the backup.
+ * Creates a backup in one file: all database rows at one moment, the media files, and on request the master keys that
+ * encrypt the settings. The service continues to run. Only changes of the schema, dropping of old partitions and
+ * deletion of media files wait for the end of the backup.
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";

@@ -32,7 +32,7 @@ export interface RestoreOptions {
   secret: BackupSecret | null;
   /** True to delete the database's current content. If false, a database with content is not restored. */
   replace: boolean;
-  /** Writes the keys from the backup to the place from which this installation reads its keys. */
+  /** Adds the master keys of the settings from the backup to the keys of this installation. */
   storeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
   /** Deletes the media files of the previous database content, if they are in a folder of this machine. */

@@ -1,5 +1,5 @@
 /**
- * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors. | A
+ * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors. A
  * page never receives the session of the person who opens the page. It receives a token that is valid only for this
  * app, for drafts or for live versions. All code in the page can read this token. The token expires soon. It also
  * becomes invalid when the person signs out or may no longer open the page.
@@ -69,7 +69,7 @@ export function createPageSessions(options: {
 
   /**
    * Emits the log event of an opened page. Emits nothing if this viewer, or all viewers of the app together, open too
-   * many pages, or if the disk is nearly full. An unlogged page opens too.
+   * many pages, or if the disk is nearly full. The page opens even if no event is emitted.
    */
   async function emitView(executor: SqlClient, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (

@@ -31,9 +31,7 @@ export interface VisitorRequest {
   current: { caller: Caller; token: string } | null;
 }
 
-/**
- * Time in milliseconds for which results of `isListedOrigin` are cached, so that new WebSocket connections cause few queries.
- */
+/** Time in milliseconds for which `isListed` caches results, so that new WebSocket connections cause few queries. */
 const LISTED_ORIGIN_CACHE_MS = 5_000;
 const LISTED_ORIGIN_CACHE_MAX_ENTRIES = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;

@@ -13,8 +13,8 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
 /**
- * Controls one attempt to send a message. `maySendContent` marks the message as being sent; it returns false if another
- * process has claimed the message, which must then not be sent here. `signal` aborts the attempt.
+ * Controls one attempt to send a message. `mayBegin` marks the message as being sent. It returns false if another
+ * process has claimed the message; then this process must not send it. `signal` aborts the attempt.
  */
 export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 

@@ -1,7 +1,7 @@
 /**
  * Signs users of an app in to its pages. Each user is an entry of a data source that has a hashed column, such as a
- * password. The sign-in belongs to the page's credential. The sign-in ends when a value changes that it compared with
- * the user's input, such as the password.
+ * password. The sign-in belongs to the page's credential. It ends when one of the values that it checked changes, such
+ * as the password.
  */
 import type { DataSource as Database } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
@@ -85,8 +85,8 @@ const ADD_PROOF = `
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
 /**
- * Returns a digest of the entry's values in the columns whose values a sign-in compared with the user's input. The
- * sign-in ends when the digest changes.
+ * Returns a digest of the values that a sign-in checked against the user's input. The sign-in ends when the digest
+ * changes.
  */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
   hashParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
@@ -137,7 +137,7 @@ export function createAppUsers(options: {
 
   /**
    * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, if the user's
-   * entry was removed, or if a value has changed that the sign-in compared. If the second factor is still missing,
+   * entry was removed, or if a value that the sign-in checked has changed. If the second factor is still missing,
    * `pending` is true, and the page's requests count as anonymous.
    */
   async function findSignedInUser(

@@ -16,9 +16,9 @@ const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
  * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch.
- * Returns all changes of the batch. Stores for each data source the ID of the newest deleted change. A subscription
- * with an earlier position cannot resume, and must read all entries again. The statement waits for no lock, so that it
- * cannot cause a deadlock: it leaves the changes of data sources whose counts are locked to the next cleanup.
+ * Returns all changes of the batch. Stores for each data source the ID of its newest deleted change. A subscription
+ * with an earlier position must read all entries again. Skips data sources whose counts are locked, so that the
+ * statement waits for no lock and cannot deadlock.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (

@@ -43,7 +43,6 @@ interface QueryPlan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
-/** Creates the function that counts the entries that match a filter. */
 export function createEntryCounts(read: ReadRows) {
   /** Returns the cost and the number of rows that PostgreSQL's planner estimates for a query. */
   async function explainPlan(appId: number, select: string, values: readonly unknown[]) {

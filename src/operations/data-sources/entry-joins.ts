@@ -97,8 +97,8 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   /**
-   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`. It tells
-   * to which entry of the page the joined entry belongs.
+   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: the
+   * entry of the page to which the joined entry belongs.
    */
   function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
     const source = entrySource("j", scope.canSee);

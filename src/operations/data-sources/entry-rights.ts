@@ -1,7 +1,7 @@
 /**
  * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user of the
- * caller's page. In removals, also ignores conditions on columns that the caller cannot see, so that the number of
- * removed entries reveals no values.
+ * caller's page. A removal cannot filter by columns that the caller cannot read, so that the number of removed entries
+ * reveals no values.
  */
 
 import { ActionError } from "../../errors.js";

@@ -22,7 +22,7 @@ const INSERT_ENTRIES = `
   SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS written (text, place) ORDER BY place
   RETURNING id, "order", ${TIME_COLUMNS}`;
 
-/* Locks entries in the order of their IDs, so that two changes of the same entries wait for each other without a deadlock. */
+/* Locks entries in the order of their IDs, so that concurrent changes of the same entries cannot deadlock. */
 const LOCK_ENTRIES = `
   SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;

@@ -37,9 +37,9 @@ const INSERT_VERSION = `
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
 /**
- * Copies the next ENTRIES_PER_STATEMENT entries into parts of a snapshot. $1 is the app, $2 the data source, $3 and $4 are the
- * range of entry IDs, $5 is the version, $6 the number of the first part. Does not copy entries that this transaction
- * has written. The column `data` has the type json, not jsonb, so that the text of an entry stays unchanged.
+ * Copies the next ENTRIES_PER_STATEMENT entries into parts of a snapshot. $1 is the app, $2 the data source, $3 and $4
+ * the range of entry IDs, $5 the version, $6 the number of the first part. Skips entries that this transaction has
+ * written. The column `data` has the type json, not jsonb, so that the text of an entry stays unchanged.
  */
 const INSERT_VERSION_PART = `
   WITH next AS (

@@ -98,7 +98,6 @@ export function createSessions(options: {
       return session(caller, appId);
     },
 
-    /** Signs the user out of the caller's page. */
     async logout(caller: Caller, appId: number): Promise<AppSession> {
       await appUsers.signOut(caller);
       await userChanged(caller, appId);

@@ -1,6 +1,6 @@
 /**
- * Stores verification codes, with which app users confirm an address, and counts requests for codes. A page has at most
- * one valid code. A code becomes invalid after CODE_VALIDITY_SECONDS, after MAX_WRONG_ATTEMPTS wrong attempts, or when it is used.
+ * Stores the codes with which app users confirm an address, and counts requests for codes. A page has at most one valid
+ * code. A code becomes invalid when it is used, expires, or was entered wrongly too often.
  */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
@@ -110,8 +110,8 @@ const INSERT_VERIFICATION_CODE = `
     SET app_id = excluded.app_id, subject = excluded.subject, data_source_id = excluded.data_source_id, entry_id = excluded.entry_id,
         address = excluded.address, code = excluded.code, failures = 0, expires_at = excluded.expires_at`;
 /*
- * Counts an attempt as a failure, and compares the code. The right code then removes the row, so that it works only
- * once.
+ * Counts an attempt as a failure, and compares the code. After a correct code, DELETE_VERIFICATION_CODE removes the
+ * row, so that the code works only once.
  */
 const COUNT_CODE_ATTEMPT = `
   UPDATE verification_code SET failures = failures + 1

@@ -215,8 +215,8 @@ export function createGitConnections(options: {
     /**
      * Returns a caller with the current rights that the person who connected the repository has on this app. The caller
      * has no rights on other apps.
-     * @throws ActionError FORBIDDEN if the person has no role on the app any more, or has set a new passphrase since
-     *   then
+     * @throws ActionError FORBIDDEN if the person no longer has a role on the app, or has set a new passphrase after
+     *   connecting the repository
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
       const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, SELECT_CREDENTIAL_RIGHTS, [

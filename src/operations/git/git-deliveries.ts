@@ -92,7 +92,7 @@ export type GitWebhookQueue = ReturnType<typeof createGitWebhookQueue>;
 
 /**
  * Creates the functions that read and change the queue of webhooks.
- * @param processId ID of this process, with which it marks the webhooks that it claims
+ * @param holder ID of this process, with which it marks the webhooks that it claims
  */
 export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: string }) {
   return {
@@ -111,9 +111,9 @@ export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: 
     },
 
     /**
-     * Puts claimed webhooks back into the queue if no process works on their pulls any more. These are webhooks that
-     * this process has claimed, if the database's response to the claim was lost, or if the pull failed because of a
-     * fault in the service. With `mayDeclareDead`, also webhooks of processes whose lease has expired.
+     * Puts claimed webhooks back into the queue if no process runs their pulls. This happens if the database's response
+     * to the claim was lost, or if a fault in the service interrupted the pull. With `mayDeclareDead`, also releases
+     * webhooks of processes whose lease has expired.
      * @param knownIds IDs of the webhooks whose pulls are in progress in this process
      */
     release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>

@@ -101,7 +101,7 @@ interface DraftToPublish {
   updatedAt: string;
 }
 
-/** A pull in progress, and what the service has found out for it so far. */
+/** A pull in progress, with the data that the service has determined for it so far. */
 interface RunningPull {
   request: PullRequest;
   row: GitRow;

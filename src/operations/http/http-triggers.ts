@@ -272,7 +272,7 @@ export function createHttpTriggers(options: {
     },
 
     /**
-     * Returns the caller of a draft's URL.
+     * Checks that the caller of a draft's URL may edit the app's actions, and returns the caller.
      * @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions
      */
     checkAuthor(caller: Caller | null, appId: number): Caller {

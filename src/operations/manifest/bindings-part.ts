@@ -47,8 +47,8 @@ async function keysWithValue(manager: EntityManager, appId: number): Promise<Set
 
 /**
  * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet: their
- * setting has no value, or it is sealed and the binding would send its value to a new origin. The value of a sealed
- * setting is sent to a new origin only after somebody has written this value again.
+ * setting has no value, or it is sealed and the binding would send its value to a new origin. The service sends the
+ * value of a sealed setting to a new origin only after the value was written again.
  */
 export async function planBindings(
   definitions: BindingDefinitions,
@@ -60,7 +60,7 @@ export async function planBindings(
   if (items === undefined) return plan;
   const currentByName = new Map(currentBindings.map((binding) => [bindingNameOf(binding), binding]));
   const namesInManifest = new Set(items.map(normalizedBindingName));
-  // A promotion keeps bindings and settings that only the target app has.
+  // A promotion from another stage keeps bindings and settings that only the target app has.
   const isPruned = prune && !keepsData;
   const keptBindings = isPruned
     ? []

@@ -56,7 +56,7 @@ export interface ManifestPlan {
   created: ManifestItem[];
   changed: ManifestItem[];
   removed: ManifestItem[];
-  /** Secret bindings that do not work until someone writes the value of their setting; absent if there are none. */
+  /** Secret bindings that do not work until the value of their setting is written; absent if there are none. */
   missing?: ManifestItem[];
 }
 
@@ -113,7 +113,6 @@ const SELECT_MANIFEST_SIZE = `
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
 
-/** Returns the entity tag of a manifest: a hash of its content. */
 const manifestTag = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 

@@ -42,12 +42,12 @@ export interface PartPlan {
   faults: PathFault[];
   /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
-  /** Definitions that do not work until somebody writes a secret value in this app. A manifest contains no secrets. */
+  /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */
   missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
 
-/** Beginnings of error statuses, each with the field of an action that causes errors with these statuses. */
+/** Prefixes of error statuses, each with the field of an action that causes errors with these statuses. */
 const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
   ["NAME_", "name"],
   ["DESCRIPTION_", "description"],

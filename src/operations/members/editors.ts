@@ -17,8 +17,8 @@ import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
 
 /**
- * Person with the role editor on an app. `updatedAt` is the time of the person's last change of this role, as ISO 8601
- * text.
+ * Person with the role editor on an app. `updatedAt` is the time at which this role of the person last changed, as ISO
+ * 8601 text.
  */
 export interface Editor extends User {
   updatedAt: string;

@@ -113,7 +113,7 @@ export const REVOKE_SESSIONS_AND_TOKENS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
-/* Selects every organization to which the person belongs. The role is null for a member without one. */
+/* Selects every organization to which the person belongs. The role is null for a member without a role. */
 const SELECT_ALL_ROLES = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
@@ -359,7 +359,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       return app?.organizationId === organizationId ? { organizationId, appId } : null;
     },
 
-    /** Lists the caller's organizations with the caller's role; for an administrator all organizations, at most 1,000. */
+    /** Lists the caller's organizations and roles, at most 1,000. An administrator gets all organizations. */
     async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
       const isAdmin = caller.kind === "admin";
       const organizationRows = await rows<Organization>(db, SELECT_ORGANIZATIONS, [
