@@ -23,10 +23,7 @@ export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
 }
 
 export interface ConnectionFacts {
-  /**
-   * Maximum number of connections that this database user can open. Other database users also use connections of this
-   * maximum.
-   */
+  /** Maximum number of connections that this database user can open. Connections of other users also count. */
   maxConnections: number;
   openConnections: number;
 }

@@ -175,7 +175,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
     },
 
-    /** Logs a warning once for each API token that expires within 7 days. */
+    /** Logs a warning once for each API token that expires within 7 days, except tokens with a shorter lifetime. */
     async warnOfExpiry(): Promise<null> {
       type ExpiringToken = { id: number; appId: number; name: string | null; expiresAt: Date };
       for (const { id, appId, name, expiresAt } of await rows<ExpiringToken>(db, MARK_EXPIRY_WARNED)) {

@@ -14,7 +14,7 @@ import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
- * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if the
+ * PostgreSQL notification channel. A message is the ID of a credential that has ended. An empty message means that the
  * rights of any credential or person may have changed.
  */
 export const CREDENTIAL_CHANNEL = "svc_credential";
@@ -90,8 +90,8 @@ export const IS_GRANT_VALID = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR 
 
 /**
  * Selects the valid credential with the hash $1. The session of a live page is valid while the app is published. The
- * session of another page is valid while the person who opened it is signed in and is an administrator or has one of
- * the roles $2 on the app.
+ * session of another page is valid while the person who opened it is signed in. The person must be an administrator or
+ * have one of the roles $2 on the app.
  */
 const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,

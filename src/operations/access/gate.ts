@@ -163,9 +163,9 @@ export function createGate(options: {
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. But their requests
-   * above a share of it do not reduce the limit of the app's own credentials, so that visitors cannot lock out editors
-   * and back ends.
+   * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. If they use more
+   * than VISITORS_SHARE of it, the limit for the app's own credentials grows by the excess. So visitors cannot lock out
+   * editors and back ends.
    */
   async function countInBuckets(
     visitor: AccessRequest,

@@ -33,7 +33,7 @@ const DELETE_PRESET = `
    WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3
   RETURNING payload_preset.name`;
 
-/** Checks that a payload is valid JSON within the limits, and returns it as JSON text. @throws PAYLOAD_INVALID */
+/** Checks that a payload is a JSON object within the limits, and returns it as JSON text. @throws PAYLOAD_INVALID */
 function payloadJson(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";

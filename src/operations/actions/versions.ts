@@ -258,9 +258,7 @@ export function createActionVersions({ db, addressed }: { db: DataSource; addres
       };
     },
 
-    /**
-     * Returns one version of an action with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND
-     */
+    /** Returns one version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
     async get(appId: number, actionId: number, versionId: number): Promise<Version> {
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);

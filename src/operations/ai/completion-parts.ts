@@ -8,7 +8,7 @@ import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
 /**
- * Maximum length, in characters, of received text that is scanned again with each new part. A longer text is scanned
+ * Up to this length in characters, the unsent text is scanned again with each new part. A longer unsent text is scanned
  * again only after its length has doubled, so that the total time of all scans stays linear.
  */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
@@ -17,7 +17,7 @@ export class CompletionParts {
   private readonly events = new EventReader();
   private text = "";
   private from = 0;
-  /** Length in characters that the text that was not passed on yet must reach before the next scan. */
+  /** Length in characters that the unsent text must reach before the next scan. */
   private nextScanLength = 0;
   private hasStarted = false;
   private isStopped = false;
@@ -56,7 +56,7 @@ export class CompletionParts {
     return this.stream.finish();
   }
 
-  /** Passes on no more text, even if received text still waits for a scan. */
+  /** Passes on no more text, even if unsent text remains. */
   stop(): void {
     this.isStopped = true;
   }

@@ -18,8 +18,8 @@ import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 /** Maximum number of alert messages that this process sends at the same time. */
 const DELIVERY_SLOTS = 20;
 /**
- * Maximum number of alert messages of one app that this process sends at the same time, so that hosts that never
- * respond do not occupy all slots.
+ * Maximum number of alert messages of one app that this process sends at the same time. So hosts that never respond do
+ * not occupy all slots.
  */
 const DELIVERIES_PER_APP = 4;
 /** Duration of the lease of a claimed alert message. It is longer than one attempt to send the message can take. */

@@ -107,9 +107,7 @@ export function parseSummary(part: ArchivePart): BackupSummary {
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
-/**
- * Returns the master keys of the settings from a backup's part keys.json. @throws ArchiveError if it contains no keys
- */
+/** Returns the master keys of the settings from the part keys.json. @throws ArchiveError if it contains no keys */
 export function parseKeys(part: ArchivePart): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];

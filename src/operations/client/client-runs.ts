@@ -1,7 +1,6 @@
 /**
- * Records the runs that browsers execute. A page reports the start and the end of a run with the same idempotency key,
- * so that the run gets only one row and one log entry. If the page does not report the end, the run fails at its time
- * limit.
+ * Records the runs that browsers execute. A page reports the start and the end of a run with the same idempotency key.
+ * So the run gets only one row and one log entry. If the page does not report the end, the run fails at its time limit.
  */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";

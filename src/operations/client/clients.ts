@@ -25,7 +25,7 @@ import { createPageSessions } from "./page-sessions.js";
 import { createVisitorSessions } from "./visitors.js";
 
 /**
- * Returns a function that counts the requests of each credential and throws if a credential sends too many, so that no
+ * Returns a function that counts the requests of each credential. It throws if a credential sends too many, so that no
  * visitor can fill an app's log.
  */
 function createRequestCounter(): (caller: Caller) => void {

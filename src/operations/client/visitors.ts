@@ -113,9 +113,7 @@ export type VisitorSessions = ReturnType<typeof createVisitorSessions>;
 
 export function createVisitorSessions(options: {
   db: DataSource;
-  /**
-   * Creates a visitor's session for this app and network address, and returns its token. @throws RATE_LIMIT_EXCEEDED
-   */
+  /** Creates a visitor's session for the network address, and returns its token. @throws RATE_LIMIT_EXCEEDED */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a visitor's session in the limit of the network address. @throws RATE_LIMIT_EXCEEDED */
   countVisit: (address: string) => void;

@@ -64,8 +64,8 @@ export function createMessageAcceptor(options: {
   const { outbox, destinations, logEvents, intake, now } = options;
 
   /**
-   * Returns "queued" if a mail server or provider for this kind of message is configured, otherwise "kept" (stored but
-   * not sent). @throws SETTINGS_INVALID if the app's setting for it is invalid
+   * Returns "queued" if a mail server or provider for the message is configured, otherwise "kept" (stored, not sent).
+   * @throws SETTINGS_INVALID if the app's setting for it is invalid
    */
   async function statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
     try {

@@ -22,7 +22,8 @@ import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
 /**
- * Ports that the service uses to connect to mail servers and text message providers of apps. Other ports are blocked.
+ * Ports of the mail servers and text message providers of apps to which the service connects. Other ports are blocked
+ * unless ALLOW_PRIVATE_NETWORK is set.
  */
 const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 

@@ -1,7 +1,7 @@
 /**
  * Operations of callers on messages: send, list, read, decide. Stores each valid message with its log event in one
- * transaction; `sender.ts` sends it later. If it is unknown whether a message was sent, a person decides whether to
- * send it again.
+ * transaction; `sender.ts` sends it later. If the service cannot determine whether a message was sent, a person decides
+ * whether to send it again.
  */
 
 import type { DataSource } from "typeorm";
@@ -18,8 +18,8 @@ import { findMessage, listMessages, type MessageList, type MessageQuery, type St
 import type { Outbox } from "./outbox.js";
 
 /**
- * Decisions of a person about a message of which the service does not know whether it was sent: "sent" counts it as
- * sent, "again" sends it again.
+ * Decisions of a person about a message with the status `unknown`, which may or may not have been sent: "sent" counts
+ * it as sent, "again" queues it again.
  */
 export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 

@@ -1,6 +1,6 @@
 /**
- * Shows editors what a certain user of the app can read and write in a data source, by the stored access rules or by
- * rules that the editor has not saved yet. Stores nothing.
+ * Tests access rules for editors: shows what a user of the app can read and write in a data source. Uses the stored
+ * rules, or rules that the editor has not saved yet. Stores nothing.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";

@@ -108,9 +108,9 @@ export async function lockSourceForRemoval(executor: SqlClient, appId: number, i
 
 /**
  * Locks the empty data sources whose names are not in `names`. A manifest with `prune` removes them, so no other
- * transaction may insert entries. Call it before a weaker lock of the same rows. The weaker lock admits insertions, so
- * strengthening it would cause a deadlock with a commit that has inserted an entry and then adds a column to the data
- * source.
+ * transaction may insert entries. Call it before a weaker lock of the same rows, because a weaker lock admits
+ * insertions. Strengthening it later could deadlock with a commit that has inserted an entry and then adds a column to
+ * the data source.
  */
 export async function lockUnnamedSources(executor: SqlClient, appId: number, names: readonly string[]): Promise<void> {
   const sql = `

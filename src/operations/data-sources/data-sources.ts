@@ -42,8 +42,8 @@ const SELECT_TOTAL_SIZE = `
          AS bytes FROM data_source WHERE app_id = $1`;
 
 /**
- * Maximum number of times that a removal of a data source looks for new entries, so that the removal ends even if other
- * requests insert entries all the time.
+ * Maximum number of times that the removal of a data source checks for new entries. Without this limit, the removal
+ * would not end while other requests insert entries.
  */
 const REMOVAL_ROUNDS_MAX = 20;
 

@@ -50,9 +50,7 @@ const SELECT_CHANGES_SINCE = `
 interface EntrySubscriber {
   visit: AdmittedRequest;
   where: unknown;
-  /**
-   * ID of the last change about which the subscriber has received a message; null until the subscription has started.
-   */
+  /** ID of the last change that was processed for the subscriber; null until the subscription has started. */
   position: number | null;
   /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;

@@ -22,13 +22,11 @@ import {
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Looks up the data sources that a query joins, and what the caller may read in them. */
+/** Finds the data sources that a query joins, and the entries and columns that the caller may read in them. */
 export interface JoinSources<Source extends DataSourceKey> {
   /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
-  /**
-   * Returns the entries and columns of a joined data source that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED
-   */
+  /** Returns the entries and columns of the data source that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Formats and parses positions, from which a subscription to entries can resume. A position contains the ID of the last
- * received change. Callers that are not trusted get it encrypted and with a time, because plain IDs would reveal how
- * many changes other callers make.
+ * change that was processed for the subscriber. Callers that are not trusted get it encrypted and with a time, because
+ * plain IDs would reveal how many changes other callers make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -21,8 +21,8 @@ const CHANGE_ID_DIGITS = 15;
 /** Parsed position from which a caller wants to resume a subscription. */
 export interface Position {
   /**
-   * ID of the last change that the caller has received; null if the position has expired, or if its encryption key no
-   * longer exists.
+   * ID of the change after which to resume; null if the position has expired, or if its encryption key no longer
+   * exists.
    */
   changeId: number | null;
 }

@@ -1,6 +1,6 @@
 /**
  * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user of the
- * caller's page. A removal cannot filter by columns that the caller cannot read, so that the number of removed entries
+ * caller's page. A removal treats columns that the caller cannot read as missing, so that the number of removed entries
  * reveals no values.
  */
 
@@ -141,8 +141,8 @@ function createRights(
       rejectContradictingWhere(accessGrant, where);
       const { canSee, filter } = createEntryScope(accessGrant, hashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
-      // A removal must not filter by columns that the caller cannot read. Otherwise the number of removed entries would
-      // reveal values of these columns.
+      // Treats columns that the caller cannot read as missing. Otherwise the number of removed entries would reveal
+      // values of these columns.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) =>

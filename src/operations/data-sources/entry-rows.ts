@@ -25,9 +25,7 @@ export interface EntryView {
   joins?: Record<string, unknown>;
 }
 
-/**
- * Returns the SQL names of an entry's parts, for the modules that compile queries. @param entry SQL alias of the entry
- */
+/** Returns the SQL names of an entry's parts, with which queries are compiled. @param entry SQL alias of the entry */
 export const entrySource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
   documentSql: `${entry}.doc`,
   entryAlias: entry,

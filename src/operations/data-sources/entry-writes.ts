@@ -159,7 +159,8 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     },
 
     /**
-     * Removes an entry, and returns its last state. @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
+     * Removes an entry and returns its last state.
+     * @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
      */
     async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
       const grant = rights.grant(source, "delete");

@@ -78,9 +78,7 @@ function validateIndex(definition: unknown, fieldPath: string): IndexDefinition 
   return { columns: columns as string[], unique };
 }
 
-/**
- * Validates the index definitions in a request. @throws ActionError REQUEST_INVALID that names the invalid definition
- */
+/** Validates the index definitions in a request. @throws REQUEST_INVALID that names the invalid definition */
 export function validateIndexes(requestedIndexes: unknown): IndexDefinition[] {
   if (!Array.isArray(requestedIndexes) || requestedIndexes.length > INDEXES_PER_DATA_SOURCE) {
     refuseField(

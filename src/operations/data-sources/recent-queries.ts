@@ -64,9 +64,7 @@ export function createRecentQueries(now: () => number = Date.now) {
   const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
   return {
-    /**
-     * Records a query that has finished or has exceeded its time limit. @param ms duration of the query in milliseconds
-     */
+    /** Records a query that finished or exceeded its time limit. @param ms duration of the query in milliseconds */
     record(source: StoredDataSource, query: unknown, ms: number): void {
       const knownColumns = new Set(source.columns);
       const shape = createQueryShape(query, (column) => knownColumns.has(column));

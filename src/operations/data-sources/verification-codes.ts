@@ -11,7 +11,7 @@ import { hashParts } from "./sign-in-attempts.js";
 const CODE_VALIDITY_SECONDS = 600;
 const MAX_WRONG_ATTEMPTS = 5;
 
-/** A page's request for a code: the parts on which the limits depend. */
+/** A page's request for a code, with the values on which the limits depend. */
 export interface CodeRequest {
   appId: number;
   /** Network address range from which the request was sent, or the credential if the address is unknown. */

@@ -148,7 +148,7 @@ export function createGitConnections(options: {
 
   /**
    * Creates a credential to which the audit log attributes the changes of pulls. Discards the secret of this
-   * credential, so that nobody can sign in with it.
+   * credential, so that it cannot be used to sign in.
    */
   async function createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;

@@ -40,9 +40,9 @@ export function createGitWebhooks(options: {
   let onAccepted: () => void = () => undefined;
 
   /**
-   * Runs the pull of a webhook. If a second attempt would fail too, stores the error as the connection's last pull,
-   * because no caller waits for the error. Rejects if the pull should be repeated, because the service failed, is busy,
-   * or is stopping.
+   * Runs the pull of a webhook. Only logs an error that a retry would not fix; `pullInTurn` has stored it as the
+   * connection's last pull. Rejects if the pull should be repeated, because the service failed, is busy, or is
+   * stopping.
    */
   async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {

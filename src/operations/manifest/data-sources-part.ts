@@ -1,6 +1,6 @@
 /**
- * Plans how an app's data sources must change to match a manifest. A manifest does not contain entries. Another file
- * builds indexes before the transaction that applies the manifest, and drops indexes after it.
+ * Plans how an app's data sources must change to match a manifest. A manifest does not contain entries. manifests.ts
+ * builds new indexes before the transaction that applies the manifest, and drops old indexes after it.
  */
 import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";
@@ -182,8 +182,9 @@ function planSourceWrites(
 }
 
 /**
- * Returns the app's data sources that the manifest does not contain, so that pruning removes them.
- * @throws ActionError DATA_SOURCE_NOT_EMPTY if one of them has entries
+ * Returns the data sources that pruning removes, because the manifest does not contain them. If `keepsData` is true,
+ * leaves out data sources with entries.
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY if one has entries and `keepsData` is false
  */
 async function removableSources(
   { manager, appId, keepsData }: PlanContext,

@@ -19,8 +19,8 @@ export interface ApplyMode {
   /** True to remove the app's definitions that the manifest does not contain. */
   prune: boolean;
   /**
-   * True for a promotion from another stage: the app keeps the values of its settings, its columns, and its data
-   * sources that have entries.
+   * True for a promotion from another stage: the app keeps the values of its settings, the columns of its data sources,
+   * and data sources that have entries.
    */
   keepsData: boolean;
   /** True to keep actions with a live version, even with `prune`. */
