@@ -54,9 +54,9 @@ export function createMessaging(
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases claimed messages and push notifications, so that they are sent later: those that this process has
-     * claimed but did not receive, because the database's response was lost. With `mayDeclareDead`, also those of
-     * processes whose lease has expired.
+     * Releases claimed messages and push messages, so that they are sent later. Releases messages that this process has
+     * claimed but did not receive, because the database's response was lost. With `mayDeclareDead`, also releases
+     * messages of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);

@@ -87,9 +87,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
-/**
- * Creates the modules that load the scripts of an app's dependencies: from the catalogue, from npm and from other URLs.
- */
+/** Creates the modules that load the scripts of an app's dependencies from the built-in catalogue, npm and URLs. */
 function createDependencyModules(
   { config, db, baseUrl, browsers, log }: ProcessDependencies,
   intake: ReceivedDataLimiter,

@@ -36,10 +36,7 @@ interface AppFeed {
   subscriberCount: number;
   /** Cursor of the last notification that was read from the database; null before the first subscription. */
   readCursor: number | null;
-  /**
-   * Promise that resolves when the last requested read from the database has ended. Each read waits for the read before
-   * it.
-   */
+  /** Resolves when the last requested read from the database has ended. Each read waits for the previous read. */
   lastRead: Promise<void>;
 }
 
@@ -83,8 +80,8 @@ export function createNotificationFeed(options: {
   }
 
   /**
-   * Reads the users of all subscriptions again before a notification's scope is compared with them, because the entry
-   * of a user may have changed since the start of the subscription.
+   * Reads the current entries of the users of all subscriptions, because an entry may have changed since the start of
+   * the subscription. Runs before a notification's scope (conditions on its readers) is compared with the users.
    */
   async function rereadFeed({ appId, subscribers: followers }: AppFeed): Promise<void> {
     const users = await readUsersOf(

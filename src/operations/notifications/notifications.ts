@@ -43,8 +43,8 @@ import type { FindReader, NotificationReader } from "./reader.js";
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
 /**
- * A request stops searching older notifications when it has compared the user with this number of alternatives of
- * scopes. The scope of a notification is one alternative, or a list of alternatives.
+ * A request stops searching older notifications after it has compared the user with this many alternatives of scopes.
+ * An alternative is a set of conditions on the reader; a notification's scope has one or several.
  */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
 /** Maximum number of notifications whose scope one request evaluates in this process, because PostgreSQL could not exclude them. */

@@ -63,10 +63,9 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Puts claimed deliveries back into the queue if no process sends them any more. These are deliveries that the process
- * $1 has claimed but that are not in the list $2 of the deliveries that it is sending: the database's response to its
- * claim was lost. If $3 is true, also deliveries of processes whose lease has expired. Deletes deliveries that have
- * used all attempts.
+ * Puts claimed deliveries back into the queue if no process sends them. $1 is this process, $2 the deliveries that it
+ * is sending. It may have claimed other deliveries in a statement whose response was lost. If $3 is true, also releases
+ * deliveries of processes whose lease has expired. Deletes deliveries that have used all attempts.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -205,7 +204,7 @@ export function createPushSender(options: {
 
     /**
      * Puts claimed deliveries back into the queue if this process did not receive the database's response to its claim.
-     * With `mayDeclareDead`, also returns deliveries of processes whose lease has expired.
+     * With `mayDeclareDead`, also releases deliveries of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [processId, deliveries.ids(), mayDeclareDead]);

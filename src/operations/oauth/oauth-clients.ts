@@ -23,8 +23,8 @@ const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 /**
- * Schemes of the redirect URLs of known desktop programs, without a dot. All other private schemes must contain a dot
- * (RFC 8252, section 7.1).
+ * Private URL schemes without a dot that are allowed in redirect URLs, because known desktop programs use them. All
+ * other private schemes must contain a dot (RFC 8252, section 7.1).
  */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 

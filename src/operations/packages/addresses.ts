@@ -80,8 +80,8 @@ export function createUrlScripts(options: {
   return {
     /**
      * Downloads and stores the script of a URL. If the host does not respond, stores nothing and sets `unreached` in
-     * the returned asset. Runs and pages then load the script from the URL, because their browsers may reach hosts that
-     * this machine cannot reach.
+     * the returned asset (the record of the script). Runs and pages then load the script from the URL, because their
+     * browsers may reach hosts that this machine cannot reach.
      * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async storeScript(

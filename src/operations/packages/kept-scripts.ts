@@ -96,8 +96,8 @@ const SELECT_USED_SCRIPTS = `
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
 /**
- * Selects the total bytes of the scripts that the app $1 uses, plus scripts that it is about to use. $2 are the hashes
- * of stored scripts. $3 is the hash and $4 the size of a script that may not be stored yet.
+ * Selects the total bytes of the scripts that the app $1 uses, plus scripts that a save is about to add. $2 are the
+ * hashes of stored scripts. $3 is the hash and $4 the size of a script that may not be stored yet.
  */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
@@ -144,7 +144,7 @@ export function sha256OfIntegrity(integrity: unknown): string | null {
 
 const toIntegrityValue = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
-/** Returns the asset of a dependency that refers to its stored script. */
+/** Returns the asset of a dependency: the record, stored with the action, that refers to the stored script. */
 export function toStoredScriptAsset(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = toIntegrityValue(sha256);

@@ -136,7 +136,7 @@ class PackageTree {
   }
 
   /**
-   * True if a module in the folder finds this package there or in a parent folder, in a version that fits the range.
+   * True if a module in `folder` finds the package in this folder or a parent folder, in a version that fits `range`.
    */
   private containsPackage(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of searchedFolders(folder, name)) {

@@ -346,7 +346,10 @@ export function createDependencyResolver(options: PackagesOptions) {
       return { ...NO_PACKAGES, lateAssets: late, firstError: fault };
     },
 
-    /** Reads the assets of an action in an exported document. Skips assets that are invalid or whose script is not stored. */
+    /**
+     * Reads the assets (script records) of an action in an exported document. Skips invalid assets and those without a stored
+     * script.
+     */
     async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
@@ -371,7 +374,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     },
 
     /**
-     * Returns the assets of all dependencies from those that were resolved before the save, without network requests.
+     * Returns the assets of all dependencies, which were resolved before the save. Sends no network requests.
      * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that occurred when a dependency was resolved
      */
     collectAssets(

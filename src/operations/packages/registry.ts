@@ -19,7 +19,6 @@ import { createUnresolvedError } from "../../rules/packages.js";
  * thousands.
  */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
-/** Maximum bytes of the archive of one package. */
 export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 /** Time limit in milliseconds for one response of the registry. */
 const RESPONSE_TIMEOUT_MS = 15_000;
@@ -39,7 +38,7 @@ const SHORT_DOCUMENT_TYPE = "application/vnd.npm.install-v1+json; q=1.0, applica
 const FULL_DOCUMENT_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
-/** The dependency for which the registry is asked. All errors contain its name. */
+/** The dependency for which requests are sent to the registry. All error messages contain its name. */
 export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;

@@ -42,7 +42,6 @@ export interface LogOptions {
   cursor?: string;
 }
 
-/** A page of execution log entries. */
 export interface LogPage {
   /** Number of entries that match the filters, on all pages. */
   count: number;

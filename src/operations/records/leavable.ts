@@ -1,6 +1,6 @@
 /**
  * Creates async iterables that end at once when their reader calls `return`. A plain async generator would end only
- * when the promise settles for which it waits.
+ * after the promise that it awaits has settled.
  */
 
 /**

@@ -90,8 +90,8 @@ export function eventParameters(
 }
 
 /**
- * Up to this number, the statement counts an app's queued runs exactly. If the app had more queued runs at the last
- * count, the statement uses the last count.
+ * Maximum number of an app's queued runs that the statement counts itself. If the app had at least this many at the
+ * last count, the statement uses that count.
  */
 const EXACT_COUNT_MAX = 1_000;
 

@@ -12,7 +12,8 @@ import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "
 import type { QueueLimits } from "./queue-limits.js";
 
 /**
- * A log event, as the API returns it. Times are ISO 8601 text. IDs of things that the event does not concern are null.
+ * A log event, as the API returns it. Times are ISO 8601 text. IDs of resources that the event does not concern are
+ * null.
  */
 export interface LogEvent {
   id: number;

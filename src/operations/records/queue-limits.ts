@@ -14,8 +14,9 @@ import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 export const QUEUED_CHANNEL = "svc_queued";
 
 /**
- * Delay in milliseconds after which all runners are notified of a queued run that the accepting process has not
- * started. Most runs have started by then. The caller then waits for the run's log entry, which any process can write.
+ * Delay in milliseconds after which all processes with the role runner are notified of a queued run that the accepting
+ * process has not started. Most runs have started by then. The caller then waits for the run's log entry, which any
+ * process can write.
  */
 export const ANNOUNCE_AFTER_MS = 100;
 /** Maximum number of apps of which this process remembers when it last announced their queued runs. */
@@ -30,7 +31,10 @@ const COUNT_INTERVAL_MS = 1_000;
 const COUNTING_SHARE_MAX = 1 / 20;
 /** Number of queued runs above which the queue is long. A long queue is counted less often. */
 const LONG_QUEUE_RUNS = 10_000;
-/** Limit of an app's queued runs up to which each call counts these runs, so that the queue never exceeds its limit. */
+/**
+ * If an app's limit of queued runs is at most this number, each call counts the app's queued runs exactly, so that the
+ * queue never exceeds the limit.
+ */
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
 /** Reason that is stored for a run that a trigger could not queue, because the queue of its app was full. */

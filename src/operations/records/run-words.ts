@@ -14,8 +14,8 @@ const RUNS_PER_BATCH = 500;
 /** Interval in milliseconds at which the words of ended runs are indexed. */
 const INDEX_INTERVAL_MS = 2_000;
 /**
- * Each batch starts this time before the end of the last batch, because a run can be committed later than runs that
- * ended after it.
+ * Overlap of each batch with the batch before it. A run can be committed later than runs that ended after it, so each
+ * batch reads this interval again.
  */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 /** Maximum number of characters of a word in the index. */

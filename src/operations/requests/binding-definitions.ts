@@ -1,6 +1,6 @@
 /**
- * Reads and replaces an app's secret bindings and the list of its sealed settings. Does not read the values of
- * settings.
+ * Reads and replaces an app's secret bindings and the list of its sealed settings. A secret binding adds the value of a
+ * setting to requests to one origin. Code cannot read sealed settings. This file does not read values of settings.
  */
 import type { EntityManager } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";

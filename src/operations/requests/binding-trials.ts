@@ -1,6 +1,6 @@
 /**
- * Tests a secret binding: sends one request with the binding's credential, as an action would, and returns the result.
- * Also lists the actions that use each binding.
+ * Tests a secret binding, which adds the value of a setting to requests to one origin: sends one request as an action
+ * would, and returns the result. Also lists the actions that use each binding.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";

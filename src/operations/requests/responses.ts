@@ -8,7 +8,7 @@ import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
 import { RESPONSE_MAX_BYTES } from "../../limits.js";
 
-/** Finds and masks the secret values of one app's bindings. */
+/** Finds and masks the secret values of one app's bindings (settings whose values the service adds to requests). */
 export type ResponseScan = Pick<SecretScanner, "find" | "mask">;
 
 export interface MaskedResponse {

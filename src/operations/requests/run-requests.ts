@@ -66,7 +66,7 @@ export interface SecretBindings {
    * @throws OutgoingError POLICY if the app has no binding of this setting for the origin
    */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  /** Returns the scan with which a response is masked, for the app's current bindings. */
+  /** Returns the scan that masks secrets in a response, for the app's current bindings. */
   scanFor(appId: number): Promise<BindingSecretScan>;
 }
 

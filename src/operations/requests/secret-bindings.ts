@@ -1,6 +1,7 @@
 /**
- * Stores the secret bindings of apps, protects sealed settings, and provides runs with credentials and with scans for
- * responses. A secret leaves this module only in a request to the origin of its binding.
+ * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these
+ * credentials and with scanners that mask them in responses. A secret leaves this module only in a request to the
+ * origin of its binding.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";

@@ -26,8 +26,8 @@ const KEYS_PER_ROUND_MAX = 100;
 /** Maximum number of queued runs of a key that one check reads, in addition to the number of runs that may start. */
 const QUEUED_RUNS_READ_MAX = 100;
 /**
- * Time after which the service checks again whether runs that other runs replace were cancelled, because the
- * notification to cancel a run can be lost.
+ * Time after which the service checks a concurrency key again if it has cancelled runs, because the notification to
+ * cancel a run can be lost.
  */
 const RECHECK_AFTER = "interval '1 second'";
 /**
@@ -74,12 +74,12 @@ const SELECT_CONCURRENCY_STATE = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
 
-/* IDs of the runs $1, which it locks in the order of their IDs, as all statements do that write several runs. */
+/* Locks the runs $1 by ascending ID, and selects their IDs. All statements lock in this order to prevent deadlocks. */
 const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
 
 const IS_WAITING = `${startStateSql("claim")} AND waits_for = 'concurrency'`;
 
-/* Admits runs. Notifies the runners, and the process of a run that waits for one of the admitted runs. */
+/* Lets queued runs start. Notifies the runners, and the processes whose runs wait for one of these runs. */
 const ADMIT_RUN = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()

@@ -62,9 +62,9 @@ interface EnqueuerOptions {
   processId: string;
 }
 
-/** Check of the action that a call names by ID or name. */
+/** Check that the action of a call, named by ID or name, can run. */
 interface RunnableCheck {
-  /** Throws if the action cannot run. So a call of such an action uses no space in the queue. */
+  /** Throws if the action cannot run, so that the call uses no capacity of the queue. */
   check(): Promise<void>;
   /**
    * True if a lookup has just shown that the action can run. Then no check is needed before the statement that writes
@@ -138,7 +138,7 @@ export class Enqueuer {
     try {
       return await this.queue(run, insert, awaitedBy);
     } catch (error) {
-      // If the action cannot run any more, throws this error instead of OVERLOADED.
+      // If the action cannot run any more, throws the error of the check instead of OVERLOADED.
       if (call?.isRunnable && isOverloaded(error)) await call.check();
       throw error;
     }

@@ -89,9 +89,10 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 }
 
 /**
- * Throws ACTION_NOT_FOUND. For back ends of the app, the message adds that the action has a draft but no live version.
- * For visitors, the message does not add this, because it would reveal which drafts exist.
- * @throws the passed error, or ACTION_NOT_FOUND with this reason
+ * Throws `error` again. If it is ACTION_NOT_FOUND, the caller is a back end of the app, and the action has a draft, the
+ * message says instead that the action is not published. Visitors do not get this message, because it would reveal
+ * which drafts exist.
+ * @throws the passed error, or ACTION_NOT_FOUND with the new message
  */
 export async function explainMissing(
   db: DataSource,

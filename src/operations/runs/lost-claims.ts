@@ -45,14 +45,13 @@ export class LostClaims {
     }
   }
 
-  /** Adds a run that this process executed but whose outcome it could not write. */
   addUnwrittenEnd(id: number): void {
     this.unwrittenEnds.add(id);
   }
 
   /**
-   * Handles the runs that the previous check also found, if no statement in progress can still return them: ends them
-   * or queues them again. Call this method at intervals.
+   * Ends runs whose outcome could not be written. Queues other runs again if the previous check found them too and no
+   * statement in progress can still return them. Call this method at intervals.
    */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];

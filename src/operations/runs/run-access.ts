@@ -19,7 +19,6 @@ export interface RunAccess {
    * read a user's data.
    */
   user: string | null;
-  /** Returns true if the caller meets this `access` rule. */
   meetsRule(access: string): Promise<boolean>;
 }
 

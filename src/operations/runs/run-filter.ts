@@ -12,8 +12,8 @@ import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 import type { RunSearch } from "../records/run-words.js";
 
 /**
- * Filters in a request for a list or for statistics of runs, not yet validated. They select runs queued at `from`, but
- * not at `to`.
+ * Filters in a request for a list or for statistics of runs, not yet validated. They select runs that were queued at
+ * `from` or later, but before `to`.
  */
 export interface RunFilter {
   /** ID of the draft or of its live version. Both select the same runs. */

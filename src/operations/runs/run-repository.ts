@@ -48,8 +48,8 @@ const IS_READY = `${startStateSql("claim")} AND waits_for IS NULL`;
  */
 const LOWEST_ID_CACHED_MS = 1_000;
 /**
- * Number of IDs below the newest ID in which unfinished runs may still be uncommitted. So the lowest ID of an
- * unfinished run is assumed to be at least this far below the newest ID.
+ * Number of IDs below the newest ID among which unfinished runs may still be uncommitted. So the cached lowest ID is at
+ * least this far below the newest ID.
  */
 const UNCOMMITTED_IDS = 100_000;
 
@@ -84,8 +84,8 @@ const firstOfApp = (columns: string, floor: string, limit: number) => `
 
 /**
  * Claims the oldest queued run of the app that uses the fewest slots of this process, among the apps that use fewer
- * than $4 slots. $2 and $3 are the apps and the slots that they use, $5 is the lowest ID of an unfinished run. Reads 8
- * runs of each app, because other processes may be claiming the first ones.
+ * than $4 slots. $2 are the apps, $3 the number of slots that each app uses, $5 is the lowest ID of an unfinished run.
+ * Reads 8 runs of each app, because other processes may be claiming the first ones.
  */
 const CLAIM_NEXT_RUN = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
@@ -113,8 +113,8 @@ const CLAIM_RUN_BY_ID = `
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
 /**
- * Selects the longest time that a run has waited which CLAIM_NEXT_RUN could claim. $1 and $2 are the apps and the slots that
- * they use, $3 is the maximum number of slots of an app, $4 the lowest ID of an unfinished run.
+ * Selects the longest wait, in milliseconds, of the runs that CLAIM_NEXT_RUN could claim. $1 are the apps, $2 the
+ * number of slots that each app uses, $3 the maximum number of slots of an app, $4 the lowest ID of an unfinished run.
  */
 const SELECT_LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
@@ -141,7 +141,7 @@ const SKIP_LATE_RUNS = `
                           ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING id`;
 
-/* Selects the runs of the holder $1, except the known ones $2. */
+/* Selects the runs whose rows name the process $1 (holder), except the runs in the list $2. */
 const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD_COLUMNS} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
 /** Selects the runs in the list $2 that are no longer assigned to the process $1. */

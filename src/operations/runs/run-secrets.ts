@@ -157,7 +157,7 @@ export class RunSecrets {
   }
 
   /**
-   * Call this method before the code receives a response.
+   * Call this method before the code receives a response to `Svc.App.V3.Actions.request`.
    * @param version version number of the app's secrets, read after the response had arrived
    */
   onSecretsRead(version: number): void {
@@ -189,7 +189,8 @@ export class RunSecrets {
     return new OutcomeScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
-  /*     * Reads secrets that were set after the scan was made.
+  /**
+   * Reads secrets that were set after the scan was made.
    * @returns true if the scan did not include all of them
    * @throws EXECUTION_FAILED if the app's secrets changed too often
    */
@@ -274,7 +275,7 @@ export class SecretStore {
   /**
    * Reads the secrets that were set since the run's start, and adds them to `start`. Returns null if none was set after
    * `version`.
-   * @throws EXECUTION_FAILED
+   * @throws EXECUTION_FAILED if the app has too many secrets, or if they changed too often
    */
   async readSince(appId: number, start: StartSecrets, version: number) {
     const { secretValues } = this.settings;

@@ -174,7 +174,6 @@ export class Slots {
     return [...this.countByApp.values()].some((count) => count >= this.currentShare());
   }
 
-  /** Resolves when no slot is in use. */
   async whenEmpty(): Promise<void> {
     if (this.usedCount + this.nestedCount > 0) await new Promise<void>((resolve) => this.emptyListeners.push(resolve));
   }

@@ -1,6 +1,7 @@
 /**
  * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another stage in one
- * transaction. A rollback restores the definitions that a stage had at an earlier promotion. Neither publishes actions.
+ * transaction. A rollback restores the definitions that a stage had at an earlier promotion. Promotions and rollbacks
+ * publish no actions.
  */
 
 import { promisify } from "node:util";

@@ -78,7 +78,7 @@ const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
-/** Counts due ticks. A schedule has at most one tick in two minutes, so each schedule counts once. */
+/** Counts due ticks (scheduled times). Each schedule counts once, because it has at most one tick in two minutes. */
 const COUNT_DUE_TICKS = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;

@@ -13,7 +13,6 @@ import { listPartitions, type Partition } from "../../data/partitions.js";
  * searches all partitions.
  */
 const PARTITION_IDS_MIN = 100_000;
-/** Maximum number of row IDs in a partition. */
 const PARTITION_IDS_MAX = 50_000_000;
 /** Number of empty partitions that exist after the partition to which rows are added now. */
 const PARTITIONS_AHEAD = 2;

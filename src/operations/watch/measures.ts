@@ -136,7 +136,6 @@ function createAppRunCounter(register: Registry) {
   };
 }
 
-/** Creates the metrics of runs. */
 function createRunMeasures(register: Registry) {
   const registers = [register];
   const labelOf = createAppLabels();
