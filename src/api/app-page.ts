@@ -22,7 +22,6 @@ export function buildAppPage(options: { name: string; env: RuntimeEnv & { token:
   });
 }
 
-/** Builds a page that shows only a title and a text. */
 export function buildMessagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
   const html = `<!doctype html>
 <html lang="en">

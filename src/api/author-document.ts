@@ -1,10 +1,11 @@
 /**
- * Builds the HTML document of every page that runs authors' code, with its content security policy. Handles no requests and reads no
- * cookies.
+ * Builds the HTML document of every page that runs authors' code, with its content security policy. Handles no requests
+ * and reads no cookies.
  *
- * `sandbox` without `allow-same-origin` gives the document an opaque origin: the document cannot use cookies, storage, workers or pages of
- * the service, and its requests do not count as requests of the service's own pages. The document receives a runtime token of one app, for
- * drafts or for live versions. All code in the document can read the token, so the token has only the rights that the page needs.
+ * `sandbox` without `allow-same-origin` gives the document an opaque origin. So the document cannot use cookies,
+ * storage, workers or pages of the service. Its requests do not count as requests of the service's own pages. The
+ * document receives a runtime token of one app, for drafts or for live versions. All code in the document can read the
+ * token, so the token has only the rights that the page needs.
  */
 import { randomBytes } from "node:crypto";
 import { buildEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";

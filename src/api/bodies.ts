@@ -226,8 +226,8 @@ export function registerBodies(
       done(error as Error);
     }
   });
-  // Frees the memory that was reserved for the body: the body has been parsed, or its route processes the body as a stream and does not
-  // store it.
+  // Frees the memory that was reserved for the body. The body has been parsed, or its route processes it as a stream
+  // and does not store it.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

@@ -35,7 +35,7 @@ export interface RequestContext extends AccessRequest {
    */
   browser?: {
     userAgent?: string;
-    /** Origin of the service as the browser sees it: the one of PUBLIC_URL if set, otherwise the one of the requested address. */
+    /** Origin of the service in the browser: the origin of PUBLIC_URL if set, otherwise of the requested URL. */
     origin: string;
     /** `Origin` header: the page that sent the request. */
     pageOrigin?: string;

@@ -12,9 +12,9 @@ export interface DebuggedAction {
 }
 
 /**
- * Builds the page for GET /v3/apps/:appId/actions/:actionId/compile?html. The page contains the action's script as JSON data, and
- * `/client/debug.js` runs it. Thus the browser never parses an author's text as HTML, and the developer tools show the script under its own
- * name.
+ * Builds the page for GET /v3/apps/:appId/actions/:actionId/compile?html. The page contains the action's script as JSON
+ * data, and `/client/debug.js` runs it. So the browser never parses an author's text as HTML, and the developer tools
+ * show the script under its own name.
  */
 export function buildDebugPage(options: {
   action: DebuggedAction;

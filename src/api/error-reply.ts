@@ -46,9 +46,9 @@ const SCRIPT_REMOVED_MESSAGE = "a script of the action's dependencies was remove
 const UPLOAD_DISCARDED_MESSAGE = "the upload was discarded before its file was stored; send the file again";
 
 /**
- * Errors for violated foreign keys, by the end of the key's name; the first matching end applies. PostgreSQL reports a violation if
- * another request has just deleted the referenced row. The service itself deletes rows of scripts and uploads, so there the caller can
- * repeat the request.
+ * Errors for violated foreign keys, by the suffix of the key's name; the first matching suffix applies. A violation
+ * means that another request has just deleted the referenced row. The service itself deletes rows of scripts and
+ * uploads, so the caller can repeat these requests.
  */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],
@@ -83,8 +83,8 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
 ];
 
 /**
- * Converts a violation of a foreign key to the error for the missing row, and logs it, because the cause may also be a fault of the
- * service. Returns null for other errors.
+ * Converts a violation of a foreign key to the error for the missing row. Logs the violation, because its cause may
+ * also be a fault of the service. Returns null for other errors.
  */
 function convertMissingReference(error: unknown, log: Logger): ActionError | null {
   const key = violatedForeignKey(error);

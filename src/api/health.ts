@@ -78,8 +78,8 @@ function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string 
 }
 
 /**
- * True if a run may have sent the request: it has a task token, which the API checks later, or is a CORS preflight, which never has a
- * token.
+ * True if a run may have sent the request. Such a request has a task token, which the API checks later, or is a CORS
+ * preflight, which never has a token.
  */
 function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");

@@ -1,6 +1,7 @@
 /**
- * Parses a large JSON object in parts, and handles other requests in between. Arrays at the top level are parsed in batches of elements,
- * other values one by one. `JSON.parse` of 64 MB at once would block the main thread for half a second.
+ * Parses a large JSON object in parts, and handles other requests in between. The arrays in its fields are parsed in
+ * batches of elements, other values one by one. `JSON.parse` of 64 MB at once would block the main thread for half a
+ * second.
  */
 import { ActionError } from "../errors.js";
 

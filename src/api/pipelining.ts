@@ -1,6 +1,7 @@
 /**
- * Passes the bytes of each connection to Node's HTTP parser so that it parses one request at a time. A client may send several requests
- * without waiting (pipelining); the later ones wait as bytes until the earlier one has been answered. Node would start all of them at once.
+ * Passes the bytes of each connection to Node's HTTP parser so that it parses one request at a time. A client may send
+ * several requests without waiting for responses (pipelining). Later requests wait as bytes until the earlier request
+ * has been answered. Node would start all requests at once.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

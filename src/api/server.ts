@@ -136,8 +136,8 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 }
 
 /**
- * Registers how responses are sent: a large text in slices, an error while the rest of the request is still read and dropped, and an error
- * about a credential after a delay.
+ * Registers hooks that change how responses are sent. They send a large text in slices. They send an error while the
+ * rest of the request is still read and dropped. They delay an error about a credential.
  */
 function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {

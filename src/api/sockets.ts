@@ -267,7 +267,8 @@ export function createSocketServer({
       },
       async onSubscribe(context, id, { query: input, variables, operationName, extensions }) {
         const { extra } = context;
-        // Counts the operation before the first await, so that operations which arrive meanwhile are counted correctly.
+        // Counts the operation before the first await, so that operations that arrive during the await are counted
+        // correctly.
         const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [

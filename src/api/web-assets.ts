@@ -16,7 +16,7 @@ interface BuiltPage {
   script: string;
   scriptsBefore: string[];
   scriptsAfter: string[];
-  /** Files that the page's script loads later, by the name of the part of the page. The script preloads them. */
+  /** Files that the page's script preloads, by the name of the part of the page that uses them. */
   parts: Record<string, string[]>;
   /**
    * API requests that the page sends first: `all` for every visitor, `signedIn` in addition for signed-in authors. The page preloads their

@@ -39,8 +39,8 @@ export interface Caller {
   /** ID of the run for which the service issued a task token; null for all other kinds of credentials. */
   runId: number | null;
   /**
-   * For a task token: number of earlier runs in the chain in which each run started the next one, up to the token's run. 0 for a run that
-   * no run started, and for all other kinds of credentials.
+   * For a task token: number of runs before the token's run in its chain, in which each run started the next one. 0 for
+   * a run that no run started, and for all other credentials.
    */
   runDepth: number;
   /**
@@ -63,7 +63,7 @@ export interface Caller {
   unknownField?: ActionError;
 }
 
-/** What an API token with scopes can do (contract, section 7). */
+/** Scopes of API tokens: the kinds of operations that a token can perform (contract, section 7). */
 export const TOKEN_SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
@@ -202,9 +202,9 @@ export const ACCESS_TABLE = {
 export type Operation = keyof typeof ACCESS_TABLE;
 
 /**
- * Kind of rows that each operation adds to the database. When the disk is nearly full, the service rejects operations
- * that add `rows` first, and those that add `runs` last. `nothing` also stands for operations that remove rows, and for
- * those that mostly read: they check the free space where they write.
+ * Kind of rows that each operation adds to the database. When the disk is nearly full, the service first rejects
+ * operations that add `rows`, and last those that add `runs`. `nothing` includes operations that remove rows or mostly
+ * read. Such operations check the free space themselves when they write.
  */
 export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",

@@ -29,7 +29,7 @@ export function getAddressBlock(address: string): string {
   const [head = "", tail] = address.split("%")[0]!.split("::");
   const groups = (text: string | undefined) => (text ? text.split(":") : []);
   const hextetsBefore = groups(head);
-  // An IPv4 address in dotted form at the end of an IPv6 address stands for two groups.
+  // An IPv4 address in dotted form at the end of an IPv6 address replaces two groups of 16 bits.
   const hextetsAfter = groups(tail).flatMap((group) => (group.includes(".") ? [group, group] : [group]));
   const zeroCount = tail === undefined ? 0 : Math.max(0, HEXTET_COUNT - hextetsBefore.length - hextetsAfter.length);
   const allHextets = [...hextetsBefore, ...Array<string>(zeroCount).fill("0"), ...hextetsAfter];

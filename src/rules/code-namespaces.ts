@@ -2,9 +2,7 @@
 import type { AnyNode, Pattern, Program } from "acorn";
 import { collectNodesWithScopes, type LexicalScope, lookUpBinding, readLiteralKey } from "./code-scopes.js";
 
-/**
- * Place in the source that uses `Svc.<namespace>`. `offset` is the index of the place's first character in the source.
- */
+/** Use of `Svc.<namespace>` in the source. `offset` is the index of its first character. */
 export interface NamespaceUse {
   namespace: string;
   offset: number;

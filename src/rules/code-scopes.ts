@@ -3,7 +3,7 @@ import type { AnyNode, Expression, Pattern } from "acorn";
 
 /**
  * Initial value of a variable, and the scope of the value. The initial value is the expression `value` or, if `key` is
- * set, the property `key` of this expression. null if it is not known.
+ * set, the property `key` of this expression. null if the initial value is not known.
  */
 export type Binding = { value: Expression; key: string | null; scope: LexicalScope } | null;
 

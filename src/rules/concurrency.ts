@@ -1,7 +1,7 @@
 /** Decides for runs with the same concurrency key which of them start, wait or are cancelled. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
-/** Run that has not ended, so that it counts for the concurrency limit or waits for it. */
+/** Unfinished run. It counts toward the concurrency limit, or waits because the limit is reached. */
 export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;

@@ -66,8 +66,8 @@ const readData = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
 /**
- * Calls `parse`. If `parse` throws an error, adds `where` to the start of its message, unless the message already
- * starts with it. `where` is the position of the message in a batch.
+ * Calls `parse`. If `parse` throws an error, its message gets the prefix `where`, unless it already starts with this
+ * text. `where` is the position of the e-mail or text message in a batch.
  */
 function prefixField<T>(where: string, parse: () => T): T {
   try {

@@ -222,7 +222,7 @@ export function buildProjectTypes(
     FILE_HEAD,
     createTypeBlock(
       "interface SvcSettings",
-      // These settings are optional properties, so that a test of an action can pass only the settings that the action
+      // Declares these settings as optional properties, so that a test of an action can pass only the settings that it
       // uses.
       hiddenSettings.map(({ key }) => createOptionalLine(key, "any")),
     ),

@@ -17,7 +17,7 @@ export interface RoleScope {
 
 const getRank = (role: Role): number => ROLES.indexOf(role);
 
-/** True if `role` is higher than `other`. Every role is higher than null, which stands for no role. */
+/** True if `role` is higher than `other`. Every role is higher than null (no role). */
 export const isRoleAbove = (role: Role, other: Role | null): boolean =>
   other === null || getRank(role) > getRank(other);
 

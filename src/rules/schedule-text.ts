@@ -1,7 +1,8 @@
 /**
- * Describes a cron expression as an English sentence: "At 09:30, Monday through Friday".  cronstrue describes how an
- * expression is written, which is wrong for some spellings: `0 0 *\/1 * 1` fires daily and is described as "only on
- * Monday". So this file first rewrites each field as a list of values, which cronstrue describes correctly.
+ * Describes a cron expression as an English sentence: "At 09:30, Monday through Friday". The library cronstrue
+ * describes the notation of an expression, which is wrong for some expressions: `0 0 *\/1 * 1` fires daily and is
+ * described as "only on Monday". So this file first rewrites each field as a list of values, which cronstrue describes
+ * correctly.
  */
 import cronstrue from "cronstrue";
 import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";

@@ -85,8 +85,8 @@ function* findUrlPasswords(text: string): Generator<string> {
 }
 
 /**
- * Yields the parts of a string that are secrets too: the lines of a PEM key, the passwords of URLs, and the strings of a JSON document with
- * the parts of these strings.
+ * Yields the parts of a string that are secrets too: lines of a PEM key, passwords of URLs, and strings of a JSON
+ * document. Also yields the secret parts of these strings.
  */
 function* findSecretParts(text: string): Generator<string> {
   const pendingValues = [text];

@@ -1,6 +1,6 @@
 /**
- * Limits the size and depth of a GraphQL document before the service validates it, because the time of validation grows with the square of
- * some of these numbers.
+ * Limits the size and depth of a GraphQL document before the service validates it. The time of validation grows with
+ * the square of some of these numbers.
  */
 import {
   type ArgumentNode,

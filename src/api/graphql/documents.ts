@@ -128,7 +128,7 @@ export function createDocuments(schema: GraphQLSchema, turns: FairTaskQueue = cr
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
-      // The document is executed in the sender's next turn. The cost of this document delays the sender's turn after that one.
+      // Executes the document in the sender's next turn. The cost of the document delays the turn that follows.
       if (isLight) await turns.runInTurn(sender, () => undefined);
       turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return checked;

@@ -9,7 +9,7 @@ import type { FormatError } from "../error-reply.js";
 const JSON_TYPE = "application/json";
 const RESPONSE_TYPE = "application/graphql-response+json";
 
-/** Returns the client's preferred one of the two media types of GraphQL over HTTP; JSON_TYPE if the client accepts neither of them. */
+/** Returns the preferred of the two media types of GraphQL over HTTP; JSON_TYPE if the client accepts neither. */
 function preferredMediaType({ headers: { accept = "*/*" } }: FastifyRequest): string {
   return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
 }

@@ -2,8 +2,9 @@
 import { type DocumentNode, type GraphQLError, type GraphQLSchema, getOperationAST, getVariableValues } from "graphql";
 
 /**
- * Returns an error for the first invalid variable; null if all are valid. Call it before a document is executed: execution would collect
- * fifty errors, each with the whole value, and a megabyte of unknown input fields would block all other requests for seconds.
+ * Returns an error for the first invalid variable; null if all are valid. Call it before a document is executed.
+ * Execution would collect fifty errors, each with the whole value. A megabyte of unknown input fields would block all
+ * other requests for seconds.
  */
 export function findVariablesError(
   schema: GraphQLSchema,

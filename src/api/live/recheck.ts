@@ -1,6 +1,7 @@
 /**
- * Checks the tokens of open websockets again when credentials change. Each token is checked once for all its websockets, and only a few at
- * a time, so that a thousand websockets do not occupy the database. Other files close the websockets.
+ * Checks the tokens of open websockets again when credentials change. Each token is checked once for all its
+ * websockets. Only a few tokens are checked at a time, so that a thousand websockets do not occupy the database. Other
+ * files close the websockets.
  */
 import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";

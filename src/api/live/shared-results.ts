@@ -16,7 +16,7 @@ import { formatGraphqlError } from "../error-reply.js";
 /** Maximum number of open subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 
-/** Length in characters from which a text is sent in shared parts. Below it, a copy of the text for each websocket is cheaper. */
+/** Length in characters from which a text is sent in shared parts. For a shorter text, copies are cheaper. */
 const LONG_TEXT_CHARACTERS = 4_096;
 
 /** Fields of a subscription's context that this file uses. */

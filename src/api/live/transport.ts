@@ -78,8 +78,8 @@ function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => vo
 }
 
 /**
- * Handles the messages of a websocket one after the other, within the sender's rate limit. A large message waits for its sender's turn.
- * Meanwhile nothing more is read from the websocket.
+ * Handles the messages of a websocket one after the other, within the sender's rate limit. A large message waits for
+ * its sender's turn. While it waits, nothing more is read from the websocket.
  */
 function createInbox<LinkState>(
   link: SocketLink & LinkState,

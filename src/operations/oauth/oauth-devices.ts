@@ -28,10 +28,7 @@ export interface DeviceAuthorization {
   interval: number;
 }
 
-/**
- * Returns the user code as it is stored: upper case, without dashes. People may type the code in lower case or without
- * the dash.
- */
+/** Returns the user code as it is stored: upper case, without dashes. People may type lower case or omit the dash. */
 const normalizeUserCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function createUserCode(): string {

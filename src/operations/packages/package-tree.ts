@@ -89,7 +89,7 @@ class PackageTree {
 
   /**
    * Requests the registry's documents of all dependencies of these packages at the same time, so that `choose` later
-   * finds the documents in memory.
+   * reads them from memory.
    */
   async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>

@@ -347,8 +347,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     },
 
     /**
-     * Reads the assets (script records) of an action in an exported document. Skips invalid assets and those without a stored
-     * script.
+     * Reads the script records (assets) of an exported action. Skips invalid ones and those whose script is not stored.
      */
     async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {

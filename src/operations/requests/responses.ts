@@ -1,5 +1,5 @@
 /**
- * Prepares a response for the action's code that sent the request: decodes the body to text, and masks the secrets of
+ * Prepares a response for the action's code that sent the request. Decodes the body to text, and masks the secrets of
  * bindings in all forms in which a body can contain them.
  */
 import { promisify } from "node:util";

@@ -384,7 +384,7 @@ export class RunExecutor {
         if (isRejectedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
-          // Stores no requests in this case: one of them may contain the value that the database has rejected.
+          // Stores no requests if the database has rejected the outcome: a request may contain the rejected value.
           details.requests = [];
         } else await delay(RETRY_DELAY_MS);
       }

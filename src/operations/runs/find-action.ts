@@ -89,9 +89,8 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 }
 
 /**
- * Throws `error` again. If it is ACTION_NOT_FOUND, the caller is a back end of the app, and the action has a draft, the
- * message says instead that the action is not published. Visitors do not get this message, because it would reveal
- * which drafts exist.
+ * Throws `error` again. For a back end of the app, ACTION_NOT_FOUND gets a new message if the action has a draft: it
+ * says that the action is not published. Visitors do not get this message, because it would reveal which drafts exist.
  * @throws the passed error, or ACTION_NOT_FOUND with the new message
  */
 export async function explainMissing(

@@ -17,8 +17,8 @@ export class LostClaims {
   /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
   /**
-   * Runs that the previous check found, by ID. The value contains the statements that were in progress at that check,
-   * because one of these statements may still assign the run to this process.
+   * Runs that the previous check found, by ID. Each value contains the statements that were in progress at that check.
+   * Such a statement may still assign the run to this process.
    */
   private previouslyFoundRuns = new Map<number, readonly object[]>();
   /** IDs of runs that this process executed but whose outcome it could not write. */

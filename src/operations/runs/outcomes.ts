@@ -154,8 +154,8 @@ export const createDeadlockRunEnd = (run: RunRecord, payload: string | null): Ru
   createServerRunEnd(run, DEADLOCK_OUTCOME, 0, payload);
 
 /**
- * Milliseconds after the time limit of a run in which the service still accepts the report of a browser, because timers
- * of hidden pages are late.
+ * Milliseconds after a run's time limit in which the service still accepts the browser's report, because timers of
+ * hidden pages are late.
  */
 export const CLIENT_LATE_MS = 5_000;
 

@@ -1,6 +1,6 @@
 /**
- * Prepares the scripts that a page of the sandbox evaluates before the action's code: the packages, the session of the
- * app user, and the client library with a token that expires with the run.
+ * Prepares the scripts that a page of the sandbox evaluates before the action's code: packages, the app user's session,
+ * and the client library. The library's token expires with the run.
  */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";

@@ -142,7 +142,7 @@ export class Slots {
   }
 
   /**
-   * Returns a nested slot for a run for which the run in the slot `parent` waits; null if the app uses its maximum at
+   * Returns a nested slot for a run that the run in the slot `parent` waits for; null if the app uses its maximum at
    * that nesting level.
    */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {

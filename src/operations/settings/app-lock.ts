@@ -3,9 +3,10 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
 /**
- * Locks an app's row until the transaction ends. Call it before you lock any other row of the app: transactions that do
- * this run one after the other, so they cannot deadlock with each other. Code that writes single actions, data sources,
- * entries, runs or messages does not call it, so this lock does not prevent deadlocks with that code.
+ * Locks an app's row until the transaction ends. Call this function before you lock any other row of the app.
+ * Transactions with this lock run one after the other, so they cannot deadlock with each other. Code that writes single
+ * actions, data sources, entries, runs or messages does not take this lock. Deadlocks with such code are still
+ * possible.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockApp(executor: SqlClient, appId: number): Promise<void> {

@@ -72,10 +72,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     for (const { name } of usedKeys) masterKey(name);
   }
 
-  /**
-   * Returns the IDs of the apps whose data key is encrypted under another master key than the one with this
-   * fingerprint.
-   */
+  /** Returns the IDs of the apps whose data key is not encrypted under the master key with this fingerprint. */
   async function appsNotUnder(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
       db,

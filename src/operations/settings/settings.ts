@@ -84,7 +84,7 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
 const SELECT_SETTINGS_UPDATED_AT =
   'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
-/** SQL that sets the time of the last change of an app's settings. Each change gets a later time than the one before. */
+/** SQL that sets the time of the last change of an app's settings. Each new time is later than the old time. */
 const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;

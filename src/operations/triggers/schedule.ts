@@ -20,8 +20,8 @@ import type { ServiceMetrics, TickFateLabel } from "../watch/measures.js";
 const BATCH_SIZE = 100;
 const MINUTE_MS = 60_000;
 /**
- * Delay in milliseconds before the next attempt, if a due tick (scheduled time) could not be claimed, because another
- * scheduler has locked the schedule or the database's clock is behind.
+ * Delay in milliseconds before the next attempt to claim a due tick (scheduled time). An attempt fails if another
+ * scheduler has locked the schedule, or if the database's clock is behind.
  */
 const CLAIM_RETRY_DELAY_MS = 50;
 
@@ -204,7 +204,7 @@ export function createScheduler(options: {
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
         fates.push(...decideTickResults(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
-        // Lets other work of the process run first: after a long pause, a schedule has thousands of missed ticks, and
+        // Lets other work of the process run first. After a long pause, a schedule has thousands of missed ticks, and
         // computing all of them at once would block the event loop.
         if (owedTicks.missed.length > 1) await breathe();
       }

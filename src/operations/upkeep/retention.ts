@@ -142,8 +142,8 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   // other records of the audit log.
   [deleteBeyondSql("audit_entry", `type <> '${ENTRIES_CHANGED_TYPE}'`), AUDIT_ENTRIES_KEPT],
   [deleteBeyondSql("audit_entry", `type = '${ENTRIES_CHANGED_TYPE}'`), AUDIT_ENTRIES_KEPT],
-  // Each organization and each account has its own maximum, so that many changes of one do not displace the records of
-  // others.
+  // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
+  // records of other owners.
   [
     deleteBeyondSql("access_event", `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`, "organization_id"),
     AUDIT_ENTRIES_KEPT,

@@ -156,7 +156,10 @@ function createRunMeasures(register: Registry) {
   return {
     /** Returns the label value of an app in the metrics of this process. */
     labelOf,
-    /** Starts the series of these apps at 0, and removes those of apps that were deleted. @param newestAppIds all apps, or the newest COUNTED_APPS_MAX */
+    /**
+     * Starts the series of these apps at 0, and removes the series of deleted apps.
+     * @param newestAppIds all apps, or the newest COUNTED_APPS_MAX
+     */
     startApps: appRuns.startApps,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
       const app = labelOf(appId);

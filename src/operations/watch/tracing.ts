@@ -66,7 +66,7 @@ interface ExportResult {
 
 /**
  * Logs batches of spans that the collector did not accept: the first batch at once, then one message a minute with the
- * number of lost spans, and the next success.
+ * number of lost spans. Also logs the next success.
  * @param now returns the time of a monotonic clock in milliseconds
  */
 export function createExportLog(

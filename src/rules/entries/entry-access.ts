@@ -171,7 +171,7 @@ function* filterConditions(filters: readonly unknown[]): Generator<[column: stri
 export const listWhereColumns = (where: unknown): Set<string> =>
   new Set([...listRequiredConditions(where)].map(([column]) => column));
 
-/** Yields the columns that every matching entry must have equal to a value, each with this value. */
+/** Yields the columns that the `where` requires to equal a value, each with this value. */
 function* listRequiredValues(where: unknown): Generator<[column: string, value: unknown]> {
   for (const [column, condition] of listRequiredConditions(where)) {
     if (!isObject(condition)) yield [column, condition];

@@ -65,8 +65,8 @@ const createDocumentSource = (
 
 /**
  * SQL that prevents PostgreSQL from merging the nested selects of the stages. A merge copies each expression of a stage
- * to all its uses in the next stage: planning ten stages of fifty fields would exhaust any machine, and the statement
- * timeout does not stop planning.
+ * to all its uses in the next stage. Planning ten stages of fifty fields would then exhaust any machine, and the
+ * statement timeout does not stop planning.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 

@@ -1,6 +1,4 @@
-/**
- * Checks parts of a query on entries. Throws an error for an invalid part, and for a part that exceeds a size limit.
- */
+/** Checks values in a query on entries. Throws an error if a value is invalid or exceeds a size limit. */
 
 import { ActionError } from "../../errors.js";
 import { containsInfinity, describeValue, findUnstorableCharacter, isObject } from "../described.js";

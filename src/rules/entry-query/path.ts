@@ -39,7 +39,7 @@ const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as
 
 /**
  * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `allowsBareFields` is
- * true, id, createdAt, updatedAt and order also mean the fields of these names without a prefix.
+ * true, the prefix is optional for the fields id, createdAt, updatedAt and order.
  */
 export function parsePath(
   value: unknown,
@@ -113,7 +113,7 @@ export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value
  */
 export type ValueTestSql = (value: string) => string;
 
-/** Says to which values at a path a test applies. */
+/** Values at a path to which a test applies. */
 interface ReachableValues {
   /** True if the test also applies to each element of an array at the end of the path. */
   testsElements: boolean;
@@ -131,8 +131,8 @@ interface ReachableValues {
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
 /**
- * Returns SQL for the JSON types of the values along the path that may be arrays, which are the values before a name,
- * not before an index.
+ * Returns SQL for the JSON types of the values along the path that may be arrays. Skips a value if an array index
+ * follows it in the path.
  */
 export function jsonTypesAlongPathSql(
   segments: readonly string[],

@@ -98,7 +98,7 @@ function readSorting(order: unknown): ShapeSortKey[] {
 
 /**
  * Returns the shape of a valid query. Returns null if the query has too many parts or names a column that the data
- * source does not list: otherwise callers could fill the service's list of shapes with invented names.
+ * source does not list. Otherwise callers could fill the service's list of shapes with invented names.
  * @param knows returns true if the data source lists the column
  */
 export function createQueryShape(query: unknown, knows: (column: string) => boolean): DetailedQueryShape | null {

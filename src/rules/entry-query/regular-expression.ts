@@ -1,7 +1,7 @@
 /**
  * Translates JavaScript regular expressions to PostgreSQL regular expressions. Rejects constructs that PostgreSQL
- * interprets differently. Groups in the translation do not capture their match, because PostgreSQL matches patterns
- * without captures without backtracking.
+ * interprets differently. Groups in the translation do not capture their match, because PostgreSQL then matches without
+ * backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
