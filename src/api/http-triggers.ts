@@ -239,7 +239,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       }
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
-        // The service delays refusals of these requests, so that clients cannot guess passwords and tokens quickly.
+        // Lets the service delay this rejection, so that clients cannot guess passwords and tokens quickly.
         delete context.mayRejectWithoutDelay;
         if (selectRoute(found.routes, method)?.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');

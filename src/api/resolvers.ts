@@ -1,4 +1,4 @@
-/** Creates one instance of each resolver over the operations. */
+/** Creates one instance of each GraphQL resolver, and passes it the operations that it calls. */
 
 import { createAppTypesGenerator } from "../operations/manifest/app-types.js";
 import type { Operations } from "../operations/operations.js";

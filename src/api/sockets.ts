@@ -94,7 +94,6 @@ function connectionTokenOf({ connectionParams, extra }: SocketContext): string |
   return typeof token === "string" ? token : extra.upgradeToken;
 }
 
-/** Returns the text of an HTTP response that rejects a websocket. */
 const createRejectionText = (http: number, body: string): string =>
   [
     `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
@@ -108,7 +107,6 @@ const createRejectionText = (http: number, body: string): string =>
 export interface SocketServer {
   /** Handles a request of the HTTP server to upgrade to a websocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Returns the number of open websockets and of their subscriptions. */
   countSockets(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }

@@ -109,7 +109,6 @@ export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 /** Pages whose HTML other code builds; only the script and style sheet of such a page come from the web build. */
 export type AssetsName = "docs";
 
-/** Sends the built pages. */
 export interface WebPages {
   /**
    * Sends a page with PAGE_HEADERS.

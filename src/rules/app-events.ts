@@ -7,7 +7,7 @@ export interface AppChange {
   keys?: readonly string[];
 }
 
-/** Returns the first names whose total size fits into one log event, and the number of names that are left out. */
+/** Returns as many of the names, from the first, as fit into one log event, and the number of omitted names. */
 function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {

@@ -240,7 +240,6 @@ function usesOtherMembers(code: string, members: readonly string[]): boolean {
  */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
-/** True if the code uses one of REQUEST_FUNCTIONS. */
 export const usesRequestFunctions = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 

@@ -141,7 +141,6 @@ export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[
   return secrets;
 }
 
-/** Returns the number of secrets and their total size in bytes. */
 export function measureSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
   const bytes = secrets.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
   return { count: secrets.length, bytes };

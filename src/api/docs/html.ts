@@ -66,7 +66,6 @@ function tableOfContentsHtml(headings: readonly DocsHeading[]): string {
   return `<aside class="contents" aria-label="On this page"><h2>On this page</h2><ul>${items.join("")}</ul></aside>`;
 }
 
-/** Returns the HTML of a whole page. */
 export function docsPageHtml(
   frame: DocsPageFrame,
   { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
@@ -109,7 +108,6 @@ ${tableOfContentsHtml(headings)}
 `;
 }
 
-/** Builds the page of search results. */
 export function searchResultsHtml(prefix: string, query: string, hits: readonly DocsSearchHit[]): string {
   const item = ({ page, heading, address, excerpt }: DocsSearchHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;

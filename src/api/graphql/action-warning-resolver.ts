@@ -1,4 +1,4 @@
-/** Warnings of each action over GraphQL: settings without an effect. */
+/** GraphQL field with the warnings of an action: settings of the action that have no effect. */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import type { Action } from "../../operations/actions/action-rows.js";
 import { type ActionWarning, listActionWarnings } from "../../rules/action-warnings.js";

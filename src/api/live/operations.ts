@@ -9,7 +9,6 @@ export class SocketOperation {
   private readonly endCallbacks: (() => void)[] = [];
   private hasEnded = false;
 
-  /** Calls `call` when the operation ends. */
   callWhenEnded(call: () => void): void {
     if (this.hasEnded) call();
     else this.endCallbacks.push(call);

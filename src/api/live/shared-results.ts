@@ -44,7 +44,6 @@ interface SharedText {
   freeMemory: (() => void) | null;
 }
 
-/** Ends a subscription with an error. */
 type FailSubscription = (reason: ActionError) => void;
 
 interface EndlessSource {

@@ -74,7 +74,7 @@ export function createUrlScripts(options: {
    * of imported actions can contain the URL a hundred times.
    */
   const unansweredUrls = new WeakMap<ScriptAuthor, Set<string>>();
-  /** URLs whose script is stored and that recently did not respond. The keys have the form `appId url`. */
+  /** URLs of stored scripts whose host recently did not respond. The keys have the form `appId url`. */
   const silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
 
   return {

@@ -54,7 +54,7 @@ const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
  */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
 /**
- * Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again.
+ * Days after which the service deletes the version that it chose for a dependency, unless a later save chose it again.
  */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
 /**

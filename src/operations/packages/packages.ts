@@ -42,9 +42,9 @@ import { gatherPackages } from "./package-tree.js";
 import { createRegistry, DOWN_RETRY_SECONDS, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-quota.js";
 
-/** Maximum number of npm packages that this process downloads and bundles at the same time, one for each app. */
+/** Maximum number of npm packages that this process downloads and bundles at once: at most one for each app. */
 const CONCURRENT_PACKAGES_MAX = 4;
-/** Maximum number of script URLs that this process requests at the same time, one for each app. */
+/** Maximum number of script URLs that this process requests at once: at most one for each app. */
 const CONCURRENT_SCRIPT_URLS_MAX = 16;
 /** Time limit in milliseconds for downloading one npm package with its dependencies. */
 const DOWNLOAD_TIMEOUT_MS = 60_000;

@@ -19,14 +19,14 @@ export const QUEUED_CHANNEL = "svc_queued";
  * process can write.
  */
 export const ANNOUNCE_AFTER_MS = 100;
-/** Maximum number of apps of which this process remembers when it last announced their queued runs. */
+/** Maximum number of apps for which this process stores the time of the last announcement of their queued runs. */
 const ANNOUNCED_APPS_MAX = 1_000;
 
 /** Minimum interval in milliseconds between two counts of the whole queue. */
 const COUNT_INTERVAL_MS = 1_000;
 /**
- * Maximum share of this process's time that counting a long queue can take. To stay below it, a long queue is counted
- * less often.
+ * Maximum share of this process's time that counting a long queue can take. It limits how often a long queue is
+ * counted.
  */
 const COUNTING_SHARE_MAX = 1 / 20;
 /** Number of queued runs above which the queue is long. A long queue is counted less often. */

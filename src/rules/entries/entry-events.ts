@@ -3,7 +3,7 @@ import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
-/** Returns the first column names that fit into one log event. */
+/** Returns as many of the column names, from the first, as fit into one log event. */
 function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
