@@ -89,7 +89,7 @@ export function createQuotaHeaders({ quota }: AccessRequest): Record<string, str
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
     "RateLimit-Reset": String(seconds),
-    // Set for GraphQL too, because a refusal there has HTTP status 200 and only this header says when to retry.
+    // Also set for GraphQL, where a rejection has HTTP status 200 and only this header contains the time to retry.
     ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

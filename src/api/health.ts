@@ -1,6 +1,6 @@
 /**
- * Handles requests before they reach the API: the two health addresses (contract, section 1) and the metrics. Refuses requests while the
- * API is not ready, and counts requests in progress.
+ * Handles requests before they reach the API: the two health routes (contract, section 1) and the metrics. Rejects
+ * requests while the API is not ready, and counts requests in progress.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -121,7 +121,7 @@ function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { rou
 
 function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
-  // The author's code chose this status, so the service does not delay the response as it does its own refusals.
+  // The author's code chose this status, so the service does not delay the response as it delays its own rejections.
   request.context.mayRejectWithoutDelay = true;
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");

@@ -11,8 +11,8 @@ export class LineStream {
   constructor(private readonly perform: (send: (line: object) => Promise<void>) => Promise<void>) {}
 
   /**
-   * Starts the operation. If the operation fails, the failure is logged, and the connection closes before the last line, so that the client
-   * notices.
+   * Starts the operation. If the operation fails, the failure is logged, and the connection closes before the last
+   * line, so that the client detects the failure.
    */
   createStream(): Readable {
     const stream = new PassThrough();

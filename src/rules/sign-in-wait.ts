@@ -7,7 +7,10 @@ export const FAILURES_BEFORE_WAIT = 10;
 export const FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
 const WAIT_MAX_MS = 3_600_000;
-/** Time in milliseconds after a subject's last sign-in attempt at which the service deletes the subject's state. */
+/**
+ * Time in milliseconds after the last sign-in attempt of a network address or account. The service then deletes its
+ * state.
+ */
 export const STATE_LIFETIME_MS = 86_400_000;
 
 /** Sign-in attempts of one subject: a network address, or an account together with a network address. */

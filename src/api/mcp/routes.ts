@@ -35,8 +35,8 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 }
 
 /**
- * Checks that the credential is a token of an app in a Bearer header. Cookies are refused because any page of the service could then call
- * tools; tokens of people because they give access to several apps.
+ * Checks that the credential is a token of an app in a Bearer header. Rejects cookies, because any page of the service
+ * could then call tools. Rejects tokens of people, because they give access to several apps.
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {

@@ -32,7 +32,7 @@ export interface AppTool {
   description: string;
   /** Operations that the caller must have permission for. Other callers do not see the tool. */
   requiredOperations: readonly Operation[];
-  /** True if the tool changes something. In read-only mode, callers see only tools with false. */
+  /** True if the tool changes data. In read-only mode, callers see only tools with false. */
   changesData: boolean;
   /** True if the tool changes an app's live version. */
   changesLiveVersion?: boolean;

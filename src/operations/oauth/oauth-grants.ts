@@ -34,7 +34,7 @@ export interface GrantDecision {
   personId: number;
   /**
    * ID of the API token that the person used for the decision; the grant ends when this token ends. Null if the person
-   * was signed in with a session: then the grant stays valid after the end of the session.
+   * was signed in with a session: the end of the session does not end the grant.
    */
   decidingTokenId: number | null;
   appId: number;

@@ -31,7 +31,7 @@ import { mapPositions } from "./source-positions.js";
 
 const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
-/* Selects a version as text, because PostgreSQL's ->> refuses JSON that contains \u0000. JavaScript parses the text. */
+/* Selects a version as text, because PostgreSQL's ->> rejects JSON that contains \u0000. JavaScript parses the text. */
 const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
 /* Stores the requests of a run whose end another process has written, or may write. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";

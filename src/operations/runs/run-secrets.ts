@@ -83,7 +83,7 @@ export class RunSecrets {
   private canRead = true;
   /** True if the run may have received any data other than responses to `Svc.App.V3.Actions.request`. */
   private hasContact = false;
-  /** Highest version number of the app's secrets that the service has read when it passed a response to the code. */
+  /** Highest version number of the app's secrets that the service read before it passed a response to the code. */
   private readVersion = 0;
   private masked: { scan: SecretScanner; payload: Promise<string> } | null = null;
   /** True if the app had secrets when they were last read. */
@@ -123,8 +123,8 @@ export class RunSecrets {
   }
 
   /**
-   * Updates the secrets once more, and returns the scan that covers them. Does not use an update that is already in
-   * progress, because it may miss the last change.
+   * Reads new secrets once more, and returns the scanner that finds them. Does not use the result of an update that is
+   * already in progress, because that update may miss the last change.
    */
   private async currentScan(): Promise<SecretScanner> {
     if (!this.canRead) return this.scan;
@@ -182,7 +182,7 @@ export class RunSecrets {
     return this.masked.payload;
   }
 
-  /** Returns a scan that covers all secrets that are known now. */
+  /** Returns a scan that finds and masks all secrets that are known now. */
   outcomeScan(): OutcomeScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);

@@ -1,4 +1,4 @@
-/** Stores one run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with the reason. */
+/** Stores one run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with its reason. */
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";

@@ -1,6 +1,6 @@
 /**
- * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface. They
- * ignore case. A text that contains a number is equal to this number.
+ * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface.
+ * Comparisons ignore case. A text that contains a number is equal to this number.
  */
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEqualTexts } from "../comparable-text.js";
 import { isObject } from "../described.js";
