@@ -1,6 +1,7 @@
 /**
- * Counts the bytes of the responses that the process builds or sends: for each request, each app, and in total. A resolver reserves the
- * bytes of a large read before it starts, so that an overloaded service rejects the read before any work.
+ * Counts the bytes of the responses that the process builds or sends: for each request, for each owner (an app or a
+ * person), and in total. A resolver reserves the bytes of a large read before it starts, so that an overloaded service
+ * rejects the read before any work.
  */
 import { getHeapStatistics } from "node:v8";
 import { ActionError } from "../errors.js";

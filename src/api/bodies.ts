@@ -41,8 +41,8 @@ declare module "fastify" {
 }
 
 /**
- * Returns the maximum size of the body in bytes: the route's `bodyLimit` for callers with rights on the app, at most BODY_MAX_BYTES for
- * others.
+ * Returns the maximum size of the body in bytes: the route's `bodyLimit` for trusted callers, and for all callers of
+ * routes with `isReport` or `isLargeForAll`. For others, it is at most BODY_MAX_BYTES.
  */
 function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
@@ -70,7 +70,7 @@ async function quotaAppIdOf({ context, params }: FastifyRequest, appExists: AppE
 type AppExistsCheck = (appId: number) => Promise<boolean>;
 
 /**
- * Returns the `Content-Length` of the request, or the maximum size of the body if the header is absent.
+ * Returns the `Content-Length` of the request; the maximum size of the body if the request is chunked.
  * @throws ActionError PAYLOAD_TOO_LARGE
  */
 function announcedBodyBytes(request: FastifyRequest): number {

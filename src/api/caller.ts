@@ -29,7 +29,10 @@ export type RequestSource = "own" | "foreign" | "unknown";
 export interface CallerReader {
   /** Returns which page sent the request. Reads `Origin` if the header is present, otherwise `Sec-Fetch-Site`. */
   requestSourceOf(headers: IncomingHttpHeaders): RequestSource;
-  /** Checks that a page of the service itself sent the request, and returns the origin of the service. */
+  /**
+   * Returns the service's own origin: the origin of PUBLIC_URL if set, otherwise the `Origin` header if a page of the
+   * service sent the request, otherwise `http://` and the `Host` header.
+   */
   requireOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for a read that a

@@ -66,7 +66,7 @@ export function createPageOrigin(
   const { host } = new URL(runtimeUrl);
   const isAtRuntimeHost = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
-  // This origin has no sign-in, and none of its routes needs a cookie, so cookies are ignored.
+  // Rejects all other routes at this origin, which has no sign-in. None of the served routes needs a cookie.
   app.addHook("onRequest", async (request) => {
     if (isAtRuntimeHost(request) && !isServedAtPageOrigin(request)) throw new ActionError("NOT_FOUND");
   });

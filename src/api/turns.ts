@@ -86,7 +86,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     }
   }
 
-  /** Runs one task in each turn of the event loop. */
+  /** Runs at most one waiting task, and plans the next turn. */
   function startNextTurn(planNumber: number): void {
     if (planNumber !== plannedTurns) return;
     plannedFor = Number.POSITIVE_INFINITY;

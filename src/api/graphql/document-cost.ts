@@ -102,7 +102,10 @@ class SelectionSizeEstimator {
     return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.resolveValue(value)]));
   }
 
-  /** Returns the `limit` argument of a field, or the `limit` in its argument `options`; null if there is none. */
+  /**
+   * Returns the argument `limit` or `count` of a field, or the `limit` in its argument `options`; null if there is
+   * none.
+   */
   private findLimit(args: readonly ArgumentNode[] | undefined): number | null {
     for (const { name, value } of args ?? []) {
       const input = this.resolveValue(value);

@@ -51,8 +51,8 @@ export class SocketOperations {
 const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
 /**
- * Limits the open websockets of each network address, and its idle websockets. If an address has too many idle ones, a new websocket
- * closes the oldest idle one.
+ * Limits the open websockets and the idle websockets of each network address. If a new websocket exceeds a limit, the
+ * oldest idle websocket is closed.
  */
 export function createSocketLimiter<Link extends { operations: Pick<SocketOperations, "count"> }>(
   close: (link: Link) => void,

@@ -31,7 +31,7 @@ export interface SocketOutbox {
    * copied. Closes the websocket if too much is queued.
    */
   send(...parts: MessagePart[]): void;
-  /** Sends a message like `send`. Calls `onSettled` when the message has been sent or can never be sent. */
+  /** Sends a message like `send`. Calls `settled` when the message has been sent or can never be sent. */
   sendWithCallback(settled: () => void, ...parts: MessagePart[]): void;
   /** Resolves when the queue is short or the websocket is closed, so that the sender of messages waits for a slow reader. */
   waitForCapacity(): Promise<void>;

@@ -101,8 +101,8 @@ const executeEachEvent = (
   });
 
 /**
- * Yields the values of `results` until `fail` is called, which ends the iterable at once, even while it waits for a value. Calls `onEnd`
- * exactly once.
+ * Yields the values of `results` until `fail` is called, which ends the iterable at once, even while it waits for a
+ * value. Calls `onEnd` when the iterable ends; several calls are possible.
  */
 function makeFailable<T>(
   results: AsyncGenerator<T, void, void>,

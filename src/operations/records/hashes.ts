@@ -71,7 +71,7 @@ const waitingByKey = new Map<number | string, number>();
  * Counts a waiting hash.
  * @param key app or client whose waiting hashes are counted
  * @returns a function that removes the hash from the count
- * @throws ActionError OVERLOADED if more than `max` hashes wait
+ * @throws ActionError OVERLOADED if `max` hashes already wait
  */
 function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;

@@ -70,8 +70,8 @@ export interface QueueDepth {
 
 /**
  * Returns the maximum number of queued runs of one app while `queued` runs of all apps are queued. The maximum is a
- * tenth of the free capacity, but at least QUEUE_MIN_PER_APP. So a few apps that fill their queues leave capacity for
- * the other apps.
+ * tenth of the free capacity, but at least QUEUE_MIN_PER_APP and at most `maxRunsPerApp`. So a few apps that fill their
+ * queues leave capacity for the other apps.
  */
 export function queueLimitOfApp(queued: number, { maxRuns, maxRunsPerApp }: QueueBounds): number {
   const tenthOfFree = Math.floor((maxRuns - queued) / 10);
@@ -144,7 +144,7 @@ export class QueueLimits {
   }
 
   /**
-   * Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the app has reached its limit.
+   * Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the run would exceed a limit.
    */
   async reserveCapacity(appId: number, bytes: number): Promise<boolean> {
     await this.countAgainIfOld();

@@ -184,8 +184,8 @@ export class Dispatcher {
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, processId } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // Starts the run even while this process is stopping, because the active run can only end after the run for which
-    // it waits.
+    // While this process waits for its active runs to end, it still starts the run, because an active run waits for it.
+    // After a forced stop, it starts no run.
     if (this.stopping?.aborted) return slot.free();
     // The claim may find no run: another process may have claimed it, or its caller may have cancelled it.
     await this.lostClaims.track(

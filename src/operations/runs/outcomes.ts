@@ -38,8 +38,8 @@ async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof
 }
 
 /**
- * Returns the outcome of a run whose code returned `data`: a failure if PostgreSQL cannot store the text. The service
- * checks the text itself, because it does not trust the page that runs the code.
+ * Returns the outcome of a run whose code returned `data`: a failure if the text is not JSON or nests too deeply. The
+ * service checks the text itself, because it does not trust the page that runs the code.
  */
 export async function toCompletedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await findResultFault(data);

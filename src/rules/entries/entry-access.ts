@@ -144,8 +144,8 @@ export function getColumnOfWhereKey(key: string): string | null {
 }
 
 /**
- * Yields the conditions on columns that every entry must meet to match the `where`: those at its top level, and those
- * in its `$and`.
+ * Yields the conditions on columns that every entry must meet to match the `where`: those at its top level, in its
+ * `$and` and in its `$filters`.
  */
 function* listRequiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;

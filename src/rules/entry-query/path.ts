@@ -125,7 +125,7 @@ interface ReachableValues {
 }
 
 /**
- * Returns SQL that is true for a non-empty array, because PostgreSQL sorts such arrays between booleans and objects. In
+ * Returns SQL that is true for a non-empty array. PostgreSQL sorts such arrays between booleans and objects. In
  * contrast to `jsonb_typeof`, this comparison can use an index.
  */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;

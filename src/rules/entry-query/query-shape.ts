@@ -15,10 +15,7 @@ interface ShapeField {
 }
 
 interface ShapeCondition extends ShapeField {
-  /**
-   * True if every result must meet the condition, because the condition is not inside $or, $nor or $not. Only then can
-   * an index help.
-   */
+  /** True if an index can help: the condition is not inside $or, $nor or $not, and its operator can use an index. */
   isRequired: boolean;
   isEquality: boolean;
 }
@@ -119,7 +116,7 @@ const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
 
 /**
  * True if an index on these columns helps queries of this shape: the shape has a condition on the first column, or
- * sorts by the columns.
+ * sorts by exactly these columns in one direction.
  */
 export function doesIndexHelpShape(columns: readonly string[], { conditions, sorting }: DetailedQueryShape): boolean {
   const plainColumns = columns.map((column) => readShapeField(column, false, (name) => name).column);
