@@ -261,8 +261,8 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
 }
 
 /**
- * Returns the mode for code that uses the client library. If the code uses a member of `Svc` that is not a package, it
- * needs `document`.
+ * Returns the mode for code that uses the client library: `network-isolate` if the code uses only packages of the
+ * catalogue and REQUEST_FUNCTIONS of `Svc`, otherwise `document`.
  */
 export function findModeForLibraryCode(
   code: string,

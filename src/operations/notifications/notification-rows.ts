@@ -231,8 +231,8 @@ export async function publishNotification(
 }
 
 /**
- * Gives a published notification the status `status`, which hides it from readers. Devices that have not yet received
- * the push message of the notification will not receive it.
+ * Gives a notification the status `status`, and hides it from readers if it is published. Devices that have not yet
+ * received the push message of the notification will not receive it.
  */
 export async function withdrawNotification(
   executor: SqlClient,

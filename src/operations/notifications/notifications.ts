@@ -77,7 +77,7 @@ const COUNT_NOTIFICATIONS =
 
 export interface NotificationPage {
   entries: Notification[];
-  /** `total` is the number of notifications that the caller can read. */
+  /** `total` is the number of matching notifications that the caller can read. */
   pagination: { total: number; hasMore: boolean };
 }
 
@@ -251,7 +251,7 @@ export function createNotificationsService(options: {
     },
 
     /**
-     * Changes the fields of a notification that the body contains. Merges `extendData` into the stored `data`.
+     * Writes the fields in the body to a notification. Merges `extendData` into the stored `data`.
      * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
      */
     async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
@@ -301,7 +301,7 @@ export function createNotificationsService(options: {
     /**
      * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets
      * those whose scope includes the user.
-     * @throws ActionError REQUEST_INVALID
+     * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
      */
     async list(
       caller: Caller,

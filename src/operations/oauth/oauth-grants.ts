@@ -143,8 +143,8 @@ export class OauthGrants {
   }
 
   /**
-   * Returns a valid authorization code or refresh token; null for any other. A second use of the same secret ends its
-   * grant, because another program may have stolen the secret.
+   * Returns an unused authorization code or refresh token of a valid grant, even if it has expired; null for any other.
+   * A second use of the same secret ends its grant, because another program may have stolen the secret.
    */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<CodeOrRefreshToken | null> {
     const [row] = await rows<OAuthGrant & Omit<CodeOrRefreshToken, "grant">>(

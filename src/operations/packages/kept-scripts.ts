@@ -196,7 +196,7 @@ export function createStoredScripts(db: DataSource) {
     },
 
     /**
-     * Stores a script, unless the same content is already stored.
+     * Stores a script. If the same content is already stored, adds only the data that is missing about it.
      * @param declarations TypeScript declarations of the package, as a JSON array of strings
      */
     async store(

@@ -193,7 +193,7 @@ export class RunExecutor {
   }
 
   private async evaluateCode(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
-    // Until the payload has been searched for secrets, the log entry would contain this empty payload.
+    // If the run fails before its payload was searched for secrets, the log entry contains this empty payload.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
       Promise.all([this.loadCode(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),

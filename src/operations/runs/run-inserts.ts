@@ -122,7 +122,7 @@ const insertKnownSql = (kind: UniqueKeyKind | null) => `
 
 /*
  * $9 is the name of the action or null, $10 its ID or null, $11 true if an unpublished app pauses the run, $12 the
- * access values that the caller has, $13 the trigger, $14 true if the runners are notified. Writes nothing if the run
+ * access rules that the caller meets, $13 the trigger, $14 true if the runners are notified. Writes nothing if the run
  * cannot start at once and $7 is set. Writes no debounced run: `insertDebouncedRun` does this, because the call may
  * only replace the payload of a queued run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
  */
@@ -149,7 +149,10 @@ const INSERT_NAMED = {
   http_event: insertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
-/** SQL that deletes expired keys, and keys whose run was deleted because the app's log was too long. */
+/**
+ * SQL that deletes a key if it has expired, or if `isRunGone` is true: its run was deleted, or has failed and
+ * `retryFailed` is set.
+ */
 const deleteOldKeys = ({ table, matches }: UniqueKeyKind, isRunGone: string) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR ${isRunGone})`;
 const DELETE_OLD_KEYS = {
@@ -233,8 +236,8 @@ export async function insertKnownRun(executor: SqlClient, run: NewRun, holder: s
 }
 
 /**
- * Inserts the row of a debounced run, or replaces the payload of the queued run of the same action. Uses no idempotency
- * key, because a repeated call starts no second run. Call this function in a transaction.
+ * Inserts the row of a debounced run, or replaces the payload of the queued run of the same action and caller. Uses no
+ * idempotency key, because a repeated call starts no second run. Call this function in a transaction.
  */
 export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;

@@ -224,8 +224,8 @@ export class RunQueries {
   }
 
   /**
-   * Returns the app's queued and running runs, the newest first. Also returns the number of runs in each of these
-   * states, counted up to 10,000.
+   * Returns up to 100 of the app's unfinished runs: first the running, then the queued runs, the newest first. Also
+   * returns the number of running and of queued runs, counted up to 10,000.
    */
   async listUnfinished(
     caller: Caller,

@@ -239,7 +239,7 @@ export class RunRepository {
     return checkNamedRun(this.db, run);
   }
 
-  /** Inserts a debounced run, or replaces the payload of the queued run of the same action. */
+  /** Inserts a debounced run, or replaces the payload of the queued run of the same action and caller. */
   insertDebounced(run: NewRun, executor: SqlClient = this.db) {
     if (executor !== this.db) return insertDebouncedRun(executor, run);
     return this.db.transaction((manager) => insertDebouncedRun(manager, run));
@@ -285,7 +285,7 @@ export class RunRepository {
     return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
   }
 
-  /** Returns the runs that one of the runs `ids` has started and that are still queued. */
+  /** Returns up to 1,000 queued runs that one of the runs `ids` has started and that wait only for a slot. */
   queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
@@ -301,7 +301,7 @@ export class RunRepository {
   }
 
   /**
-   * Ends all runs whose process has crashed. Returns their number.
+   * Ends up to 100 runs whose process has crashed. Returns their number.
    * @param ending returns the final state to write for a run
    */
   finishLost(ending: (run: RunRecord) => RunEnd | Promise<RunEnd>): Promise<number> {
@@ -309,7 +309,7 @@ export class RunRepository {
   }
 
   /**
-   * Ends the runs in browsers that started more than `ms` milliseconds ago. Returns their number.
+   * Ends up to 100 runs in browsers that started more than `ms` milliseconds ago. Returns their number.
    * @param ending returns the final state to write for a run
    */
   finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEnd): Promise<number> {

@@ -96,7 +96,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
      * Checks that this process has the current master key. For a new database, stores the fingerprint of the key first.
      */
     async start(): Promise<void> {
-      // Calls `ring.current()` only for a new database, because this call creates a key file if none exists.
+      // Calls `getCurrentKey` only for a new database, because this call creates a key file if none exists.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
         const values = [computeKeyFingerprint(ring.getCurrentKey())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
