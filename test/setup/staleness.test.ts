@@ -10,7 +10,8 @@ interface Machine {
   platform: string;
   arch: string;
 }
-const { packagesAreStale, ensurePackages, ensureNode } = await importSetUpModule<{
+const { addAddresses, packagesAreStale, ensurePackages, ensureNode } = await importSetUpModule<{
+  addAddresses(lock: { packages: Record<string, object> }): { packages: Record<string, { resolved?: string }> };
   packagesAreStale(root: string, machine?: Machine, isService?: boolean): boolean;
   ensurePackages(root: string): Promise<void>;
   ensureNode(root: string, version: string): void;
@@ -164,6 +165,31 @@ describe("the set-up's check for outdated files", () => {
       expect(packagesAreStale(root, LINUX_MACHINE)).to.equal(stale);
     });
   }
+
+  it("installs each package of the registry from the address of its archive, and leaves other addresses unchanged", () => {
+    const { packages } = addAddresses({
+      packages: {
+        "": { version: "0.1.0" },
+        "node_modules/a": { version: "1.0.0", integrity: "sha512-a" },
+        "node_modules/a/node_modules/@scope/b": { version: "2.0.0-rc.1", integrity: "sha512-b" },
+        "node_modules/alias": { name: "@scope/real", version: "3.0.0", integrity: "sha512-c" },
+        "node_modules/from-git": {
+          version: "4.0.0",
+          resolved: "git+ssh://git@example.com/x.git#1",
+          integrity: "sha512-d",
+        },
+        "node_modules/bundled": { version: "5.0.0", inBundle: true },
+      },
+    });
+    expect(Object.values(packages).map(({ resolved }) => resolved)).to.deep.equal([
+      undefined,
+      "https://registry.npmjs.org/a/-/a-1.0.0.tgz",
+      "https://registry.npmjs.org/@scope/b/-/b-2.0.0-rc.1.tgz",
+      "https://registry.npmjs.org/@scope/real/-/real-3.0.0.tgz",
+      "git+ssh://git@example.com/x.git#1",
+      undefined,
+    ]);
+  });
 
   it("does not install through a link to another checkout's packages", async () => {
     put("package-lock.json", JSON.stringify({ packages: { a: { version: "1.0.0" } } }));
