@@ -346,9 +346,7 @@ export function createDependencyResolver(options: PackagesOptions) {
       return { ...NO_PACKAGES, lateAssets: late, firstError: fault };
     },
 
-    /**
-     * Reads the script records (assets) of an exported action. Skips invalid ones and those whose script is not stored.
-     */
+    /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
     async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
