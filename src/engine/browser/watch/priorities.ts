@@ -15,11 +15,12 @@ import type { MeasuredProcess } from "./processes.js";
 export const BROWSER_PRIORITY = 5;
 /**
  * Priority (nice value) of the browser's session, for kernels that first divide CPU time between sessions (autogroups).
- * There, the priorities of threads count only within a session. So threads that a run has just started would delay the
- * service by up to 140 ms. With the value 10, the browser's session gets a tenth of the CPU time of the service's
- * session if both need it.
+ * With 3, the browser's session gets half the CPU time of the service's session if both need it. With 0, threads that a
+ * run has just started delay the service by up to 140 ms, because priorities of threads count only within a session.
+ * With 10, large results that the service processes for one app delay the runs of others: by 400 to 950 ms (p95) on a
+ * slow machine, where 3 delays them by 70 to 130 ms.
  */
-export const SESSION_PRIORITY = 10;
+export const SESSION_PRIORITY = 3;
 /**
  * Priorities (nice values) by the number of cores that a renderer keeps busy. A thread with priority 5 gets as much CPU
  * time as twenty threads with 19.
