@@ -80,8 +80,12 @@ async function installPackages(root, isService) {
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addAddresses(lock)));
   await must("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
-  rmSync(join(root, "node_modules"), { recursive: true, force: true });
-  renameSync(join(stage, "node_modules"), join(root, "node_modules"));
+  try {
+    rmSync(join(root, "node_modules"), { recursive: true, force: true });
+    renameSync(join(stage, "node_modules"), join(root, "node_modules"));
+  } catch (error) {
+    throw new SetupError(`cannot replace node_modules: ${error.message}; if it is a mount, run \`npm ci\` yourself`);
+  }
   rmSync(stage, { recursive: true });
 }
 
