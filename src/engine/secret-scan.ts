@@ -3,7 +3,7 @@
  * thread, long texts in another thread, so that they do not block the process.
  */
 import { createScanCache } from "./secret-scan/kept-scans.js";
-import type { MaskedBeginning, TextBeginning } from "./secret-scan/partial-text.js";
+import type { MaskedBeginning, StreamedText } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
 import { countTaskCharacters, performScanTask, type ScanTask } from "./secret-scan/task.js";
 import { createThreadQueue } from "./secret-scan/thread-queue.js";
@@ -29,7 +29,7 @@ export interface SecretScanner {
    * Masks the secrets in a text that is still being received. Stops at the first index at which an incomplete secret
    * may begin. The text from this index on must wait for more text.
    */
-  maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
+  maskBeginning(part: StreamedText): Promise<MaskedBeginning>;
   /**
    * Returns the name of a secret that the JSON text contains; null if there is none.
    * @param json text, or its UTF-8 bytes
@@ -37,13 +37,13 @@ export interface SecretScanner {
   findInJson(json: string | Uint8Array): Promise<string | null>;
 }
 
-export interface SecretScans {
+export interface SecretScannerCache {
   /**
    * Returns the functions that search for a set of secrets.
-   * @param asker owner of the work: owners take turns in the thread
+   * @param owner owner of the work: owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
-  getScan(asker: string, key: string, secrets: readonly Secret[]): SecretScanner;
+  getScan(owner: string, key: string, secrets: readonly Secret[]): SecretScanner;
 }
 
 /** Functions for an empty set of secrets, which find nothing. */
@@ -60,7 +60,7 @@ const NO_SECRETS: SecretScanner = {
   findInJson: async () => null,
 };
 
-export function createSecretScans(): SecretScans {
+export function createSecretScannerCache(): SecretScannerCache {
   const inline = createScanCache(INLINE_SCANS_MAX_BYTES);
   const thread = createThreadQueue();
 

@@ -2,7 +2,7 @@
  * Creates the modules that send messages to people: e-mails and text messages, notifications, verification codes, and
  * alerts. Does not start them.
  */
-import type { SecretScans } from "../engine/secret-scan.js";
+import type { SecretScannerCache } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessGate } from "./access/gate.js";
 import { createAlerts } from "./alerts/alerts.js";
@@ -23,7 +23,7 @@ export function createMessaging(
   parts: {
     settings: ReturnType<typeof createSettings>;
     store: DataSourceModules;
-    scans: SecretScans;
+    scannerCache: SecretScannerCache;
     logEvents: LogEvents;
     intake: ReceivedDataLimiter;
     userChanged: (caller: Caller, appId: number) => Promise<void>;

@@ -4,7 +4,7 @@ import type { Config } from "../config.js";
 import { createIsolateCheck } from "../engine/isolate-check.js";
 import { createKeyRing } from "../engine/key-ring.js";
 import { createRateWindow } from "../engine/rate-window.js";
-import { createSecretScans } from "../engine/secret-scan.js";
+import { createSecretScannerCache } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
 import { type AddAssetUrls, addAssetUrls, createCatalogue } from "../rules/packages.js";
@@ -207,7 +207,7 @@ const createProgramModules = (
 /** Creates the modules that send requests to other services and to language models. */
 function createIntegrationModules(
   { db, config }: ProcessDependencies,
-  parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
+  parts: Pick<Parameters<typeof createAi>[0], "settings" | "scannerCache" | "logEvents">,
 ) {
   const integrations = createRequestParts({ db, config, ...parts });
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
@@ -268,15 +268,15 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
   const authoring = createAuthoringModules({ db, ...codeRules, packages, addAssetUrls, triggerIndex, endpoints, log });
-  const scans = createSecretScans();
-  const integrations = createIntegrationModules(surroundings, { settings, scans, logEvents });
-  const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
+  const scannerCache = createSecretScannerCache();
+  const integrations = createIntegrationModules(surroundings, { settings, scannerCache, logEvents });
+  const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue };
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
   const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
   const { repository, lease, runs, runWords } = running;
   const { holder } = lease;
-  const ofMessaging = { settings, store, scans, logEvents, intake, userChanged, processId: holder };
+  const ofMessaging = { settings, store, scannerCache, logEvents, intake, userChanged, processId: holder };
   const messaging = createMessaging(surroundings, ofMessaging);
   const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addAssetUrls, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });

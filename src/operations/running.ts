@@ -1,5 +1,5 @@
 /** Creates the modules that execute runs, and connects them. Does not start them. */
-import type { SecretScans } from "../engine/secret-scan.js";
+import type { SecretScannerCache } from "../engine/secret-scan.js";
 import { createServiceRequests } from "../engine/service-requests.js";
 import type { ReadSession } from "../rules/env-script.js";
 import type { PackageCatalogue } from "../rules/packages.js";
@@ -39,7 +39,7 @@ interface RunningParts {
   settings: Settings;
   sessionOf: ReadSession;
   userOf: FindAppUser;
-  scans: SecretScans;
+  scannerCache: SecretScannerCache;
   requests: RunRequests;
   /**
    * Called after each renewal of this process's lease.
@@ -86,9 +86,10 @@ export function createRunning(surroundings: ProcessDependencies, parts: RunningP
     log,
     onDatabaseReached,
   } = surroundings;
-  const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scans, requests } = parts;
+  const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scannerCache, requests } =
+    parts;
   const logs = createExecutionLogs(db);
-  const secrets = new SecretStore({ settings, scans });
+  const secrets = new SecretStore({ settings, scannerCache });
   const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
   const lease: Lease = new Lease({
     db,

@@ -10,7 +10,7 @@ import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
-import { createSecretScans } from "../../src/engine/secret-scan.js";
+import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
 import { createCredential } from "../../src/operations/requests/credentials.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
 import { createEncodedForms } from "../../src/rules/echo-forms.js";
@@ -52,7 +52,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   const scan = () => {
     const secrets = findSecretsOfSetting(KEY, SECRET);
     const forms = createEncodedForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
-    return createSecretScans().getScan("1", "1", [...secrets, ...forms]);
+    return createSecretScannerCache().getScan("1", "1", [...secrets, ...forms]);
   };
   const known = scan();
   const bindings = {

@@ -1,7 +1,7 @@
 /** Scans 6 MB for 100 KB of secrets in each expensive case. Checks the result, the duration, and that other work does not wait. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect } from "chai";
-import { createSecretScans } from "../../src/engine/secret-scan.js";
+import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 import { expectSameVerdicts } from "../attacks/secret-texts.js";
@@ -13,12 +13,12 @@ const GENERATED_SAMPLES = 20_000;
 
 describe("the scan of large results", function () {
   this.timeout(0);
-  const scans = createSecretScans();
+  const scannerCache = createSecretScannerCache();
   const texts = textsOf(RESULT);
 
   for (const [what, setting] of Object.entries(SECRETS)) {
     it(`takes under ${TIME_MAX_MS} ms with ${what}, and no pause of ${PAUSE_MAX_MS} ms`, async () => {
-      const scan = scans.getScan("app", what, findSecretsOfSetting("_x", setting));
+      const scan = scannerCache.getScan("app", what, findSecretsOfSetting("_x", setting));
       await scan.findInJson("[]");
       for (const [name, text] of Object.entries(texts)) {
         const delay = monitorEventLoopDelay({ resolution: 1 });

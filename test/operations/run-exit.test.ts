@@ -4,7 +4,7 @@ import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
 import { createFailedOutcome, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
-import type { SecretScanner, SecretScans } from "../../src/engine/secret-scan.js";
+import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequests } from "../../src/operations/requests/run-requests.js";
 import type { ConsoleWriter } from "../../src/operations/runs/console.js";
@@ -42,7 +42,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
       },
     },
   } as unknown as Settings;
-  const scans = {
+  const scannerCache = {
     getScan: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
       async findInJson(json) {
         app.steps.push("scan");
@@ -52,7 +52,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
       findInUrl: async () => null,
       maskJson: async (json) => (secrets.length > 0 ? json.replaceAll(SECRET, "«_late»") : json),
     }),
-  } as unknown as SecretScans;
+  } as unknown as SecretScannerCache;
   const repository = {
     async finish(_id: number, _holder: string, ending: RunEnd) {
       app.steps.push("end");
@@ -81,7 +81,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
         runPage(request);
         return outcome;
       },
-      secrets: new SecretStore({ settings, scans }),
+      secrets: new SecretStore({ settings, scannerCache }),
       scripts: {
         prepare: async () => ({
           packages: [],

@@ -1,5 +1,5 @@
 /** Removes one layer of JSON and URL escapes from a text in one pass. */
-import { ByteWriter, isLineBreak, type Layer, pushUnit } from "./layers.js";
+import { ByteWriter, isLineBreak, type Layer, pushCodeUnit } from "./layers.js";
 import { HEX_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
 import { findEqualBytes, repeatInWord, viewAsWords } from "./words.js";
@@ -185,7 +185,7 @@ class SpanMapper {
  */
 function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: number): number {
   writer.length = length;
-  pushUnit(writer, unit, from);
+  pushCodeUnit(writer, unit, from);
   return writer.length;
 }
 

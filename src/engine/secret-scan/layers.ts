@@ -56,7 +56,7 @@ function joinSurrogates(writer: ByteWriter, high: number, low: number, from: num
  * Writes a UTF-16 code unit in UTF-8, even if it is a lone surrogate. A low surrogate may overwrite the last three
  * bytes, which contain its other half.
  */
-export function pushUnit(writer: ByteWriter, unit: number, from: number): void {
+export function pushCodeUnit(writer: ByteWriter, unit: number, from: number): void {
   const high = (unit & 0xfc00) === 0xdc00 ? getLastHighSurrogate(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
   else if (unit < 0x80) writer.push(unit, from);
@@ -130,7 +130,7 @@ export function createPlainLayer(text: string, mapped: boolean): Layer {
   const out = ByteWriter.createWithSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    if (!isLineBreak(unit)) pushUnit(out, unit, index);
+    if (!isLineBreak(unit)) pushCodeUnit(out, unit, index);
   }
   return { bytes: out.bytes.subarray(0, out.length), textIndexes: out.at?.subarray(0, out.length) ?? null, ...first };
 }

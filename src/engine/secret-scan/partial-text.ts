@@ -4,13 +4,13 @@
  */
 import { findIncompleteEscape } from "./escapes.js";
 
-export interface Interval {
+export interface SecretRange {
   from: number;
   to: number;
   name: string;
 }
 
-export interface TextBeginning {
+export interface StreamedText {
   /** Text that was received. Its start may be text that the caller has already passed on. */
   text: string;
   /**
@@ -37,10 +37,10 @@ function skipSpace(text: string, from: number): number {
 }
 
 /**
- * Adds the intervals of short secrets. A short secret counts only as a whole quoted string that is not a key name.
+ * Adds the ranges of short secrets. A short secret counts only as a whole quoted string that is not a key name.
  * Returns the index from which an incomplete string of this kind may begin.
  */
-function addQuotedSecrets(intervals: Interval[], text: string, replacements: ReadonlyMap<string, string>): number {
+function addQuotedSecrets(ranges: SecretRange[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
   for (const [value, name] of replacements) {
     // Skips strings that contain quotes or backslashes, as the scan of a complete text does.
@@ -48,7 +48,7 @@ function addQuotedSecrets(intervals: Interval[], text: string, replacements: Rea
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
       const next = skipSpace(text, at + quoted.length);
-      if (text[next] !== ":") intervals.push({ from: at + 1, to: at + quoted.length - 1, name });
+      if (text[next] !== ":") ranges.push({ from: at + 1, to: at + quoted.length - 1, name });
       if (next === text.length) undecided = Math.min(undecided, at);
     }
     const last = text.lastIndexOf('"');
@@ -59,10 +59,10 @@ function addQuotedSecrets(intervals: Interval[], text: string, replacements: Rea
 }
 
 /** Returns the largest index, at most `undecidedStart`, that is not inside a secret. */
-function findEndBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]): number {
+function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRange[]): number {
   let to = undecidedStart;
-  // Goes from the last interval to the first, because an interval may overlap the next one.
-  for (const interval of intervals.toReversed()) if (interval.from < to && interval.to > to) to = interval.from;
+  // Goes from the last range to the first, because a range may overlap the next one.
+  for (const range of ranges.toReversed()) if (range.from < to && range.to > to) to = range.from;
   return to;
 }
 
@@ -75,34 +75,34 @@ const findNeededStart = (text: string, to: number): number =>
 
 /**
  * Masks the secrets in the part of a text that can be passed on.
- * @param sorted intervals of secrets in the text, by their start
+ * @param sorted ranges of secrets in the text, by their start
  * @param replacements texts that replace short secrets, which count only as complete strings; by the secret's value
  * @param undecidedStart index from which the text may become a part of another secret; the length of the text if no
  * further text follows
  */
 export function maskBeginning(
-  { text, from, isEnd }: TextBeginning,
-  sorted: readonly Interval[],
+  { text, from, isEnd }: StreamedText,
+  sorted: readonly SecretRange[],
   replacements: ReadonlyMap<string, string>,
   undecidedStart: number,
 ): MaskedBeginning {
   if (isEnd && from === 0 && replacements.has(text)) {
     return { masked: `«${replacements.get(text)}»`, to: text.length, neededFrom: text.length };
   }
-  const intervals = [...sorted];
-  const quotedFrom = addQuotedSecrets(intervals, text, replacements);
-  intervals.sort((a, b) => a.from - b.from || b.to - a.to);
+  const ranges = [...sorted];
+  const quotedFrom = addQuotedSecrets(ranges, text, replacements);
+  ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   // True if the whole text may become a short secret, which counts only as a complete string.
   const mayBeWhole = from === 0 && [...replacements.keys()].some((value) => value.startsWith(text));
-  const waiting = mayBeWhole ? from : findEndBeforeSecrets(Math.min(undecidedStart, quotedFrom), intervals);
+  const waiting = mayBeWhole ? from : findEndBeforeSecrets(Math.min(undecidedStart, quotedFrom), ranges);
   const to = isEnd ? text.length : Math.max(from, waiting);
   let masked = "";
   let at = from;
-  for (const interval of intervals) {
-    if (interval.to <= at || interval.to > to) continue;
-    if (interval.from >= at) masked += `${text.slice(at, interval.from)}«${interval.name}»`;
-    else if (at === from) masked += `«${interval.name}»`;
-    at = interval.to;
+  for (const range of ranges) {
+    if (range.to <= at || range.to > to) continue;
+    if (range.from >= at) masked += `${text.slice(at, range.from)}«${range.name}»`;
+    else if (at === from) masked += `«${range.name}»`;
+    at = range.to;
   }
   return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: findNeededStart(text, to) };
 }

@@ -8,7 +8,7 @@ import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
 import { findIncompleteEscape, removeEscapes } from "./escapes.js";
 import { findShortKeys, isWithinSpans, readShortStrings } from "./json-strings.js";
 import { createPlainLayer, type Layer } from "./layers.js";
-import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
+import { type MaskedBeginning, maskBeginning, type SecretRange, type StreamedText } from "./partial-text.js";
 import {
   createHostPatterns,
   createHostTexts,
@@ -111,21 +111,21 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  function intervalsIn(text: string, cut: boolean): Interval[] {
-    const intervals: Interval[] = [];
+  function findSecretRanges(text: string, cut: boolean): SecretRange[] {
+    const ranges: SecretRange[] = [];
     for (const { layer, isDecoded } of createLayers(text, true, finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
       const onHit = (hit: PatternHit): boolean => {
         // The last byte of a secret may end within a base64 digit, so the mask includes this digit.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
-        intervals.push({ from: at[hit.start]!, to, name: finder.name(hit) });
+        ranges.push({ from: at[hit.start]!, to, name: finder.name(hit) });
         return false;
       };
       finder.scan(layer, onHit);
       const started = cut ? finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
-      if (started) intervals.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
+      if (started) ranges.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
     }
-    return intervals.sort((a, b) => a.from - b.from || b.to - a.to);
+    return ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
   /**
@@ -154,9 +154,9 @@ export function createSecretScan(secrets: readonly Secret[]) {
     if (name !== undefined) return `«${name}»`;
     let masked = "";
     let from = 0;
-    for (const interval of intervalsIn(text, cut)) {
-      if (interval.from >= from) masked += `${text.slice(from, interval.from)}«${interval.name}»`;
-      from = Math.max(from, interval.to);
+    for (const range of findSecretRanges(text, cut)) {
+      if (range.from >= from) masked += `${text.slice(from, range.from)}«${range.name}»`;
+      from = Math.max(from, range.to);
     }
     masked += text.slice(from);
     if (whole.size === 0) return masked;
@@ -239,10 +239,10 @@ export function createSecretScan(secrets: readonly Secret[]) {
   return {
     findInJson,
     mask: maskText,
-    maskBeginning: (part: TextBeginning): MaskedBeginning =>
+    maskBeginning: (part: StreamedText): MaskedBeginning =>
       maskBeginning(
         part,
-        intervalsIn(part.text, false),
+        findSecretRanges(part.text, false),
         whole,
         part.isEnd ? part.text.length : findUndecidedStart(part.text),
       ),

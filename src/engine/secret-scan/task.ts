@@ -2,7 +2,7 @@
  * Describes one search for secrets as a message, and performs it. The main thread and the scan thread both use this
  * file.
  */
-import type { TextBeginning } from "./partial-text.js";
+import type { StreamedText } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
 export type ScanTask =
@@ -10,7 +10,7 @@ export type ScanTask =
   | { kind: "mask"; texts: readonly ScannedText[] }
   | { kind: "url"; text: string }
   | { kind: "maskJson"; text: string }
-  | ({ kind: "maskBeginning" } & TextBeginning)
+  | ({ kind: "maskBeginning" } & StreamedText)
   | { kind: "json"; text: string | Uint8Array };
 
 /** Returns a text that may be passed as UTF-8 bytes in shared memory. */

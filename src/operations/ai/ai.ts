@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { OutgoingError, type OutgoingRequestSender, type OutgoingResponse, RunBudget } from "../../engine/outgoing.js";
-import type { SecretScanner, SecretScans } from "../../engine/secret-scan.js";
+import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { AiAnswer, TokenUsage } from "../../rules/ai/answer.js";
@@ -146,13 +146,13 @@ export type Ai = ReturnType<typeof createAi>;
 export function createAi(options: {
   db: DataSource;
   settings: Settings;
-  scans: SecretScans;
+  scannerCache: SecretScannerCache;
   requestSender: OutgoingRequestSender;
   logEvents: LogEvents;
   /** True if the URL of a provider may use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
-  const { db, settings, scans, requestSender, logEvents, allowHttp } = options;
+  const { db, settings, scannerCache, requestSender, logEvents, allowHttp } = options;
   const usage = createAiUsage({ db });
   const budgets = new LRUCache<number, RunBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
 
@@ -214,7 +214,7 @@ export function createAi(options: {
   async function scanOf(appId: number): Promise<SecretScanner> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
-    return scans.getScan(String(appId), `${appId}:${version}`, secrets);
+    return scannerCache.getScan(String(appId), `${appId}:${version}`, secrets);
   }
 
   async function maskAnswer(scan: SecretScanner, answer: AiAnswer): Promise<AiAnswer> {

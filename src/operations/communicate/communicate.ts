@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectLookup, systemLookup } from "../../engine/public-lookup.js";
-import type { SecretScans } from "../../engine/secret-scan.js";
+import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -32,7 +32,7 @@ export type MessagingModules = ReturnType<typeof createMessagingModules>;
 export function createMessagingModules(options: {
   db: DataSource;
   settings: Settings;
-  scans: SecretScans;
+  scannerCache: SecretScannerCache;
   logEvents: LogEvents;
   intake: ReceivedDataLimiter;
   operatorMail: OperatorMail;
@@ -43,10 +43,21 @@ export function createMessagingModules(options: {
   now: () => number;
   log: Logger;
 }) {
-  const { db, settings, scans, logEvents, intake, operatorMail, allowPrivateNetwork, baseUrl, processId, now, log } =
-    options;
+  const {
+    db,
+    settings,
+    scannerCache,
+    logEvents,
+    intake,
+    operatorMail,
+    allowPrivateNetwork,
+    baseUrl,
+    processId,
+    now,
+    log,
+  } = options;
   const outbox = createOutbox(db);
-  const destinations = createMessageDestinations({ settings, scans, operatorMail });
+  const destinations = createMessageDestinations({ settings, scannerCache, operatorMail });
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),

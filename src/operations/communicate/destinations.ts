@@ -3,7 +3,7 @@
  * operator's configuration. Also masks the credentials of these destinations in replies of servers. Sends no messages.
  */
 import type { Config } from "../../config.js";
-import type { SecretScans } from "../../engine/secret-scan.js";
+import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import {
   readSmsDestination,
   readSmtpDestination,
@@ -47,10 +47,10 @@ export type MessageDestinations = ReturnType<typeof createMessageDestinations>;
 
 export function createMessageDestinations(options: {
   settings: Settings;
-  scans: SecretScans;
+  scannerCache: SecretScannerCache;
   operatorMail: OperatorMail;
 }) {
-  const { settings, scans, operatorMail } = options;
+  const { settings, scannerCache, operatorMail } = options;
 
   async function readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
     return (await settings.readAll(appId)).get(key);
@@ -100,7 +100,7 @@ export function createMessageDestinations(options: {
         ...secretsIn("SMTP_URL", operatorMail.server),
       ];
       if (secrets.length === 0) return text;
-      const [masked] = await scans
+      const [masked] = await scannerCache
         .getScan(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
         .mask([{ text }]);
       return masked!;

@@ -4,7 +4,7 @@ import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../engine/outgoing.js";
 import { selectLookup } from "../../engine/public-lookup.js";
-import type { SecretScans } from "../../engine/secret-scan.js";
+import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
 import { createBindingTrials } from "./binding-trials.js";
 import { createOauthTokens } from "./oauth-tokens.js";
@@ -35,13 +35,13 @@ export function createRequestParts(options: {
   db: DataSource;
   config: OutgoingOptions;
   settings: Settings;
-  scans: SecretScans;
+  scannerCache: SecretScannerCache;
 }) {
-  const { db, config, settings, scans } = options;
+  const { db, config, settings, scannerCache } = options;
   const sender = createOutgoingSender(config);
   const tokens = createOauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
-  const bindings = createSecretBindings({ db, settings, scans, tokens, allowPrivateNetwork });
+  const bindings = createSecretBindings({ db, settings, scannerCache, tokens, allowPrivateNetwork });
   const requests = createRequests({ sender, bindings: bindings.ofRuns });
   return { requestSender: sender, bindings, requests, bindingTrials: createBindingTrials({ db, bindings, requests }) };
 }

@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { OutgoingError } from "../../engine/outgoing.js";
-import type { SecretScanner, SecretScans } from "../../engine/secret-scan.js";
+import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { createEncodedForms } from "../../rules/echo-forms.js";
@@ -41,11 +41,11 @@ export type StoredBindings = ReturnType<typeof createSecretBindings>;
 export function createSecretBindings(options: {
   db: DataSource;
   settings: Settings;
-  scans: SecretScans;
+  scannerCache: SecretScannerCache;
   tokens: OauthTokens;
   allowPrivateNetwork: boolean;
 }) {
-  const { db, settings, scans, tokens, allowPrivateNetwork } = options;
+  const { db, settings, scannerCache, tokens, allowPrivateNetwork } = options;
   const definitions = createBindingDefinitions({ settings, allowPrivateNetwork });
   const preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
 
@@ -107,7 +107,7 @@ export function createSecretBindings(options: {
     const forms = secrets.flatMap(({ name, value, whole }) =>
       whole ? [] : createEncodedForms(value).map((form) => ({ name, value: form, whole: false })),
     );
-    return scans.getScan(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
+    return scannerCache.getScan(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
       ...secrets,
       ...forms,
     ]);

@@ -6,7 +6,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
-import type { ScannedText, SecretScanner, SecretScans } from "../../engine/secret-scan.js";
+import type { ScannedText, SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { findSecretsFault, findSecretsOfSetting } from "../../rules/secrets.js";
 import { checkPrivateSettingsSize, selectServerActionSettings } from "../../rules/setting-tiers.js";
@@ -204,15 +204,15 @@ export class RunSecrets {
 /** Reads and caches the secrets of apps. */
 export class SecretStore {
   private readonly settings: Settings;
-  private readonly scans: SecretScans;
+  private readonly scannerCache: SecretScannerCache;
   private readonly cached = new LRUCache<number, StartSecrets>({
     maxSize: CACHED_CHARACTERS_MAX,
     sizeCalculation: ({ context }) => context.length + ENTRY_OVERHEAD_CHARACTERS,
   });
 
-  constructor({ settings, scans }: { settings: Settings; scans: SecretScans }) {
+  constructor({ settings, scannerCache }: { settings: Settings; scannerCache: SecretScannerCache }) {
     this.settings = settings;
-    this.scans = scans;
+    this.scannerCache = scannerCache;
   }
 
   private scanOf(
@@ -223,7 +223,10 @@ export class SecretStore {
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
     const fault = findSecretsFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
-    return { scan: this.scans.getScan(String(appId), `${appId}:${key}`, secrets), hasSecrets: secrets.length > 0 };
+    return {
+      scan: this.scannerCache.getScan(String(appId), `${appId}:${key}`, secrets),
+      hasSecrets: secrets.length > 0,
+    };
   }
 
   private async startSecrets(appId: number, version: number): Promise<StartSecrets> {
