@@ -22,7 +22,7 @@ import {
   type SandboxMode,
 } from "./run.js";
 import { type BrowserGeneration, BrowserSupervisor, type BrowserSupervisorOptions } from "./supervisor.js";
-import { RememberedCode, type TrialForMode, Trials } from "./trials.js";
+import { ExpiringCodeSet, type TrialForMode, TrialRunner } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
   /** Sources of browsers. The service keeps one browser of each source running. */
@@ -63,12 +63,12 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 }
 
 const findCodeNeeds = createCodeNeedsFinder();
-const documentTrials = new Trials();
+const documentTrialRunner = new TrialRunner();
 /**
  * Code that recently crashed a network isolate or overflowed its stack. The code runs in a document until its entry in
  * this set expires.
  */
-const codeThatNeedsDocument = new RememberedCode();
+const codeThatNeedsDocument = new ExpiringCodeSet();
 
 /** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
 interface RunPlacement {
@@ -82,7 +82,7 @@ function choosePlacement(request: PageRun): RunPlacement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
-    return { mode: request.mode, trialForMode: documentTrials.selectTrialMode(request, request.mode), network };
+    return { mode: request.mode, trialForMode: documentTrialRunner.selectTrialMode(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const sourceNeeds = findCodeNeeds(source, defined);
@@ -92,7 +92,7 @@ function choosePlacement(request: PageRun): RunPlacement {
   const isTooLarge = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
-    trialForMode: documentTrials.selectTrialMode(request, mode, sourceNeeds.mode),
+    trialForMode: documentTrialRunner.selectTrialMode(request, mode, sourceNeeds.mode),
     network: needs.some(({ network }) => network),
   };
 }
@@ -202,7 +202,7 @@ export class Browsers {
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
     const placed: PageRun = network ? request : { ...withoutRequests, network };
     if (trialForMode !== null) {
-      const outcome = await documentTrials.run(placed, trialForMode, (trial) => this.runInMode(trial, "isolate"));
+      const outcome = await documentTrialRunner.run(placed, trialForMode, (trial) => this.runInMode(trial, "isolate"));
       if (outcome !== null) {
         placed.onMode?.("isolate");
         return outcome;

@@ -58,7 +58,7 @@ export interface ServiceRequest extends PageRequest {
  * Response to a ServiceRequest. `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to
  * 320 Ki characters, and reads them only when the consumer asks. The last part may be shorter.
  */
-export interface ServiceAnswer {
+export interface ServiceResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
   text: AsyncIterable<string>;
@@ -70,13 +70,13 @@ export interface ServiceAnswer {
  * Result of a request that code sends to another service. `head` is JSON for the client library; `text` is the body as
  * text or base64.
  */
-export interface OutgoingAnswer {
+export interface EncodedOutgoingResponse {
   head: string;
   text: string;
 }
 
 /** Sends a request to another service. `options` is unchecked JSON text of the run. Rejects only if `signal` is aborted. */
-export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<OutgoingAnswer>;
+export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<EncodedOutgoingResponse>;
 
 /**
  * Name of the global with the functions that send requests to the service. The client library removes this global
@@ -94,7 +94,7 @@ export interface ServiceClient {
    * Sends a request as `fetch` in a page would.
    * @throws Error if `signal` is aborted, or if a page would not be allowed to read the response
    */
-  send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
+  send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceResponse>;
 }
 
 export const DEFAULT_SOURCE_NAME = "action.js";

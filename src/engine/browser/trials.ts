@@ -16,12 +16,12 @@ import {
 } from "./run.js";
 
 /**
- * Maximum number of apps for which the service stores code whose trials failed. Entries expire after REMEMBERED_MS,
+ * Maximum number of apps for which the service stores code whose trials failed. Entries expire after CODE_SET_EXPIRY_MS,
  * because a trial may also fail if the machine is busy.
  */
-const REMEMBERED_APPS_MAX = 1_000;
-const REMEMBERED_PER_APP_MAX = 100;
-const REMEMBERED_MS = 600_000;
+const CODE_SET_APPS_MAX = 1_000;
+const CODE_SET_PER_APP_MAX = 100;
+const CODE_SET_EXPIRY_MS = 600_000;
 /** Causes of a failed trial after which the run is repeated in the mode that its code needs. */
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
@@ -67,26 +67,26 @@ const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialForMode):
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
 /** Set of code, by app, that failed in a trial (a first attempt in an isolate). Entries expire. */
-export class RememberedCode {
-  private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS_MAX });
+export class ExpiringCodeSet {
+  private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: CODE_SET_APPS_MAX });
 
-  constructor(private readonly perApp = REMEMBERED_PER_APP_MAX) {}
+  constructor(private readonly perApp = CODE_SET_PER_APP_MAX) {}
 
   has(request: PageRun): boolean {
     return this.byApp.get(request.origin)?.has(createCodeKey(request)) ?? false;
   }
 
   add(request: PageRun): void {
-    const appTrials = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: REMEMBERED_MS });
+    const appTrials = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: CODE_SET_EXPIRY_MS });
     this.byApp.set(request.origin, appTrials.set(createCodeKey(request), true));
   }
 }
 
-export class Trials {
-  private readonly codeWithFailedTrial: RememberedCode;
+export class TrialRunner {
+  private readonly codeWithFailedTrial: ExpiringCodeSet;
 
-  constructor(rememberedPerApp = REMEMBERED_PER_APP_MAX) {
-    this.codeWithFailedTrial = new RememberedCode(rememberedPerApp);
+  constructor(codeSetPerApp = CODE_SET_PER_APP_MAX) {
+    this.codeWithFailedTrial = new ExpiringCodeSet(codeSetPerApp);
   }
 
   /**

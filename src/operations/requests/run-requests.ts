@@ -3,7 +3,7 @@
  * may use, rejects URLs that contain secrets, and masks the secrets of bindings in responses.
  */
 import type { Environment } from "../../data/action-types.js";
-import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/browser/run.js";
+import type { ConsoleLine, EncodedOutgoingResponse, SendOutgoing } from "../../engine/browser/run.js";
 import {
   type HopSummary,
   OutgoingError,
@@ -91,7 +91,7 @@ function hostAndPortOf(origin: string): string {
  * Returns the error that the action's code receives for a failed request. If the options name an origin, the message
  * contains this origin (contract, section 9).
  */
-function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
+function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
   const origin = readRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
@@ -110,11 +110,11 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
   }
 
   /** Converts a response to the object that the action's code receives. Masks secrets in it. */
-  async function shownAnswer(
+  async function encodeResponse(
     run: RequestingRun,
     response: OutgoingResponse,
     type: RequestDescription["responseType"],
-  ): Promise<OutgoingAnswer> {
+  ): Promise<EncodedOutgoingResponse> {
     const { scan, version } = await bindings.scanFor(run.appId);
     run.onSecretsRead(version);
     const text = type === "bytes" ? null : textOfResponse(response);
@@ -136,7 +136,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
     run: RequestingRun,
     scope: Pick<OutgoingScope, "budget" | "signal" | "onHop">,
     description: RequestDescription,
-  ): Promise<OutgoingAnswer> {
+  ): Promise<EncodedOutgoingResponse> {
     const { url, auth, headers, responseType, ...request } = description;
     const origin = normalizeOrigin(url)!;
     if (!run.origins.includes(origin)) {
@@ -164,7 +164,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
     // A server that rejects the credential has not processed the request, so the request can be sent again with any
     // HTTP method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
-    return shownAnswer(run, response, responseType);
+    return encodeResponse(run, response, responseType);
   }
 
   return {
@@ -188,16 +188,16 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
           options = JSON.parse(text);
           if (run.environment !== "server") {
             const message = "Svc.App.V3.Actions.request is available in server actions only";
-            return failureAnswer(options, "INTEGRATION_UNAVAILABLE", message);
+            return encodeFailure(options, "INTEGRATION_UNAVAILABLE", message);
           }
           return await performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
         } catch (error) {
           signal.throwIfAborted();
           run.onRequestFailed();
           if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
-            return failureAnswer(options, error.code, error.message);
+            return encodeFailure(options, error.code, error.message);
           }
-          return failureAnswer(options, "TRANSPORT", "the service could not send this request");
+          return encodeFailure(options, "TRANSPORT", "the service could not send this request");
         }
       };
       return { send, records };

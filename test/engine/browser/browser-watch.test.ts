@@ -1,6 +1,6 @@
 /** Tests when the watch measures a browser's processes, and when it does not. */
 import { expect } from "chai";
-import { isActiveTwice } from "../../../src/engine/browser/watch/browser-watch.js";
+import { isActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 
 /** Creates a function that returns these answers one after the other, and counts its calls. */
 function createAnswers(...answers: readonly boolean[]) {
@@ -10,16 +10,16 @@ function createAnswers(...answers: readonly boolean[]) {
 
 describe("the list of runs in progress for a check of the browser", () => {
   it("contains runs that last", async () => {
-    expect(await isActiveTwice(createAnswers(true, true).active)).to.equal(true);
+    expect(await isActiveAfterDelay(createAnswers(true, true).active)).to.equal(true);
   });
 
   it("does not contain runs that end in the meantime, because the check would disturb them", async () => {
-    expect(await isActiveTwice(createAnswers(true, false).active)).to.equal(false);
+    expect(await isActiveAfterDelay(createAnswers(true, false).active)).to.equal(false);
   });
 
   it("is empty at once if there are none", async () => {
     const { active, asked } = createAnswers(false, true);
-    expect(await isActiveTwice(active)).to.equal(false);
+    expect(await isActiveAfterDelay(active)).to.equal(false);
     expect(asked()).to.equal(1);
   });
 });

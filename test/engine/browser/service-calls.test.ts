@@ -242,9 +242,9 @@ describe("calls of the service from a network isolate", () => {
       async send(request, signal) {
         now += 1;
         most = Math.max(most, now);
-        const answer = await service.send(request, signal);
+        const response = await service.send(request, signal);
         now -= 1;
-        return answer;
+        return response;
       },
     };
     const source = `${BOTH_WAYS_CODE} const execute = async () => {

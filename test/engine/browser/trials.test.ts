@@ -17,7 +17,7 @@ import {
   type PageRun,
   type SandboxMode,
 } from "../../../src/engine/browser/run.js";
-import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
+import { ExpiringCodeSet, TrialRunner } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { reachableHost } from "./host.js";
@@ -75,13 +75,13 @@ describe("runs that are tried", () => {
   const ok = { ok: true, data: "1" } as const;
 
   async function outcomes(causes: readonly (FailureCause | null)[], request: PageRun) {
-    const trials = new Trials(2);
+    const trialRunner = new TrialRunner(2);
     const seen: unknown[] = [];
     for (const cause of causes) {
-      const trialOf = trials.selectTrialMode(request, "network-isolate", "isolate");
+      const trialOf = trialRunner.selectTrialMode(request, "network-isolate", "isolate");
       if (trialOf === null) seen.push("not tried");
       else {
-        const outcome = await trials.run(request, trialOf, async () =>
+        const outcome = await trialRunner.run(request, trialOf, async () =>
           cause ? createFailedOutcome(cause, "Error", "x") : ok,
         );
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
@@ -102,7 +102,7 @@ describe("runs that are tried", () => {
   });
 
   it("are remembered by app: no app replaces what is remembered of another", () => {
-    const needMore = new RememberedCode(2);
+    const needMore = new ExpiringCodeSet(2);
     const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
     needMore.add(of(1, "a"));
     for (const source of ["a", "b", "c"]) needMore.add(of(2, source));
@@ -115,17 +115,19 @@ describe("runs that are tried", () => {
       [500, true],
       [501, false],
     ] as const) {
-      const trials = new Trials();
+      const trialRunner = new TrialRunner();
       const got: number[] = [];
       const request = runOf("a", { packages, onConsole: ({ at }) => got.push(at) });
-      const outcome = await trials.run(request, "network-isolate", async ({ onConsole, signal }) => {
+      const outcome = await trialRunner.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
         return held ? ok : createFailedOutcome("cancelled", "Error", "x");
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
-      expect(trials.selectTrialMode(request, "network-isolate", "isolate")).to.equal(held ? "network-isolate" : null);
+      expect(trialRunner.selectTrialMode(request, "network-isolate", "isolate")).to.equal(
+        held ? "network-isolate" : null,
+      );
     }
   });
 
@@ -133,15 +135,17 @@ describe("runs that are tried", () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
     const ended = createFailedOutcome("cancelled", "Error", "x");
-    const trials = new Trials();
-    const outcome = await trials.run(request, "network-isolate", async ({ signal }) => (signal!.aborted ? ended : ok));
+    const trialRunner = new TrialRunner();
+    const outcome = await trialRunner.run(request, "network-isolate", async ({ signal }) =>
+      signal!.aborted ? ended : ok,
+    );
     expect(outcome).to.equal(ended);
   });
 
   it("are those of packages that may need less, and of code that names only the language", () => {
-    const trials = new Trials();
+    const trialRunner = new TrialRunner();
     const of = (changes: object, mode: SandboxMode, ofSource: SandboxMode = "isolate") =>
-      trials.selectTrialMode(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
+      trialRunner.selectTrialMode(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
     expect(of({}, "network-isolate")).to.equal("network-isolate");
     expect(of({ canBeTried: false }, "isolate")).to.equal("isolate");
     expect(of({}, "document")).to.equal("document");

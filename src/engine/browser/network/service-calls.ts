@@ -169,9 +169,9 @@ export class ServiceCalls {
         await last(null);
         return;
       }
-      const answer = await service.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
-      status = answer.status;
-      head = JSON.stringify([status, answer.headers]);
+      const response = await service.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
+      status = response.status;
+      head = JSON.stringify([status, response.headers]);
       let part = "";
       // Sends the text that has arrived. Waits until the page has received it before the caller reads the next part
       // (backpressure).
@@ -181,10 +181,10 @@ export class ServiceCalls {
         head = null;
         part = "";
       };
-      for await (const next of answer.text) {
+      for await (const next of response.text) {
         await passOn();
         part = next;
-        if (answer.isLive) await passOn();
+        if (response.isLive) await passOn();
       }
       endCall();
       await last(part);

@@ -44,7 +44,7 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
 }
 
 /** Resolves with true if a run is active now, and a run (the same or another) is active MEASURE_AFTER_RUN_MS later. */
-export async function isActiveTwice(isActive: () => boolean): Promise<boolean> {
+export async function isActiveAfterDelay(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(MEASURE_AFTER_RUN_MS);
   return isActive();
@@ -69,12 +69,12 @@ export class BrowserWatch {
     this.floodWatch = floods;
     this.memoryWatch = memory;
     this.timers = [
-      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveTwice(isActive))),
+      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveAfterDelay(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
-        if (await isActiveTwice(isActive)) await memory.check(await measureProcesses(floods.processes, group));
+        if (await isActiveAfterDelay(isActive)) await memory.check(await measureProcesses(floods.processes, group));
       }),
       repeatCheck(PRIORITY_INTERVAL_MS, async () => {
-        if (!(await isActiveTwice(isActive))) return;
+        if (!(await isActiveAfterDelay(isActive))) return;
         const renderers = floods.processes.filter(({ isRenderer }) => isRenderer);
         priorities.update(await measureProcesses(renderers, group));
       }),

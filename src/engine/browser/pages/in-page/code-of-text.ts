@@ -6,7 +6,7 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type CodeOfText = ReturnType<typeof createCodeRestriction>;
+export type CodeFromTextRestriction = ReturnType<typeof createCodeRestriction>;
 
 /**
  * Replaces the functions that create code from text by functions that reject `import()`. A keyword cannot contain

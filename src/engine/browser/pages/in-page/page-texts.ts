@@ -9,7 +9,7 @@
  */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
-export type TextsOf = ReturnType<typeof createTextCache>;
+export type ScriptCache = ReturnType<typeof createTextCache>;
 
 /**
  * Creates the cache. Returns a function that returns the name and source of each sent script in turn. The browser

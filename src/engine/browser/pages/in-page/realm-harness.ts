@@ -3,13 +3,13 @@
  * scripts of the run and calls `execute`. It is created before any code of the action.
  */
 
-import type { CodeOfText } from "./code-of-text.js";
+import type { CodeFromTextRestriction } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
 import type { HostHandle } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
 import type { RealmPlatform } from "./realm-platform.js";
 import type { RunCalls } from "./service-calls.js";
-import type { StandInsOf } from "./stand-ins.js";
+import type { DefineStandIns } from "./stand-ins.js";
 
 /** Sends a request to the service and returns its ID; `receivePart` receives each part of the response. */
 type SendRequest = (
@@ -26,8 +26,8 @@ type SendRequest = (
  */
 export function createRealmHarness(
   core: HarnessCore,
-  restrictCodeOfText: CodeOfText,
-  defineStandIns: StandInsOf,
+  restrictCodeOfText: CodeFromTextRestriction,
+  defineStandIns: DefineStandIns,
   installPlatform: RealmPlatform | null,
   calls: RunCalls | null,
   serviceGlobal: string,

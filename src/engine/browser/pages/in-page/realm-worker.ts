@@ -4,7 +4,7 @@
  */
 import type { HostPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
-import type { SentScript, TextsOf } from "./page-texts.js";
+import type { ScriptCache, SentScript } from "./page-texts.js";
 import type { HostCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -45,7 +45,7 @@ export interface ThreadBounds {
  */
 export function createRealmWorker(
   realmSource: string,
-  getScripts: TextsOf,
+  getScripts: ScriptCache,
   host: HostPlatform | null,
   calls: HostCalls | null,
   navigatorMembers: readonly string[],

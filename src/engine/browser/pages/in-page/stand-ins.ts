@@ -8,7 +8,7 @@ import type { StandIn } from "../../globals.js";
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type StandInsOf = ReturnType<typeof createStandIns>;
+export type DefineStandIns = ReturnType<typeof createStandIns>;
 
 /**
  * Returns a function that defines the stand-ins. If code uses a stand-in in an unsupported way, the stand-in calls
