@@ -66,16 +66,14 @@ export function createBodyCapacity({
   let total = 0;
 
   /** True if the app would use at most half of the memory that other apps leave free, so that another app still gets memory. */
-  function leavesHalfFree(app: string | null, bytes: number): boolean {
+  function mayTakeBytes(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = byApp.get(app) ?? 0;
     return appBytes + bytes <= Math.ceil((totalBytes - (total - appBytes)) / 2);
   }
 
   const fitsCapacity = (address: string, bytes: number, app: string | null): boolean =>
-    total + bytes <= totalBytes &&
-    (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes &&
-    leavesHalfFree(app, bytes);
+    total + bytes <= totalBytes && (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes && mayTakeBytes(app, bytes);
 
   function addBytes(counts: Map<string, number>, key: string, bytes: number): void {
     const sum = (counts.get(key) ?? 0) + bytes;

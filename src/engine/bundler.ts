@@ -10,7 +10,7 @@ import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
-import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
+import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "./bundler/fault.js";
 import type { BundledScript, PackageInTree } from "./bundler/make-script.js";
 import { readMemory, readProcessorTime } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
@@ -223,7 +223,7 @@ export function createBundler(options: {
 
   /**
    * Tries the sandboxes, the strictest first. Returns the first one that works on this machine.
-   * @throws UncontainedError if none works
+   * @throws SandboxUnavailableError if none works
    */
   async function findStrictest(): Promise<BundlerSandbox> {
     for (const room of listSandboxes(unshareCommand, !sandbox)) {
@@ -231,7 +231,7 @@ export function createBundler(options: {
       for (const what of describeMissingProtections(room)) log.warn(what);
       return room;
     }
-    const refusal = new UncontainedError();
+    const refusal = new SandboxUnavailableError();
     log.error(refusal.message);
     throw refusal;
   }
@@ -239,7 +239,7 @@ export function createBundler(options: {
   /**
    * Finds the strictest sandbox, and caches it for later calls. If no sandbox works, the next call searches again,
    * because the operator may have enabled one meanwhile.
-   * @throws UncontainedError, BundlerBusyError
+   * @throws SandboxUnavailableError, BundlerBusyError
    */
   function findWorkingSandbox(): Promise<BundlerSandbox> {
     sandboxPromise ??= findStrictest().catch((error: unknown) => {
@@ -256,7 +256,7 @@ export function createBundler(options: {
      * Bundles a package with its dependencies.
      * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
      * @param subpath path of the module in the requested package; empty for its main module
-     * @throws PackageFault, BundlerBusyError, UncontainedError
+     * @throws PackageFault, BundlerBusyError, SandboxUnavailableError
      */
     async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
       const child = startChild(await findWorkingSandbox());
@@ -274,7 +274,7 @@ export function createBundler(options: {
       throw new PackageFault(answer.fault);
     },
 
-    /** Builds the files of an action. @throws PackageFault, BundlerBusyError, UncontainedError */
+    /** Builds the files of an action. @throws PackageFault, BundlerBusyError, SandboxUnavailableError */
     async bundleSource(source: SourceJob): Promise<SourceScript> {
       const child = startChild(await findWorkingSandbox());
       const answer = await requestFromChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
@@ -286,7 +286,7 @@ export function createBundler(options: {
 
     /**
      * Reads the manifest of a project in a Git repository from the pack of a commit.
-     * @throws PackageFault, BundlerBusyError, UncontainedError
+     * @throws PackageFault, BundlerBusyError, SandboxUnavailableError
      */
     async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
       const child = startChild(await findWorkingSandbox());

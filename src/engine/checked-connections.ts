@@ -26,14 +26,14 @@ export class NotConnectedError extends Error {
   }
 }
 
-export interface WebRequest {
+export interface HttpRequest {
   method: "POST" | "GET";
   headers: Record<string, string | number>;
   body: string | Buffer;
   signal?: AbortSignal | undefined;
 }
 
-export interface WebAnswer {
+export interface HttpResponse {
   status: number;
   headers: IncomingMessage["headers"];
   /** Start of the response's body, at most 64 KB. */
@@ -67,7 +67,7 @@ export interface AddressCheckedConnections {
    * Sends one request, and does not follow redirects.
    * @throws NotConnectedError before a byte of the request was sent; other errors after that
    */
-  request(url: URL, request: WebRequest): Promise<WebAnswer>;
+  request(url: URL, request: HttpRequest): Promise<HttpResponse>;
   /**
    * Downloads a file, and follows redirects.
    * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; another error if the response was incomplete or late
@@ -152,15 +152,15 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
  */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
-  answer: (head: Pick<WebAnswer, "status" | "headers">) => void,
+  handleResponse: (head: Pick<HttpResponse, "status" | "headers">) => void,
 ): void {
   request.once("upgrade", ({ statusCode = 0, headers }, socket) => {
     socket.destroy();
-    answer({ status: statusCode, headers });
+    handleResponse({ status: statusCode, headers });
   });
 }
 
-function readResponse(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
+function readResponse(request: ReturnType<typeof httpRequest>): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: "" }));
     request.on("error", reject).once("response", (response) => {

@@ -7,7 +7,7 @@ export type SemaphoreKey = number | string;
  * other keys do not hold, so that slots remain for other keys.
  * @param taken number of slots that all keys hold together
  */
-export function leavesHalfFree(total: number, taken: number, keyCount: number, requested: number): boolean {
+export function mayTakeSlots(total: number, taken: number, keyCount: number, requested: number): boolean {
   return keyCount + requested <= Math.ceil((total - (taken - keyCount)) / 2);
 }
 
@@ -34,7 +34,7 @@ export class FairSemaphore {
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
     if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
-    return this.shares === "equal" || leavesHalfFree(this.slots, this.taken, keyCount, 1);
+    return this.shares === "equal" || mayTakeSlots(this.slots, this.taken, keyCount, 1);
   }
 
   private takeSlot(key: SemaphoreKey): () => void {

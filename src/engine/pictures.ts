@@ -71,7 +71,7 @@ export interface PictureInspection {
   thumbnail: Buffer | null;
 }
 
-export type Pictures = ReturnType<typeof createPictures>;
+export type PictureProcessor = ReturnType<typeof createPictureProcessor>;
 
 /** Reads the response of a picture process from a stream, part by part. */
 class PartReader {
@@ -121,7 +121,7 @@ const toNullIfUndecodable = (error: unknown): null => {
   throw error;
 };
 
-export function createPictures({ log }: { log: Logger }) {
+export function createPictureProcessor({ log }: { log: Logger }) {
   const running = new Set<ChildProcess>();
   let account: { uid: number; gid: number } | null =
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;

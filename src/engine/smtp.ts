@@ -27,7 +27,7 @@ export interface SmtpServer {
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
-export interface MailHandover {
+export interface OutgoingMail {
   from: string;
   to: readonly string[];
   content: Buffer;
@@ -51,13 +51,13 @@ const SMTP_TIMEOUTS: SmtpTimeouts = { greetingMs: 20_000, responseMs: 60_000, at
 
 export interface Smtp {
   /** Sends a message. Reports errors as an outcome, and never throws. */
-  deliver(server: SmtpServer, handover: MailHandover): Promise<DeliveryOutcome>;
+  deliver(server: SmtpServer, mail: OutgoingMail): Promise<DeliveryOutcome>;
   stop(): void;
 }
 
 /** Yields the content of the message. nodemailer reads it when the server is ready for the content. */
 async function* yieldMailContent(
-  { content, maySendContent }: MailHandover,
+  { content, maySendContent }: OutgoingMail,
   started: { value: boolean },
 ): AsyncGenerator<Buffer> {
   if (!(await maySendContent())) throw new AlreadyClaimedError();
@@ -124,12 +124,12 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
 
   async function attemptDelivery(
     session: PooledSession,
-    handover: MailHandover,
+    mail: OutgoingMail,
     started: { value: boolean },
   ): Promise<DeliveryOutcome> {
     const { connection } = session;
-    const { from, to, content } = handover;
-    const stream = Readable.from(yieldMailContent(handover, started), { objectMode: false });
+    const { from, to, content } = mail;
+    const stream = Readable.from(yieldMailContent(mail, started), { objectMode: false });
     const info = await waitForCallback<SMTPConnection.SentMessageInfo>(connection, (done) =>
       connection.send({ from, to: [...to], size: content.length }, stream, done),
     );
@@ -156,14 +156,14 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
 
   async function sendOnce(
     server: SmtpServer,
-    handover: MailHandover,
+    mail: OutgoingMail,
     signal: AbortSignal,
   ): Promise<DeliveryOutcome | "stale"> {
     const started = { value: false };
     let session: PooledSession | null = null;
     try {
       session = await pool.takeSession(server, signal);
-      return await rejectOnAbort(signal, attemptDelivery(session, handover, started));
+      return await rejectOnAbort(signal, attemptDelivery(session, mail, started));
     } catch (error) {
       // The server may still expect the rest of this message on the connection, so the next message must not use the
       // connection.
@@ -179,10 +179,10 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
   }
 
   return {
-    async deliver(server, handover) {
-      const signal = AbortSignal.any([handover.signal, AbortSignal.timeout(times.attemptMs)]);
+    async deliver(server, mail) {
+      const signal = AbortSignal.any([mail.signal, AbortSignal.timeout(times.attemptMs)]);
       for (;;) {
-        const delivery = await sendOnce(server, handover, signal);
+        const delivery = await sendOnce(server, mail, signal);
         if (delivery !== "stale") return delivery;
       }
     },

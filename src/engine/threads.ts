@@ -6,7 +6,7 @@ import { runInBackground } from "../background.js";
 /** Result of the function, or the limit (time or memory) that the call has exceeded. */
 export type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
-export interface ThreadsOptions {
+export interface ThreadPoolOptions {
   /**
    * URL of a module that exports a function with one argument. The argument and the result are copied between threads
    * (structured clone).
@@ -17,7 +17,7 @@ export interface ThreadsOptions {
   timeoutMs: number;
 }
 
-export interface Threads<I, O> {
+export interface ThreadPool<I, O> {
   /**
    * Calls the function in a thread. Several calls can run concurrently. Rejects with the error that the function
    * throws.
@@ -29,7 +29,7 @@ export interface Threads<I, O> {
 const IDLE_TIMEOUT_MS = 10_000;
 const ENTRY_MODULE = new URL("./threads/entry.js", import.meta.url);
 
-export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
+export function createThreadPool<I, O>(options: ThreadPoolOptions): ThreadPool<I, O> {
   const { module, name, memoryMb, timeoutMs } = options;
   const idle = new Map<Worker, NodeJS.Timeout>();
 

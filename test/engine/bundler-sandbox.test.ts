@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
-import { PackageFault, UncontainedError } from "../../src/engine/bundler/fault.js";
+import { PackageFault, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import { UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
@@ -100,7 +100,7 @@ describe("the process in which packages are bundled", () => {
       () => expect.fail("it was bundled"),
       (error: unknown) => error,
     );
-    expect(refusal).to.be.instanceOf(UncontainedError);
+    expect(refusal).to.be.instanceOf(SandboxUnavailableError);
     expect(lines).to.deep.equal([(refusal as Error).message]);
     unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");

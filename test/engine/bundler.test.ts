@@ -8,7 +8,7 @@ import pino from "pino";
 import { BundlerBusyError, PackageFault } from "../../src/engine/bundler/fault.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { findNameInBuild, findNameInReadme, toCamelCaseName } from "../../src/engine/bundler/global-name.js";
-import { makeScript } from "../../src/engine/bundler/make-script.js";
+import { buildPackageScript } from "../../src/engine/bundler/make-script.js";
 import { readMemory, readProcessorTime } from "../../src/engine/bundler/process-tree.js";
 import { findNeededModules, findUsedNames, parseScript } from "../../src/engine/bundler/used-names.js";
 import { createBundler } from "../../src/engine/bundler.js";
@@ -183,7 +183,7 @@ describe("the script of a package", () => {
     const all = { "package.json": JSON.stringify({ name: "thing", ...manifest }), ...files };
     tree.add("/node_modules/thing/", new Map(Object.entries(all).map(([path, text]) => [path, Buffer.from(text)])));
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing" };
-    return (await makeScript(tree, [placed], { maxBytes: 1e6, isBuiltin: () => false })).source;
+    return (await buildPackageScript(tree, [placed], { maxBytes: 1e6, isBuiltin: () => false })).source;
   }
   const globalsOfScript = async (code: string, ...given: Parameters<typeof scriptOf>) =>
     runInNewContext(`${await scriptOf(...given)}; ${code}`);

@@ -4,12 +4,12 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
-import { createSmtp, type MailHandover, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
+import { createSmtp, type OutgoingMail, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { until } from "../harness/until.js";
 
 const NEVER_ABORTED = new AbortController().signal;
-const MAIL_HANDOVER: MailHandover = {
+const OUTGOING_MAIL: OutgoingMail = {
   from: "shop@example.com",
   to: ["ann@example.com"],
   content: Buffer.from("Message-ID: <1@example.com>\r\nSubject: x\r\n\r\nHello\r\n"),
@@ -92,9 +92,9 @@ describe("smtp", () => {
       return null;
     };
     for (let message = 0; message < 5; message += 1) {
-      expect(await smtp.deliver(to(server.port), MAIL_HANDOVER)).to.deep.include({
+      expect(await smtp.deliver(to(server.port), OUTGOING_MAIL)).to.deep.include({
         kind: "taken",
-        accepted: MAIL_HANDOVER.to,
+        accepted: OUTGOING_MAIL.to,
       });
     }
     expect([server.taken.length, connections]).to.deep.equal([5, 1]);
@@ -110,14 +110,14 @@ describe("smtp", () => {
       [smtp, full],
       [smtp, gone],
     ] as const) {
-      const delivery = await client.deliver(to(port), MAIL_HANDOVER);
+      const delivery = await client.deliver(to(port), OUTGOING_MAIL);
       expect(delivery, String(port)).to.deep.include({ kind: "refused", permanent: false });
     }
   });
 
   it("reports an unknown result if the content was sent and no reply arrived", async () => {
     const hangsUp = await startScriptedServer(acceptUpToContent((socket) => socket.destroy()));
-    expect((await smtp.deliver(to(hangsUp), MAIL_HANDOVER)).kind).to.equal("unsure");
+    expect((await smtp.deliver(to(hangsUp), OUTGOING_MAIL)).kind).to.equal("unsure");
     // On a busy machine, the attempt may time out before the content, and then proves nothing. The test repeats it until the server has
     // received the content.
     const kind = await until(async () => {
@@ -127,7 +127,7 @@ describe("smtp", () => {
           hasContent = true;
         }),
       );
-      const delivery = await hasty.deliver(to(silent), MAIL_HANDOVER);
+      const delivery = await hasty.deliver(to(silent), OUTGOING_MAIL);
       return hasContent && delivery.kind;
     });
     expect(kind).to.equal("unsure");
@@ -136,14 +136,14 @@ describe("smtp", () => {
   it("reports a certain rejection after the content", async () => {
     const outcomeOfRejection = async (code: number) => {
       server.manners.onData = () => ({ code, message: "no" });
-      return smtp.deliver(to(server.port), MAIL_HANDOVER);
+      return smtp.deliver(to(server.port), OUTGOING_MAIL);
     };
     expect(await outcomeOfRejection(452)).to.deep.include({ kind: "refused", permanent: false, code: 452 });
     expect(await outcomeOfRejection(554)).to.deep.include({ kind: "refused", permanent: true, code: 554 });
   });
 
   it("sends no content if the message is now assigned to another process", async () => {
-    const delivery = await smtp.deliver(to(server.port), { ...MAIL_HANDOVER, maySendContent: async () => false });
+    const delivery = await smtp.deliver(to(server.port), { ...OUTGOING_MAIL, maySendContent: async () => false });
     expect(delivery).to.deep.equal({ kind: "fenced" });
     expect(server.taken).to.deep.equal([]);
   });
@@ -155,17 +155,17 @@ describe("smtp", () => {
       acceptUpToContent((one) => one.write("250 taken\r\n"))(socket);
     });
     // The server accepts the first message, and reads further data as commands again.
-    const first = await smtp.deliver(to(port), MAIL_HANDOVER);
+    const first = await smtp.deliver(to(port), OUTGOING_MAIL);
     expect(first.kind).to.equal("taken");
     connections[0]!.destroy();
-    expect((await smtp.deliver(to(port), MAIL_HANDOVER)).kind).to.equal("taken");
+    expect((await smtp.deliver(to(port), OUTGOING_MAIL)).kind).to.equal("taken");
     expect(connections).to.have.length(2);
   });
 
   it("uses a connection only for the app that it was opened for", async () => {
-    expect((await smtp.deliver(to(server.port, { owner: "operator" }), MAIL_HANDOVER)).kind).to.equal("taken");
+    expect((await smtp.deliver(to(server.port, { owner: "operator" }), OUTGOING_MAIL)).kind).to.equal("taken");
     const forbidden = async () => Promise.reject(Object.assign(new Error("not there"), { forbidden: true }));
-    const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), MAIL_HANDOVER);
+    const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), OUTGOING_MAIL);
     expect(delivery).to.deep.include({ kind: "refused", permanent: true, isSettingFault: true });
   });
 
@@ -180,7 +180,7 @@ describe("smtp", () => {
     });
     for (const host of ["mail.example.com", "127.mail.example.com", "127.0.0.1.example.com", "localhost.example.com"]) {
       const elsewhere = { host, user: "shop", password: "a password", connect: () => open(LOOPBACK, port) };
-      const delivery = await smtp.deliver(to(port, elsewhere), MAIL_HANDOVER);
+      const delivery = await smtp.deliver(to(port, elsewhere), OUTGOING_MAIL);
       expect(delivery, host).to.deep.include({ kind: "refused", permanent: false });
     }
     expect(lines.join("")).to.not.match(/AUTH/);

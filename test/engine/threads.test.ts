@@ -1,12 +1,12 @@
 /** Tests a function that is called on another thread: its result, its failure, and its limits on time and memory. */
 import { expect } from "chai";
-import { createThreads } from "../../src/engine/threads.js";
+import { createThreadPool } from "../../src/engine/threads.js";
 
 /** Returns the URL of a module with one function, given as text. */
 const moduleOf = (body: string) => new URL(`data:text/javascript,${encodeURIComponent(`export const work = ${body}`)}`);
 
 function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?: number } = {}) {
-  return createThreads<I, O>({ module: moduleOf(body), name: "work", timeoutMs: 10_000, memoryMb: 64, ...changes });
+  return createThreadPool<I, O>({ module: moduleOf(body), name: "work", timeoutMs: 10_000, memoryMb: 64, ...changes });
 }
 
 describe("worker threads", () => {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
-import { UncontainedError } from "../../src/engine/bundler/fault.js";
+import { SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import type { AddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { type ActionError, httpOf } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
@@ -48,7 +48,7 @@ describe("the registry's description of a package", () => {
 
 describe("a package that the service cannot bundle", () => {
   it("is rejected with 503, its name and advice for the operator", () => {
-    const refusal = toBundlingError("lodash@4", new UncontainedError()) as ActionError;
+    const refusal = toBundlingError("lodash@4", new SandboxUnavailableError()) as ActionError;
     expect([refusal.status, httpOf(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
     expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
   });

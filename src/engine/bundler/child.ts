@@ -11,9 +11,9 @@ import { UNPACKED_MAX_BYTES, unpackFiles } from "./archive.js";
 import { isDeclaration } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import { FileTree } from "./file-tree.js";
-import { makeScript } from "./make-script.js";
+import { buildPackageScript } from "./make-script.js";
 import { readRepository } from "./project/git-project.js";
-import { makeSourceScript } from "./source-script.js";
+import { buildSourceScript } from "./source-script.js";
 
 /** Maximum total size of a package's TypeScript declarations in bytes. Declaration files beyond this size are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
@@ -27,7 +27,7 @@ async function readStandardInput(): Promise<Buffer> {
 async function processInput(input: Buffer): Promise<BundlerAnswer> {
   const start = 4 + input.readUInt32BE();
   const { packages, maxBytes, subpath, source, repository } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
-  if (source) return { built: await makeSourceScript(source) };
+  if (source) return { built: await buildSourceScript(source) };
   if (repository) return { document: await readRepository(repository, input.subarray(start)) };
   const tree = new FileTree();
   let offset = start;
@@ -55,7 +55,7 @@ async function processInput(input: Buffer): Promise<BundlerAnswer> {
       throw new PackageFault(`the package and its dependencies unpack to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
     }
   }
-  return { script: await makeScript(tree, packages, { maxBytes, subpath, isBuiltin }) };
+  return { script: await buildPackageScript(tree, packages, { maxBytes, subpath, isBuiltin }) };
 }
 
 async function main(): Promise<void> {

@@ -14,8 +14,8 @@ export class BundlerBusyError extends Error {
 }
 
 /** Error if no sandbox works on this machine in which npm packages can be opened safely. */
-export class UncontainedError extends Error {
-  override readonly name = "UncontainedError";
+export class SandboxUnavailableError extends Error {
+  override readonly name = "SandboxUnavailableError";
 
   constructor() {
     super(

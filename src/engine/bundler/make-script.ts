@@ -247,7 +247,7 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
  * @param options.subpath path of the module in the package; "" for the main module
  * @throws PackageFault
  */
-export async function makeScript(
+export async function buildPackageScript(
   tree: FileTree,
   packages: readonly PackageInTree[],
   options: { maxBytes: number; subpath?: string; isBuiltin: (name: string) => boolean },

@@ -186,7 +186,7 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
 }
 
 /** Builds the script of an action. @throws PackageFault that names file, line and column */
-export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
+export async function buildSourceScript(job: SourceJob): Promise<SourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
     const errors = getBuildErrors(error);
     const faultyFiles = errors.map(findFileWithoutExecute);

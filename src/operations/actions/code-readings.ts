@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { createThreads } from "../../engine/threads.js";
+import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type CodeParseResult, parseCode } from "../../rules/code.js";
@@ -41,7 +41,7 @@ export type CodeChecker = ReturnType<typeof createCodeChecker>;
  */
 export function createCodeChecker(compile: (code: string) => Promise<void>) {
   const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
-  const threads = createThreads<string, CodeParseResult>({
+  const threadPool = createThreadPool<string, CodeParseResult>({
     module: new URL("../../rules/code.js", import.meta.url),
     name: "parseCode",
     memoryMb: CODE_READ_MEMORY_MB,
@@ -51,7 +51,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
 
   async function readInThread(code: string): Promise<CodeParseResult> {
     if (code.length <= MAIN_THREAD_MAX_CHARACTERS) return parseCode(code);
-    const threadResult = await threads.call(code);
+    const threadResult = await threadPool.call(code);
     if (threadResult.ok) return threadResult.value;
     const limitTexts = {
       time: `longer than ${CODE_READ_TIMEOUT_MS} ms`,

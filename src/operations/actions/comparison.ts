@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { createThreads } from "../../engine/threads.js";
+import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
@@ -58,7 +58,7 @@ const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads, for all apps. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;
 const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
-const comparisonThreads = createThreads<DiffedActions, ActionDiff>({
+const comparisonThreadPool = createThreadPool<DiffedActions, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions",
   memoryMb: CODE_READ_MEMORY_MB,
@@ -68,7 +68,7 @@ const comparisonThreads = createThreads<DiffedActions, ActionDiff>({
 async function diffInThread(appId: number, actions: DiffedActions): Promise<ActionDiff> {
   if (actions.before.code.length + actions.after.code.length <= MAIN_THREAD_MAX_CHARACTERS) return diffActions(actions);
   const leaveQueue = await comparisonQueue.enter(appId);
-  const threadResult = await comparisonThreads.call(actions).finally(leaveQueue);
+  const threadResult = await comparisonThreadPool.call(actions).finally(leaveQueue);
   if (threadResult.ok) return threadResult.value;
   throw new ActionError(
     "REQUEST_INVALID",

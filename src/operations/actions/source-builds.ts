@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { ActionRow } from "../../data/action.js";
 import type { ActionSource } from "../../data/action-types.js";
-import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import type { SourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -94,7 +94,7 @@ export function createSourceBuilds({ packages }: { packages: DependencyResolver 
       buildsByKey.set(key, { build });
       return build;
     } catch (error) {
-      if (error instanceof BundlerBusyError || error instanceof UncontainedError)
+      if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError)
         throw new ActionError("OVERLOADED", `the service cannot build "source" now: ${error.message}`, {
           retryAfter: RETRY_SECONDS,
         });

@@ -3,7 +3,7 @@
  * parsing such a report would block all requests for 100 ms.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { createThreads } from "../../engine/threads.js";
+import { createThreadPool } from "../../engine/threads.js";
 import { ActionError, type Status } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { LargeReport } from "../../rules/client-report.js";
@@ -11,7 +11,7 @@ import { JsonText } from "../../rules/json-text.js";
 
 const MAX_CONCURRENT_REPORTS = 2;
 
-const reportThreads = createThreads<string, LargeReport>({
+const reportThreadPool = createThreadPool<string, LargeReport>({
   module: new URL("../../rules/client-report.js", import.meta.url),
   name: "readLargeReport",
   memoryMb: 256,
@@ -32,7 +32,7 @@ const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leaveQueue = await reportSemaphore.enter(sender);
   try {
-    const threadResult = await reportThreads.call(text);
+    const threadResult = await reportThreadPool.call(text);
     if (!threadResult.ok)
       throw new ActionError(
         "PAYLOAD_TOO_LARGE",

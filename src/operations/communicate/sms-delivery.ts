@@ -3,7 +3,11 @@
  * Does not write to the database.
  */
 import { createHmac } from "node:crypto";
-import { type AddressCheckedConnections, NotConnectedError, type WebAnswer } from "../../engine/checked-connections.js";
+import {
+  type AddressCheckedConnections,
+  type HttpResponse,
+  NotConnectedError,
+} from "../../engine/checked-connections.js";
 import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
@@ -65,7 +69,7 @@ function createWebhookRequest(
   return { url: new URL(destination.url), headers, body, idField: "id" };
 }
 
-function readProviderId({ body }: WebAnswer, field: SmsRequest["idField"]): string | null {
+function readProviderId({ body }: HttpResponse, field: SmsRequest["idField"]): string | null {
   try {
     const id = String((JSON.parse(body) as Record<string, unknown>)[field] ?? "");
     return PROVIDER_ID.test(id) ? id : null;
@@ -93,15 +97,15 @@ export function createSmsDelivery(options: {
 
   async function outcomeOf(
     message: ClaimedMessage,
-    answer: WebAnswer,
+    response: HttpResponse,
     idField: SmsRequest["idField"],
   ): Promise<AttemptOutcome> {
     const { appId, recipients } = message;
-    const { status } = answer;
-    const detail = await detailOf(appId, `${status} ${answer.body}`);
+    const { status } = response;
+    const detail = await detailOf(appId, `${status} ${response.body}`);
     if (status >= 200 && status < 300) {
       const sent = recipients.map((recipient) => ({ ...recipient, status: "sent" as const }));
-      return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(answer, idField) };
+      return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(response, idField) };
     }
     if (TEMPORARY_REJECTIONS.includes(status)) return { kind: "later", recipients, detail };
     // The provider may have sent the message before its error, so it is unknown whether the message was sent.

@@ -2,7 +2,7 @@
  * Downloads the files of a branch or tag from a Git server. The requests follow the same network rules as the HTTP
  * requests that actions send. A sandboxed process of the bundler parses the downloaded files.
  */
-import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import { GitRemoteFault, openGitRemote, type SendGitRequest } from "../../engine/git-remote.js";
 import { OutgoingError, type OutgoingRequestSender, RunBudget } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
@@ -33,7 +33,7 @@ export interface RemoteCommit {
  * errors unchanged.
  */
 function toActionError(error: unknown): unknown {
-  if (error instanceof BundlerBusyError || error instanceof UncontainedError) {
+  if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError) {
     const message = `the service cannot read the repository now: ${error.message}`;
     return new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   }

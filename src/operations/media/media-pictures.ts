@@ -5,8 +5,8 @@
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
-import { FairSemaphore, leavesHalfFree } from "../../engine/fair-semaphore.js";
-import { PictureFault, type PictureInspection, type Pictures, type Resizing } from "../../engine/pictures.js";
+import { FairSemaphore, mayTakeSlots } from "../../engine/fair-semaphore.js";
+import { PictureFault, type PictureInspection, type PictureProcessor, type Resizing } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
   OVERLOADED_RETRY_SECONDS,
@@ -24,7 +24,7 @@ const CONCURRENT_PICTURES_MAX = Math.max(1, Math.floor(availableParallelism() / 
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
 
-export function createMediaPictures({ pictures }: { pictures: Pictures }) {
+export function createMediaPictures({ pictureProcessor }: { pictureProcessor: PictureProcessor }) {
   const resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
   const cachedPictures = new LRUCache<string, Buffer>({
     maxSize: RESIZED_KEPT_BYTES,
@@ -44,7 +44,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
   /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
   async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = waitingByApp.get(appId) ?? 0;
-    if (!leavesHalfFree(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
+    if (!mayTakeSlots(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError(
         "OVERLOADED",
@@ -72,7 +72,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       contentType: string,
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
     ): Promise<PictureInspection & { storedCopy: T }> {
-      return resizeInTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL_LIMITS, keep)).catch(
+      return resizeInTurn(appId, () => pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, keep)).catch(
         (error: unknown) => {
           if (!(error instanceof PictureFault)) throw error;
           throw new ActionError(
@@ -101,7 +101,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       // picture together.
       const started =
         pendingPictures.get(key) ??
-        resizeInTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
+        resizeInTurn(appId, async () => pictureProcessor.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
           .then((bytes) => {
             cachedPictures.set(key, bytes);
             return bytes;
@@ -114,6 +114,6 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       });
     },
 
-    stop: pictures.stop,
+    stop: pictureProcessor.stop,
   };
 }

@@ -11,7 +11,7 @@ import { rows } from "../../data/database.js";
 import { openBlobStore } from "../../engine/blob-store.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { KeyRing } from "../../engine/key-ring.js";
-import { createPictures } from "../../engine/pictures.js";
+import { createPictureProcessor } from "../../engine/pictures.js";
 import { createUploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
@@ -65,7 +65,7 @@ export async function createMedia(options: {
     join(folder, "incoming"),
     new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
   );
-  const pictures = createMediaPictures({ pictures: createPictures({ log }) });
+  const pictures = createMediaPictures({ pictureProcessor: createPictureProcessor({ log }) });
   const blobs = createMediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });

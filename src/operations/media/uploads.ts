@@ -9,7 +9,7 @@ import { rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, createBlobKey } from "../../engine/blob-store/blob.js";
 import { detectContentType } from "../../engine/content-type.js";
-import { leavesHalfFree } from "../../engine/fair-semaphore.js";
+import { mayTakeSlots } from "../../engine/fair-semaphore.js";
 import { CLEANABLE_FORMATS } from "../../engine/pictures/private-metadata.js";
 import { type ReceivedUpload, type UploadReceiver, UploadTooLargeError } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
@@ -96,7 +96,7 @@ class UploadSlots {
   constructor(private readonly total: number) {}
 
   hasFreeSlot(appId: number): boolean {
-    return leavesHalfFree(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
+    return mayTakeSlots(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
   }
 
   changeUploadCount(appId: number, count: 1 | -1): void {

@@ -8,7 +8,7 @@ import { valid } from "semver";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
-import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -97,7 +97,7 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
     const reason = error.message + (instead && `; use ${instead} instead`);
     return createUnresolvedError(dependency, `cannot be used: ${reason}`);
   }
-  if (error instanceof BundlerBusyError || error instanceof UncontainedError)
+  if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError)
     return createUnresolvedError(dependency, `cannot be bundled now: ${error.message}`, DOWN_RETRY_SECONDS);
   return error;
 }

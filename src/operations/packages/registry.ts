@@ -9,7 +9,7 @@ import {
   NotConnectedError,
   ResponseTooLargeError,
 } from "../../engine/checked-connections.js";
-import { createThreads } from "../../engine/threads.js";
+import { createThreadPool } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
 import type { ChosenVersion, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
 import { createUnresolvedError } from "../../rules/packages.js";
@@ -62,7 +62,7 @@ export function createRegistry(options: {
   const { url: registry, token, connections, minAgeDays = 0, readLimitMs = PARSE_TIMEOUT_MS } = options;
   const { origin } = new URL(registry);
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const threads = createThreads<VersionQuery, VersionResult>({
+  const threadPool = createThreadPool<VersionQuery, VersionResult>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
     name: "chooseVersion",
     memoryMb: PARSE_MEMORY_MB,
@@ -164,7 +164,7 @@ export function createRegistry(options: {
       range: string,
     ): Promise<ChosenVersion> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
-      const threadResult = await threads.call({ document, range: range, publishedBefore });
+      const threadResult = await threadPool.call({ document, range: range, publishedBefore });
       // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
       // unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")

@@ -4,7 +4,7 @@
  */
 import type { TriggerType } from "../../data/action-types.js";
 import type { EndState, RunErrorName } from "../../data/run.js";
-import { createThreads } from "../../engine/threads.js";
+import { createThreadPool } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { runResultFault } from "../../rules/json-scan.js";
 import { buildEntryData, type RunOutcome } from "../records/execution-logs.js";
@@ -23,7 +23,7 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
  * because checking a text of two million `{}` takes a tenth of a second.
  */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
-const resultCheckThreads = createThreads<string | Buffer, ReturnType<typeof runResultFault>>({
+const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeof runResultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
   name: "runResultFault",
   memoryMb: 64,
@@ -32,7 +32,7 @@ const resultCheckThreads = createThreads<string | Buffer, ReturnType<typeof runR
 
 async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof runResultFault>> {
   if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return runResultFault(data);
-  const called = await resultCheckThreads.call(data);
+  const called = await resultCheckThreadPool.call(data);
   if (called.ok) return called.value;
   throw new Error(`the check of the run's result exceeded its ${called.limit} limit`);
 }
