@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { createHttpEntryPoint } from "./api/health.js";
 import { createHttpServer } from "./api/port.js";
 import type { Config } from "./config.js";
-import { isDatabaseAway } from "./data/database.js";
+import { isDatabaseUnavailable } from "./data/database.js";
 import { createLog } from "./engine/log.js";
 import { StartError } from "./errors.js";
 import { createFirstAppIfEmpty } from "./operations/access/bootstrap.js";
@@ -216,7 +216,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   } catch (error) {
     await stop({ now: true });
     // Reports one line instead of a stack trace: an unavailable database is not a bug, and a supervisor will start this process again.
-    if (isDatabaseAway(error))
+    if (isDatabaseUnavailable(error))
       throw new StartError(`the connection to the database was lost: ${describeDatabaseFault(error, config)}`);
     throw error;
   }

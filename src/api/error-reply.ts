@@ -3,7 +3,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { isDatabaseAway, isDeadlock, isUnstorableText, violatedForeignKey } from "../data/database.js";
+import { isDatabaseUnavailable, isDeadlock, isUnstorableText, violatedForeignKey } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
@@ -106,7 +106,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
       "the request contains the character U+0000, which the service cannot store; remove it",
     );
   }
-  if (isDatabaseAway(error)) {
+  if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, "a request failed because the database is not reachable");
     const problem = isDiskFull() ? "the database's disk is full" : "the database is not reachable";
     return new ActionError("OVERLOADED", `${problem}; try again shortly`, { retryAfter: DATABASE_RETRY_SECONDS });

@@ -37,7 +37,7 @@ async function estimateRows(db: DataSource, fromClause: string, parameters: unkn
 }
 
 /** Counts the rows of a query. @param fromClause SQL after FROM, including the conditions */
-export async function countUpTo(db: DataSource, fromClause: string, parameters: unknown[]): Promise<Count> {
+export async function countRows(db: DataSource, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = COUNT_EXACT_MAX + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;
   const [countRow] = await queryPreparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);

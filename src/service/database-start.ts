@@ -3,7 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
-import { isConnectionLimitReached, isDatabaseAway, migrateDatabase, openDatabase, rows } from "../data/database.js";
+import {
+  isConnectionLimitReached,
+  isDatabaseUnavailable,
+  migrateDatabase,
+  openDatabase,
+  rows,
+} from "../data/database.js";
 import { createNotifications, type DatabaseNotifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
@@ -42,7 +48,7 @@ export async function waitUntilReachable<T>(
       if (lastLine > 0) log.info("the database responds");
       return result;
     } catch (error) {
-      if (!isDatabaseAway(error)) throw error;
+      if (!isDatabaseUnavailable(error)) throw error;
       if (performance.now() - lastLine >= LOG_INTERVAL_MS) {
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();

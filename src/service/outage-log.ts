@@ -4,7 +4,7 @@
  * from the log.
  */
 import type { DestinationStream, Logger } from "pino";
-import { isConnectionLimitReached, isDatabaseAway, isStatementTimeout } from "../data/database.js";
+import { isConnectionLimitReached, isDatabaseUnavailable, isStatementTimeout } from "../data/database.js";
 import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
@@ -34,7 +34,7 @@ interface DatabaseOutage {
 /** Returns the database problem that caused an error, as text; null for other errors. */
 export function describeDatabaseProblem(error: unknown): string | null {
   // A statement that exceeds its time limit is no outage, so its error is written as a separate log line.
-  if (!isDatabaseAway(error) || isStatementTimeout(error)) return null;
+  if (!isDatabaseUnavailable(error) || isStatementTimeout(error)) return null;
   if (isConnectionLimitReached(error)) return "the database has no free connection";
   return isDiskFull() ? "the database's disk is full" : "the database is away";
 }

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { isDatabaseAway, openDatabase, queryPreparedRows } from "../../src/data/database.js";
+import { isDatabaseUnavailable, openDatabase, queryPreparedRows } from "../../src/data/database.js";
 import { lostConnections } from "../../src/postgres.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
@@ -36,11 +36,11 @@ describe("a lost connection to the database", () => {
       return found.length > 0 ? found : null;
     });
     await end(pid);
-    expect(isDatabaseAway(await statement)).to.equal(true);
-    expect(isDatabaseAway(await failureOf(db.query("SELECT 1 / 0")))).to.equal(false);
-    expect(isDatabaseAway(await failureOf(db.query("SELEC")))).to.equal(false);
-    expect(isDatabaseAway(new TypeError("x is not a function"))).to.equal(false);
-    expect(isDatabaseAway(null)).to.equal(false);
+    expect(isDatabaseUnavailable(await statement)).to.equal(true);
+    expect(isDatabaseUnavailable(await failureOf(db.query("SELECT 1 / 0")))).to.equal(false);
+    expect(isDatabaseUnavailable(await failureOf(db.query("SELEC")))).to.equal(false);
+    expect(isDatabaseUnavailable(new TypeError("x is not a function"))).to.equal(false);
+    expect(isDatabaseUnavailable(null)).to.equal(false);
   });
 
   it("is recognized between two statements of a transaction, and counted", async () => {
@@ -55,7 +55,7 @@ describe("a lost connection to the database", () => {
         await until(() => pool().totalCount < connections);
         await ask(manager);
       });
-      expect(isDatabaseAway(await failureOf(work))).to.equal(true);
+      expect(isDatabaseUnavailable(await failureOf(work))).to.equal(true);
     }
     expect(lostConnections() - before).to.equal(2);
     expect(await pidOf(db)).to.be.a("number");
@@ -63,10 +63,10 @@ describe("a lost connection to the database", () => {
 
   it("is reported if there is no connection, or none is free in time", async () => {
     const nowhere = Object.assign(new URL(database.url), { port: "9" }).href;
-    expect(isDatabaseAway(await failureOf(openDatabase(nowhere, 1)))).to.equal(true);
+    expect(isDatabaseUnavailable(await failureOf(openDatabase(nowhere, 1)))).to.equal(true);
     const holders = [db.createQueryRunner(), db.createQueryRunner()];
     await Promise.all(holders.map((holder) => holder.connect()));
-    expect(isDatabaseAway(await failureOf(db.query("SELECT 1")))).to.equal(true);
+    expect(isDatabaseUnavailable(await failureOf(db.query("SELECT 1")))).to.equal(true);
     await Promise.all(holders.map((holder) => holder.release()));
     expect(await pidOf(db)).to.be.a("number");
   });

@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import { type Context, makeServer, type ServerOptions } from "graphql-ws";
 import type { Logger } from "pino";
 import type { WebSocket } from "ws";
-import { isDatabaseAway } from "../../data/database.js";
+import { isDatabaseUnavailable } from "../../data/database.js";
 import { SMALL_BODY_BYTES } from "../../limits.js";
 import { SocketOperations } from "./operations.js";
 import { createOutbox, type SocketOutbox } from "./outbox.js";
@@ -138,7 +138,7 @@ export function createTransport<LinkState extends object>(
     const leaveQueue = pace.countSocket(link);
     const fail = (error: unknown) => {
       // Client libraries reconnect after the close code TRY_AGAIN_LATER_CLOSE_CODE, but not after other codes.
-      if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is away");
+      if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is away");
       log.error({ err: error }, "a message on a websocket could not be handled");
       socket.close(INTERNAL_ERROR_CLOSE_CODE, "Internal server error");
     };

@@ -98,7 +98,7 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
  * True if the app's access rules decide about callers without a right on the app. The operation that tries access rules is excluded,
  * because it needs full access.
  */
-export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
+export const usesAccessRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
 
 const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];

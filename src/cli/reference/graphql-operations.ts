@@ -8,7 +8,7 @@ import {
   isObjectType,
 } from "graphql";
 import type { Operation } from "../../rules/access.js";
-import { CALLERS_NOTE, describeCallers, isUnderRules } from "./callers.js";
+import { CALLERS_NOTE, describeCallers, usesAccessRules } from "./callers.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 type Field = GraphQLField<unknown, unknown>;
@@ -20,7 +20,7 @@ const formatSignature = ({ name, args, type }: Field): string => {
 
 function fieldCallers(name: string, operations: readonly Operation[]): string {
   const callers = describeCallers(operations) || "a signed-in person";
-  return isUnderRules(name, operations)
+  return usesAccessRules(name, operations)
     ? `${callers}; other callers if an access rule of the app allows the request`
     : callers;
 }

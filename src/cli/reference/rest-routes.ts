@@ -8,7 +8,7 @@ import type { GraphQLSchema } from "graphql";
 import { createOpenapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
-import { CALLERS_NOTE, describeCallers, isUnderRules } from "./callers.js";
+import { CALLERS_NOTE, describeCallers, usesAccessRules } from "./callers.js";
 import { queryParametersNote } from "./query-parameters.js";
 import { SAMPLE_BODIES, SAMPLE_QUERY_STRINGS, SAMPLE_VALUES, WEBAUTHN_ROUTES } from "./rest-bodies.js";
 import { SAMPLE_RESPONSES } from "./rest-responses.js";
@@ -246,7 +246,7 @@ function routeCallers({ operation }: RouteRow, byField: ReadonlyMap<string, read
   const callers = describeCallers(operations);
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen || isUnderRules(field ?? "", operations)
+  return isOpen || usesAccessRules(field ?? "", operations)
     ? `${callers}; other callers if an access rule of the app allows the request`
     : callers;
 }

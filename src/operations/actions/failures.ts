@@ -1,6 +1,6 @@
 /** Replaces unexpected errors of an operation by an error status of this operation, and logs them. */
 import type { Logger } from "pino";
-import { isDatabaseAway } from "../../data/database.js";
+import { isDatabaseUnavailable } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
 /**
@@ -11,7 +11,7 @@ export async function rethrowWithStatus<T>(status: Status, log: Logger, work: Pr
   try {
     return await work;
   } catch (error) {
-    if (error instanceof ActionError || isDatabaseAway(error)) throw error;
+    if (error instanceof ActionError || isDatabaseUnavailable(error)) throw error;
     log.error(
       { status, reason: (error as Error).message, stack: (error as Error).stack },
       "an operation on an action failed unexpectedly",

@@ -2,7 +2,7 @@
  * Finds, aggregates and removes the entries that match a `where`. Each SQL statement also contains the conditions of
  * the caller's access rule.
  */
-import { isDatabaseAway, isRejectedData, rows } from "../../data/database.js";
+import { isDatabaseUnavailable, isRejectedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/described.js";
@@ -33,7 +33,7 @@ export type EntrySearches = ReturnType<typeof createEntrySearches>;
 /** Converts database errors about a `where` that cannot be evaluated, or not within the time limit, to ActionErrors. */
 function toCallerError(error: unknown): unknown {
   const tooLong =
-    isDatabaseAway(error) &&
+    isDatabaseUnavailable(error) &&
     (error as { code?: string; driverError?: { code?: string } }).driverError?.code === "57014";
   if (tooLong)
     return new ActionError(

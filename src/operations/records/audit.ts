@@ -3,7 +3,7 @@
  * IDs, but never code or values of settings.
  */
 import type { DataSource } from "typeorm";
-import { countUpTo } from "../../data/count.js";
+import { countRows } from "../../data/count.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import {
   createCursor,
@@ -103,7 +103,7 @@ export async function listAudit(
   const cursorId = parseCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
-  const { count, exact } = await countUpTo(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
+  const { count, exact } = await countRows(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
   const entrySizes = await rows<SizedRow>(
     db,
     `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${MATCHING_ENTRIES} AND ($5::bigint IS NULL OR id < $5)

@@ -1,7 +1,7 @@
 /** Builds, stores and reads the entries of the execution log. Each run that has ended has one entry. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
-import { countUpTo } from "../../data/count.js";
+import { countRows } from "../../data/count.js";
 import { queryPreparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
@@ -290,7 +290,7 @@ export function createExecutionLogs(db: DataSource) {
       const cursorId = parseCursor(options["cursor"]);
       const { conditions, parameters } = filterConditions(appId, options);
       refuseUnknownFields(options, LOG_OPTIONS_SHAPE);
-      const { count, exact } = await countUpTo(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
+      const { count, exact } = await countRows(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
       // With a cursor, PostgreSQL skips the partitions that contain only newer entries.
       const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
       const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;

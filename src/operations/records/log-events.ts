@@ -1,7 +1,7 @@
 /** Stores log events. The transaction that stores an event also queues a run of each action that the event triggers. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
-import { isDatabaseAway, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { isDatabaseUnavailable, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -95,7 +95,7 @@ export function createLogEvents({
     processBatch: storeAll,
     maxItems: EVENTS_PER_STATEMENT,
     maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
-    isCausedByOneItem: (error) => !isDatabaseAway(error),
+    isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
 
   /**

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { isDatabaseAway, isRejectedData, queryPreparedRows, rows } from "../../data/database.js";
+import { isDatabaseUnavailable, isRejectedData, queryPreparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type PageOutcome, type PageRun, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
@@ -88,7 +88,7 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
     try {
       return await work();
     } catch (error) {
-      if (signal.aborted || !isDatabaseAway(error)) throw error;
+      if (signal.aborted || !isDatabaseUnavailable(error)) throw error;
       // Ends the wait when the signal aborts. The next attempt then throws the error of the outage.
       await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }

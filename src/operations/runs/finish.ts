@@ -3,7 +3,7 @@
  * expected process (holder). Runs that end at the same time share a statement.
  */
 import type { DataSource } from "typeorm";
-import { isDatabaseAway, queryPreparedRows, type SqlClient } from "../../data/database.js";
+import { isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkTransition, type EndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
@@ -126,7 +126,7 @@ export class RunFinisher {
       processBatch: (runs) => finishRuns(db, runs),
       maxItems: RUNS_PER_STATEMENT_MAX,
       maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
-      isCausedByOneItem: (error) => !isDatabaseAway(error),
+      isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
     });
   }
 

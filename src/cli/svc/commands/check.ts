@@ -16,7 +16,7 @@ const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
  */
 const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
 
-export interface TypeFault {
+export interface TypeDiagnostic {
   file: string;
   line: number;
   column: number;
@@ -24,13 +24,13 @@ export interface TypeFault {
   message: string;
 }
 
-function parseTypeFaults(text: string): TypeFault[] {
-  const faults: TypeFault[] = [];
+function parseTypeDiagnostics(text: string): TypeDiagnostic[] {
+  const diagnostics: TypeDiagnostic[] = [];
   for (const line of text.split("\n")) {
     const [head, file, row, column, code] = LOCATED_ERROR.exec(line) ?? [];
-    const last = faults.at(-1);
+    const last = diagnostics.at(-1);
     if (head !== undefined)
-      faults.push({
+      diagnostics.push({
         file: file!,
         line: Number(row),
         column: Number(column),
@@ -39,7 +39,7 @@ function parseTypeFaults(text: string): TypeFault[] {
       });
     else if (last && line.startsWith(" ")) last.message += `\n${line.trimEnd()}`;
   }
-  return faults;
+  return diagnostics;
 }
 
 /**
@@ -68,12 +68,12 @@ export async function checkTypes(session: Session, stopSignal?: AbortSignal): Pr
   await writeTypes(session, project);
   const { code, text } = await runCompiler(session.target.root, stopSignal);
   if (code === 0 || stopSignal?.aborted) return;
-  const faults = parseTypeFaults(text);
-  if (faults.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
-  const lines = faults.map(
+  const diagnostics = parseTypeDiagnostics(text);
+  if (diagnostics.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
+  const lines = diagnostics.map(
     ({ file, line, column, code: id, message }) => `${file}:${line}:${column}: ${message} (${id})`,
   );
-  throw new CliError(`${faults.length} type errors\n${lines.join("\n")}`, 1, { errors: faults });
+  throw new CliError(`${diagnostics.length} type errors\n${lines.join("\n")}`, 1, { errors: diagnostics });
 }
 
 /** Declarations of npm packages by the integrity hash of their scripts, cached because they never change. */
