@@ -4,7 +4,7 @@ import multipart, { type MultipartFile, type MultipartValue } from "@fastify/mul
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
-import { throwDeferredError } from "../operations/access/gate.js";
+import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
 import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";

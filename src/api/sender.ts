@@ -2,7 +2,7 @@
  * Identifies the sender of a request, for queues that serve their senders in turn. Visitors count by network address, all other callers by
  * credential.
  */
-import type { AccessRequest } from "../operations/access/gate.js";
+import type { AccessRequest } from "../operations/access/access-checks.js";
 import { isPageCaller } from "../rules/access.js";
 import { getAddressBlock } from "../rules/address-block.js";
 

@@ -58,7 +58,7 @@ const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 /** Event sources of the subscriptions. Each operation gets them in its context. */
 type SubscriptionSources = Pick<
   LogTailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
-  "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
+  "accessChecks" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
 >;
 
 interface SocketOptions extends SubscriptionSources, ResolverContext {

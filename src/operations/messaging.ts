@@ -4,7 +4,7 @@
  */
 import type { SecretScannerCache } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
-import type { AccessGate } from "./access/gate.js";
+import type { AccessChecks } from "./access/access-checks.js";
 import { createAlerts } from "./alerts/alerts.js";
 import type { MessageAcceptor } from "./communicate/acceptance.js";
 import { createMessagingModules } from "./communicate/communicate.js";
@@ -69,9 +69,12 @@ export function createMessaging(
  * Creates the interface through which hooks of data sources send messages.
  * @param acceptance returns the module that stores messages, which is created later than this interface
  */
-export function createHookMessageStore(gate: AccessGate, acceptance: () => MessageAcceptor): HookMessageStore {
+export function createHookMessageStore(
+  accessChecks: AccessChecks,
+  acceptance: () => MessageAcceptor,
+): HookMessageStore {
   return {
-    countRequest: gate.countMessages,
+    countRequest: accessChecks.countMessages,
     statusFor: (appId, kind) => acceptance().statusFor(appId, kind),
     accept: (...message) => acceptance().acceptHooked(...message),
     logRefusal: (...message) => acceptance().refuseHooked(...message),

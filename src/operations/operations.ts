@@ -8,9 +8,9 @@ import { createSecretScannerCache } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
 import { type AddAssetUrls, addAssetUrls, createCatalogue } from "../rules/packages.js";
+import { createAccessChecks } from "./access/access-checks.js";
 import { createAppTokens } from "./access/app-tokens.js";
 import { createCredentials } from "./access/credentials.js";
-import { createGate } from "./access/gate.js";
 import { createPeople } from "./access/people.js";
 import { createRejectionDelay } from "./access/refusal-delay.js";
 import { createToolCallLog } from "./access/tool-calls.js";
@@ -156,7 +156,7 @@ function createAccessModules({ config, db, notifications, diskSpace, baseUrl, lo
   const members = createMembers({ db, credentials });
   return {
     credentials,
-    gate: createGate({ db, rateWindow: createRateWindow(db), limits: config.rateLimits, diskSpace }),
+    accessChecks: createAccessChecks({ db, rateWindow: createRateWindow(db), limits: config.rateLimits, diskSpace }),
     people,
     tokens: createAppTokens({ db, credentials, people, log }),
     accounts,
@@ -181,10 +181,10 @@ function createHttpTriggerModules(
     Parameters<typeof createProofs>[0],
 ) {
   const refusalCounter = createRefusals({ db, log });
-  const { gate, endpoints, runs, logs, intake } = parts;
+  const { accessChecks, endpoints, runs, logs, intake } = parts;
   const { http: maxRequestsPerWindow } = config.rateLimits;
   const triggerOptions = {
-    gate,
+    accessChecks,
     endpoints,
     runs,
     logs,
@@ -218,7 +218,7 @@ function createGitModules(
   { config, db, baseUrl, log }: ProcessDependencies,
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
     Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
-    Pick<Parameters<typeof createGitWebhooks>[0], "gate"> &
+    Pick<Parameters<typeof createGitWebhooks>[0], "accessChecks"> &
     Pick<Parameters<typeof createGitWebhookQueue>[0], "holder"> &
     Parameters<typeof createGitRepository>[0],
 ) {
@@ -245,7 +245,7 @@ function createManifestModules(
 export async function createOperations(surroundings: ProcessDependencies) {
   const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = surroundings;
   const access = createAccessModules(surroundings);
-  const { credentials, gate, people } = access;
+  const { credentials, accessChecks, people } = access;
   const intake = createReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room: diskSpace });
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
   const logEvents = createLogEvents({ db, queueLimits, intake });
@@ -255,7 +255,7 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
-  const outlet = createHookMessageStore(gate, () => messaging.communicate.acceptance);
+  const outlet = createHookMessageStore(accessChecks, () => messaging.communicate.acceptance);
   const ofStore = { ring, logEvents, intake, readSession: people.session, needsSecondFactor, userChanged, outlet };
   const store = createDataSourceModules({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
@@ -297,7 +297,7 @@ export async function createOperations(surroundings: ProcessDependencies) {
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
-    ...createProgramModules({ db, gate, credentials }),
+    ...createProgramModules({ db, accessChecks, credentials }),
     triggers: createTriggerModules(surroundings, { schedule, runs, runWords, logEvents }),
     ...createUpkeepModules(surroundings, schedule, queueLimits),
     dataKeys,

@@ -176,7 +176,7 @@ export class ServiceStarter {
   async startApi(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, gate, refusalDelay, tail, console, clients, actionFeed, store, notify } = operations;
+    const { credentials, accessChecks, refusalDelay, tail, console, clients, actionFeed, store, notify } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { responseMemory, taskQueue } = this;
@@ -199,13 +199,13 @@ export class ServiceStarter {
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
     const apiParts = { openId, toolCalls, oauth, refusalDelay, bodyCapacities, resolvers, sessions, reports, scripts };
-    const { appExists } = gate;
+    const { appExists } = accessChecks;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
     const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...addresses, appExists });
     const { schema, documents, handleRequest } = api;
     releases.add("api", api.stop);
-    const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
+    const sources = { accessChecks, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const { isListed } = clients.visitors;
     const readUpgrade = createUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin: isListed });
     const sockets = createSocketServer({

@@ -69,7 +69,7 @@ describe("data sources under locks", () => {
     async function expireStages(stageId: number): Promise<void> {
       const db = await openDatabase(service.databaseUrl, 1);
       await db.query("UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [stageId]);
-      const parts = { db, credentials: { announce: async () => undefined } };
+      const parts = { db, credentials: { clearCallerCaches: async () => undefined } };
       await createStages(parts as unknown as Parameters<typeof createStages>[0])
         .expire()
         .finally(() => db.destroy());

@@ -13,7 +13,7 @@ const SECTION = PAGE.slice(PAGE.indexOf("## Limits of a call, in order"));
 const ROWS = SECTION.split("\n").filter((line) => line.startsWith("| "));
 
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
-/** Matches calls that create a limiter. `createRateWindow` is not among them, because only the gate uses it. */
+/** Matches calls that create a limiter. `createRateWindow` is not among them, because only the access checks use it. */
 const LIMITER_CALL =
   /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyCapacity|RequestLimiter|Answers|Turns|Intake)\(/;
 
@@ -27,7 +27,7 @@ describe("the pages about runs", () => {
   it("name each step of a call by a function that is in its file, eight at most", () => {
     const architecture = readFileSync(`${ROOT}docs/internals/architecture.md`, "utf8");
     const steps = [...architecture.matchAll(/^\| (\w+) \| `(\w+)` \| `([\w/-]+\.ts)` \|/gm)];
-    const names = ["route", "resolver", "gate", "enqueue", "executor", "sandbox", "scan", "finish"];
+    const names = ["route", "resolver", "access", "enqueue", "executor", "sandbox", "scan", "finish"];
     expect(steps.map(([, step]) => step)).to.deep.equal(names);
     for (const [, , name, file] of steps)
       expect(readFileSync(`${ROOT}src/${file}`, "utf8")).to.match(new RegExp(`\\b${name}\\b`));

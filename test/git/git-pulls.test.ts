@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { ActionError } from "../../src/errors.js";
-import { createGate } from "../../src/operations/access/gate.js";
+import { createAccessChecks } from "../../src/operations/access/access-checks.js";
 import { createGitPulls } from "../../src/operations/git/git-pulls.js";
 import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 
@@ -128,8 +128,13 @@ describe("webhooks of git servers", () => {
       },
     };
     const limits = { manage: 60, run: 30, publish: 7, http: 600, communicate: 20, mcp: 120 };
-    const gate = createGate({ db: {}, rateWindow: window, limits, diskSpace: { level: () => level } } as never);
-    const enter = () => statusOf(gate.countGitWebhook({ caller: null }, 1));
+    const accessChecks = createAccessChecks({
+      db: {},
+      rateWindow: window,
+      limits,
+      diskSpace: { level: () => level },
+    } as never);
+    const enter = () => statusOf(accessChecks.countGitWebhook({ caller: null }, 1));
     expect([await enter(), taken]).to.deep.equal(["applied", [["git webhook", 7]]]);
     for (level of ["low", "spent"]) expect(await enter()).to.equal("OVERLOADED");
     [level, accepted] = ["enough", false];
@@ -157,8 +162,8 @@ describe("webhooks of git servers", () => {
       returnAttempts: add("returned the attempt"),
       release: async () => [{ ...WEBHOOK, isGivenUp: true }],
     };
-    const gate = { recheck: () => undefined };
-    return { events, webhooks: createGitWebhooks({ connections, pulls, deliveries, gate, log } as never) };
+    const accessChecks = { recheck: () => undefined };
+    return { events, webhooks: createGitWebhooks({ connections, pulls, deliveries, accessChecks, log } as never) };
   }
 
   const turns = () => new Promise((resolve) => setTimeout(resolve, 10));

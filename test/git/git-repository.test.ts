@@ -287,7 +287,7 @@ describe("git repositories", () => {
         remove: async ({ id }: { id: number }) => void removed.push(id),
         returnAttempts: async () => void returned.push(removed.length),
       },
-      gate: { countGitWebhook: async () => undefined },
+      accessChecks: { countGitWebhook: async () => undefined },
       log: pino({ level: "silent" }),
     } as unknown as Parameters<typeof createGitWebhooks>[0]);
     const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));

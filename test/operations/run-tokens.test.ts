@@ -52,7 +52,7 @@ describe("the token of a run", () => {
     const next = await issueToken(issuer);
     expect(await issuer.resolve(next.token)).not.to.equal(null);
     await expireInDatabase(next.id);
-    await issuer.announce();
+    await issuer.clearCallerCaches();
     expect(await issuer.resolve(next.token)).to.equal(null);
   });
 });

@@ -99,7 +99,7 @@ describe("an unknown token", () => {
     const token = newToken("live");
     expect(await credentials.resolve(token)).to.equal(null);
     await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, 1)", [hashToken(token)]);
-    await credentials.announce();
+    await credentials.clearCallerCaches();
     expect(await credentials.resolve(token)).to.include({ kind: "live", appId: 1 });
   });
 
@@ -111,7 +111,7 @@ describe("an unknown token", () => {
         // All other statements write or notify: only the lookup counts.
         if (/UPDATE|pg_notify/.test(sql)) return found;
         queries += 1;
-        if (queries === 1) await credentials.announce();
+        if (queries === 1) await credentials.clearCallerCaches();
         return found;
       },
     };

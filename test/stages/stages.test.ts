@@ -355,10 +355,10 @@ describe("stages and promotions", () => {
     await rows(service.db, "UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [app.id]);
     expect((await of()).some((one: { appId: number }) => one.appId === app.id)).to.equal(false);
     let announced = 0;
-    const announce = async () => {
+    const clearCallerCaches = async () => {
       announced += 1;
     };
-    const parts = { db: service.db, credentials: { announce } };
+    const parts = { db: service.db, credentials: { clearCallerCaches } };
     await createStages(parts as unknown as Parameters<typeof createStages>[0]).expire();
     expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });

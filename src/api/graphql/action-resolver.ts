@@ -1,7 +1,7 @@
 /** GraphQL resolver for authors of actions. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, LiveVersionSummary } from "../../operations/actions/actions.js";
@@ -22,7 +22,7 @@ import { ActionChangeType } from "./version-types.js";
  * instance, so it reads both from this context.
  */
 export interface ActionFeedContext extends RequestContext {
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   actionFeed: ActionFeed;
 }
 
@@ -45,7 +45,7 @@ function hideCode(action: Action): Action {
 @Resolver(() => ActionListType)
 export class ActionResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Actions,
     private readonly endpoints: TriggerEndpoints,
     private readonly rotateSecret: SecretRotation,
@@ -63,7 +63,7 @@ export class ActionResolver {
     })
     search?: string | null,
   ): Promise<ActionListType> {
-    const caller = await this.gate.enter(context, "listActions", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "listActions", appId);
     const { actions, pagination } = await this.service.list(
       appId,
       { limit, offset, search },
@@ -84,7 +84,7 @@ export class ActionResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
   ): Promise<Action> {
-    const caller = await this.gate.enter(context, "getAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "getAction", appId);
     return this.endpoints.addUrlsToOne(caller, await this.service.get(appId, id));
   }
 
@@ -98,7 +98,7 @@ export class ActionResolver {
     data: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Action> {
-    const caller = await this.gate.enter(context, "createAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "createAction", appId);
     return this.endpoints.addUrlsToOne(
       caller,
       await this.service.create(caller, appId, data, idempotencyKeyOf(context, key)),
@@ -113,7 +113,7 @@ export class ActionResolver {
     @Arg("data", () => UpdateActionInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Action> {
-    const caller = await this.gate.enter(context, "updateAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "updateAction", appId);
     const target = { appId, id, precondition: toExpectedTags(ifUpdatedAt) };
     return this.endpoints.addUrlsToOne(caller, await this.service.update(caller, target, data));
   }
@@ -128,7 +128,7 @@ export class ActionResolver {
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Action> {
-    const caller = await this.gate.enter(context, "updateAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "updateAction", appId);
     await this.rotateSecret(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return this.endpoints.addUrlsToOne(caller, await this.service.get(appId, id));
   }
@@ -140,7 +140,7 @@ export class ActionResolver {
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "removeAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "removeAction", appId);
     await this.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
@@ -149,11 +149,11 @@ export class ActionResolver {
     description: "Emits a message with `reset` first, then the state of each action that is changed or published.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
-      const { gate, actionFeed, ...visitor } = context as ActionFeedContext;
-      await gate.enter(visitor, "followActions", appId);
+      const { accessChecks, actionFeed, ...visitor } = context as ActionFeedContext;
+      await accessChecks.requireAppAccess(visitor, "followActions", appId);
       return guardSource(actionFeed.follow(appId), {
         appId,
-        check: (caller) => gate.recheck(caller, "followActions", appId),
+        check: (caller) => accessChecks.recheck(caller, "followActions", appId),
       });
     },
   })

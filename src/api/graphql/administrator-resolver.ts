@@ -1,6 +1,6 @@
 /** Administrators of the service over GraphQL. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Administrator, Administrators } from "../../operations/members/administrators.js";
 import type { Caller } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
@@ -12,12 +12,12 @@ const UserId = () => Arg("userId", () => Int, { description: "ID of the person."
 @Resolver()
 export class AdministratorResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Administrators,
   ) {}
 
   private requireAdministrator(context: RequestContext): Caller {
-    const caller = this.gate.requireServiceAccess(context, "manageAdministrators");
+    const caller = this.accessChecks.requireServiceAccess(context, "manageAdministrators");
     return context.address === undefined ? caller : { ...caller, address: context.address };
   }
 

@@ -3,7 +3,7 @@
  * REST can stream an answer.
  */
 import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
 import { isObject } from "../../rules/described.js";
@@ -24,7 +24,7 @@ import { AppId } from "./arguments.js";
 @Resolver()
 export class AiResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Ai,
   ) {}
 
@@ -73,7 +73,7 @@ export class AiResolver {
     call: AiCall,
     options: unknown,
   ): Promise<AiReply | LineStream> {
-    const caller = await this.gate.enter(context, "useAi", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "useAi", appId);
     const request = { appId, call, options, disconnectSignal: context.closedSignal };
     if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
       return this.service.callModel(caller, request);

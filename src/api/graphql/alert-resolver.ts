@@ -1,6 +1,6 @@
 /** GraphQL resolver: alerts. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
@@ -10,13 +10,13 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly rules: AlertRules,
   ) {}
 
   @Query(() => [AlertRuleType], { description: "Lists the app's alerts, sorted by name." })
   async alertRules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AlertRuleType[]> {
-    await this.gate.enter(context, "readAlerts", appId);
+    await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
     return this.rules.list(appId);
   }
 
@@ -26,7 +26,7 @@ export class AlertResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertRuleType> {
-    await this.gate.enter(context, "readAlerts", appId);
+    await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
     return this.rules.find(appId, id);
   }
 
@@ -36,7 +36,7 @@ export class AlertResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType[]> {
-    await this.gate.enter(context, "readAlerts", appId);
+    await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
     return this.rules.deliveries(appId, id);
   }
 
@@ -46,7 +46,7 @@ export class AlertResolver {
     @AppId() appId: number,
     @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties of the new alert." }) rule: unknown,
   ): Promise<AlertRuleType> {
-    const caller = await this.gate.enter(context, "manageAlerts", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);
     return this.rules.create(caller, appId, rule);
   }
 
@@ -60,7 +60,7 @@ export class AlertResolver {
     @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties to change." }) rule: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<AlertRuleType> {
-    const caller = await this.gate.enter(context, "manageAlerts", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);
     return this.rules.update(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) }, rule);
   }
 
@@ -71,7 +71,7 @@ export class AlertResolver {
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "removeAlerts", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "removeAlerts", appId);
     await this.rules.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
@@ -82,7 +82,7 @@ export class AlertResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType> {
-    const caller = await this.gate.enter(context, "manageAlerts", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);
     return this.rules.test(caller, appId, id);
   }
 }

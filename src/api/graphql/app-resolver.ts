@@ -1,7 +1,7 @@
 /** GraphQL resolver of apps, their editors and their audit log, and of the operations of administrators. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { Editor, Editors } from "../../operations/members/editors.js";
 import type { Caller } from "../../rules/access.js";
@@ -22,7 +22,7 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 @Resolver()
 export class AppResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Apps,
     private readonly appEditors: Editors,
   ) {}
@@ -38,7 +38,7 @@ export class AppResolver {
   ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
     const { organizationId: requested } = data;
     const namedId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
-    const enteredOrganization = await this.gate
+    const enteredOrganization = await this.accessChecks
       .requireOrganizationAccess(context, "administrate", namedId)
       .catch((error) => {
         const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
@@ -52,7 +52,7 @@ export class AppResolver {
 
   @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
   async apps(@Ctx() context: RequestContext): Promise<App[]> {
-    return this.service.list(this.gate.requireServiceAccess(context, "listApps"));
+    return this.service.list(this.accessChecks.requireServiceAccess(context, "listApps"));
   }
 
   @Mutation(() => AppType, {
@@ -73,7 +73,7 @@ export class AppResolver {
     @Arg("data", () => UpdateAppInput, { description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
-    const caller = await this.gate.enter(context, "updateApp", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "updateApp", appId);
     return this.service.update(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
   }
 
@@ -87,7 +87,7 @@ export class AppResolver {
     @Arg("data", () => AdministrateAppInput, { description: "Properties and settings to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
-    const caller = await this.gate.enter(context, "administrate", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "administrate", appId);
     return this.service.administrate(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
   }
 
@@ -97,7 +97,7 @@ export class AppResolver {
     @AppId() appId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
-    const caller = await this.gate.enter(context, "publishApp", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
     return this.service.publish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
   }
 
@@ -107,7 +107,7 @@ export class AppResolver {
     @AppId() appId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
-    const caller = await this.gate.enter(context, "publishApp", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
     return this.service.unpublish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
   }
 
@@ -124,7 +124,7 @@ export class AppResolver {
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })
   async editors(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Editor[]> {
-    await this.gate.enter(context, "manageEditors", appId);
+    await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
     return this.appEditors.list(appId);
   }
 
@@ -134,7 +134,7 @@ export class AppResolver {
     @AppId() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
   ): Promise<Editor[]> {
-    const caller = await this.gate.enter(context, "manageEditors", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
     return this.appEditors.add(caller, appId, userId);
   }
 
@@ -147,7 +147,7 @@ export class AppResolver {
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Editor[]> {
-    const caller = await this.gate.enter(context, "manageEditors", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
     return this.appEditors.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, userId);
   }
 }

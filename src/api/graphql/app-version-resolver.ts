@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/apps/app-versions.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
@@ -52,7 +52,7 @@ class AppVersionListType {
 @Resolver()
 export class AppVersionResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: AppVersions,
     private readonly appService: Apps,
   ) {}
@@ -64,7 +64,7 @@ export class AppVersionResolver {
     @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number | null,
     @Offset() offset?: number | null,
   ): Promise<AppVersionListType> {
-    await this.gate.enter(context, "appVersions", appId);
+    await this.accessChecks.requireAppAccess(context, "appVersions", appId);
     return this.service.list(appId, { limit, offset });
   }
 
@@ -74,13 +74,13 @@ export class AppVersionResolver {
     @AppId() appId: number,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
   ): Promise<AppVersionDetails> {
-    await this.gate.enter(context, "appVersions", appId);
+    await this.accessChecks.requireAppAccess(context, "appVersions", appId);
     return this.service.get(appId, versionId);
   }
 
   @Mutation(() => AppVersionType, { description: "Takes a snapshot of the app." })
   async createAppVersion(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppVersion> {
-    const caller = await this.gate.enter(context, "appVersions", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "appVersions", appId);
     return this.service.create(caller, appId);
   }
 
@@ -94,7 +94,7 @@ export class AppVersionResolver {
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
-    const caller = await this.gate.enter(context, "appVersions", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "appVersions", appId);
     await this.service.restore(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, versionId);
     return this.appService.get(appId);
   }

@@ -1,7 +1,7 @@
 /** The audit log over GraphQL. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AuditEntry, ListAuditLog } from "../../operations/records/audit.js";
 import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
@@ -59,7 +59,7 @@ class AuditListType {
 @Resolver()
 export class AuditLogResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly trail: ListAuditLog,
   ) {}
 
@@ -80,7 +80,7 @@ export class AuditLogResolver {
     })
     cursor?: string | null,
   ): Promise<AuditListType> {
-    await this.gate.enter(context, "readAuditTrail", appId);
+    await this.accessChecks.requireAppAccess(context, "readAuditTrail", appId);
     return this.trail(appId, { actionId, limit, offset, cursor }, context.responseBudget?.reserveBytes);
   }
 }

@@ -4,15 +4,15 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { User } from "../../operations/access/people.js";
 import type { AccessEntryPage } from "../../operations/accounts/access-events.js";
 import type { SignInResult } from "../../operations/accounts/accounts.js";
+import type { CallerAccess } from "../../operations/accounts/caller-access.js";
 import type { ProviderIdentity } from "../../operations/accounts/identities.js";
 import type { Passkey, PasskeyPage, SignedInRequest } from "../../operations/accounts/passkeys.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
-import type { CallerAccess } from "../../operations/accounts/who-am-i.js";
 import type { Caller } from "../../rules/access.js";
 import { type RequestContext, toSignInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
@@ -42,7 +42,7 @@ function startBrowserSession({ browser }: RequestContext, { user, session }: Sig
 @Resolver()
 export class AuthResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: PeopleAccounts,
   ) {}
 
@@ -65,7 +65,7 @@ export class AuthResolver {
 
   /** Returns the caller, who must be a person with a session: a token cannot manage the account of its person. */
   private requireSessionCaller(context: RequestContext): Caller & { personId: number } {
-    const caller = this.gate.requireServiceAccess(context, "manageOwnAccount");
+    const caller = this.accessChecks.requireServiceAccess(context, "manageOwnAccount");
     if (!caller.session || caller.personId === null) {
       throw new ActionError(
         "FORBIDDEN",
@@ -164,7 +164,7 @@ export class AuthResolver {
 
   @Query(() => AuthSessionType, { description: "Returns the person behind the credential and their roles." })
   async authSession(@Ctx() context: RequestContext): Promise<CallerAccess> {
-    return this.service.whoAmI(this.gate.requireServiceAccess(context, "manageOwnAccount"));
+    return this.service.whoAmI(this.accessChecks.requireServiceAccess(context, "manageOwnAccount"));
   }
 
   @Mutation(() => UserType, {
@@ -220,7 +220,7 @@ export class AuthResolver {
     })
     cursor?: string | null,
   ): Promise<AccessEntryPage> {
-    const enteredOrganization = await this.gate.requireOrganizationAccess(
+    const enteredOrganization = await this.accessChecks.requireOrganizationAccess(
       context,
       "manageOrganization",
       organizationId,

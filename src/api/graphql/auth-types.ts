@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";
 import type { AccessEntry } from "../../operations/accounts/access-events.js";
-import type { Membership } from "../../operations/accounts/who-am-i.js";
+import type { Membership } from "../../operations/accounts/caller-access.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
 import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";

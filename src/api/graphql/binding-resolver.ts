@@ -1,6 +1,6 @@
 /** GraphQL resolver: secret bindings. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
 import type { StoredBindings, TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
@@ -17,20 +17,20 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 @Resolver()
 export class SecretBindingResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: StoredBindings,
     private readonly trials: BindingTrials,
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
   async secretBindings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TaggedBindings> {
-    await this.gate.enter(context, "readSecretBindings", appId);
+    await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
     return this.service.list(appId);
   }
 
   @Query(() => [SecretBindingUseType], { description: "Lists the actions that use each secret binding." })
   async secretBindingUses(@Ctx() context: RequestContext, @AppId() appId: number): Promise<BindingUse[]> {
-    await this.gate.enter(context, "readSecretBindings", appId);
+    await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
     return this.trials.uses(appId);
   }
 
@@ -43,7 +43,7 @@ export class SecretBindingResolver {
     @Arg("data", () => SecretBindingTestInput, { nullable: true, description: "Request to send; required." })
     data: unknown,
   ): Promise<BindingTrial> {
-    const caller = await this.gate.enter(context, "testSecretBinding", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "testSecretBinding", appId);
     return this.trials.send(caller, appId, data, context.closedSignal?.() ?? new AbortController().signal);
   }
 
@@ -60,7 +60,7 @@ export class SecretBindingResolver {
     bindings: unknown,
     @IfUpdatedAt() state: StatePrecondition = null,
   ): Promise<TaggedBindings> {
-    const caller = await this.gate.enter(context, "writeSecretBindings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeSecretBindings", appId);
     // REST passes the whole body (an object). GraphQL passes only the list of bindings, which becomes an object here.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
     return this.service.set(caller, { appId, precondition: toExpectedTags(state) }, body);

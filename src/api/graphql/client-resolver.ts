@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Trigger } from "../../data/action-types.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Analytics } from "../../operations/client/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
 import type { ClientChange, ClientFeed } from "../../operations/client/client-feed.js";
@@ -58,14 +58,14 @@ class ReportedRunType {
  * instance, so it reads both from this context.
  */
 export interface ClientFeedContext extends RequestContext {
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   clientFeed: ClientFeed;
 }
 
 @Resolver()
 export class ClientActionResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly clientActions: ClientActions,
     private readonly clientRuns: ClientRuns,
     private readonly analytics: Analytics,
@@ -80,7 +80,7 @@ export class ClientActionResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft or live version." }) id: number,
   ): Promise<CompiledScript> {
-    const caller = await this.gate.enter(context, "compileAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "compileAction", appId);
     return this.clientActions.readCompiled(caller, appId, id);
   }
 
@@ -96,7 +96,7 @@ export class ClientActionResolver {
     payload: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<ReportedRunType> {
-    const caller = await this.gate.enter(context, "reportClientRun", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "reportClientRun", appId);
     const body = { payload: payload ?? undefined };
     return this.clientRuns.start(caller, { appId, actionId: id, body, idempotencyKey: idempotencyKeyOf(context, key) });
   }
@@ -110,7 +110,7 @@ export class ClientActionResolver {
     body: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<ReportedRunType> {
-    const caller = await this.gate.enter(context, "reportClientRun", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "reportClientRun", appId);
     return this.clientRuns.report(caller, {
       appId,
       actionId: id,
@@ -125,7 +125,7 @@ export class ClientActionResolver {
     @AppId() appId: number,
     @Arg("events", () => [AnalyticsEventInput], { description: "Events to record." }) events: unknown,
   ): Promise<RecordedEventsType> {
-    const caller = await this.gate.enter(context, "recordAnalytics", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "recordAnalytics", appId);
     return this.analytics.record(caller, appId, events);
   }
 
@@ -133,11 +133,11 @@ export class ClientActionResolver {
     description: "Emits all actions that this client can run on analytics events, then each change of these actions.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
-      const { gate, clientFeed, ...visitor } = context as ClientFeedContext;
-      const { copy } = await gate.enter(visitor, "clientTriggers", appId);
+      const { accessChecks, clientFeed, ...visitor } = context as ClientFeedContext;
+      const { copy } = await accessChecks.requireAppAccess(visitor, "clientTriggers", appId);
       return guardSource(clientFeed.follow(appId, copy), {
         appId,
-        check: (caller) => gate.recheck(caller, "clientTriggers", appId),
+        check: (caller) => accessChecks.recheck(caller, "clientTriggers", appId),
       });
     },
   })

@@ -1,6 +1,6 @@
 /** GraphQL resolver: data sources and their snapshots. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AccessTrial, AccessTrials } from "../../operations/data-sources/access-trials.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
@@ -26,7 +26,7 @@ import { ByReference, Ref } from "./reference-arguments.js";
 @Resolver(() => DataSourceType)
 export class DataSourceResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: DataSources,
     private readonly entries: Pick<Entries, "listQueries" | "listVersions" | "restore">,
     private readonly trials: AccessTrials,
@@ -34,7 +34,7 @@ export class DataSourceResolver {
 
   @Query(() => [DataSourceType], { description: "Lists the app's data sources, oldest first." })
   async dataSources(@Ctx() context: RequestContext, @AppId() appId: number): Promise<DataSourceView[]> {
-    await this.gate.enter(context, "readDataSources", appId);
+    await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.service.list(appId, context.responseBudget?.reserveBytes);
   }
 
@@ -45,7 +45,7 @@ export class DataSourceResolver {
     @Ref("id") ref: IdOrName,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
-    await this.gate.enter(context, "readDataSources", appId);
+    await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.service.get(appId, ref);
   }
 
@@ -56,7 +56,7 @@ export class DataSourceResolver {
     @Arg("data", () => CreateDataSourceInput, { nullable: true, description: "Properties of the new data source." })
     data: unknown,
   ): Promise<DataSourceView> {
-    const caller = await this.gate.enter(context, "writeDataSources", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
     return this.service.create(caller, appId, data);
   }
 
@@ -69,7 +69,7 @@ export class DataSourceResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
-    const caller = await this.gate.enter(context, "writeDataSources", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
     return this.service.update(caller, { appId, ref, precondition: toExpectedTags(ifUpdatedAt ?? null) }, data);
   }
 
@@ -81,7 +81,7 @@ export class DataSourceResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "removeDataSources", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "removeDataSources", appId);
     await this.service.remove(caller, { appId, ref, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
@@ -96,7 +96,7 @@ export class DataSourceResolver {
     @Ref("dataSourceId") ref: IdOrName,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
-    await this.gate.enter(context, "readDataSources", appId);
+    await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.entries.listQueries({ appId, ref });
   }
 
@@ -107,7 +107,7 @@ export class DataSourceResolver {
     @Ref("dataSourceId") ref: IdOrName,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
-    await this.gate.enter(context, "readDataSources", appId);
+    await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.entries.listVersions({ appId, ref });
   }
 
@@ -122,7 +122,7 @@ export class DataSourceResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<ImportResultType> {
-    const caller = await this.gate.enter(context, "writeDataSources", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, toExpectedTags(ifUpdatedAt));
   }
 
@@ -138,7 +138,7 @@ export class DataSourceResolver {
     trial: unknown,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<AccessTrial> {
-    await this.gate.enter(context, "readEntries", appId);
+    await this.accessChecks.requireAppAccess(context, "readEntries", appId);
     return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserveBytes);
   }
 }

@@ -1,7 +1,7 @@
 /** Help for authors who edit a draft, over GraphQL: sample payloads, diagnostics of the code, types of npm packages. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { PayloadPreset, PayloadPresets } from "../../operations/actions/presets.js";
 import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
@@ -32,7 +32,7 @@ class CodeProblemType implements CodeProblem {
 @Resolver()
 export class DraftResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly presets: PayloadPresets,
     private readonly problems: CodeProblems,
     private readonly scripts: Pick<StoredScripts, "declarations">,
@@ -46,7 +46,7 @@ export class DraftResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<PayloadPreset[]> {
-    await this.gate.enter(context, "readPresets", appId);
+    await this.accessChecks.requireAppAccess(context, "readPresets", appId);
     return this.presets.list(appId, actionId);
   }
 
@@ -62,7 +62,7 @@ export class DraftResolver {
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of a test run." }) payload: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PayloadPreset[]> {
-    const caller = await this.gate.enter(context, "writePresets", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writePresets", appId);
     return this.presets.save(caller, appId, actionId, name, payload, toExpectedTags(ifUpdatedAt));
   }
 
@@ -76,7 +76,7 @@ export class DraftResolver {
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PayloadPreset[]> {
-    await this.gate.enter(context, "writePresets", appId);
+    await this.accessChecks.requireAppAccess(context, "writePresets", appId);
     return this.presets.remove(appId, actionId, name, toExpectedTags(ifUpdatedAt));
   }
 
@@ -94,7 +94,7 @@ export class DraftResolver {
     })
     dependencies: string[] | null = [],
   ): Promise<CodeProblem[]> {
-    await this.gate.enter(context, "checkCode", appId);
+    await this.accessChecks.requireAppAccess(context, "checkCode", appId);
     return this.problems(appId, code, dependencies ?? []);
   }
 
@@ -112,7 +112,7 @@ export class DraftResolver {
     })
     integrity: unknown,
   ): Promise<string[] | null> {
-    await this.gate.enter(context, "readDeclarations", appId);
+    await this.accessChecks.requireAppAccess(context, "readDeclarations", appId);
     return this.scripts.declarations(appId, integrity);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { CommitResult } from "../../operations/data-sources/entry-commits.js";
@@ -34,7 +34,7 @@ import { ByReference, Ref } from "./reference-arguments.js";
  * so it reads both from this context.
  */
 export interface EntryFeedContext extends RequestContext {
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   entries: Pick<Entries, "follow">;
 }
 
@@ -57,7 +57,7 @@ function removeAbsentFields(query: EntryQueryInput | null | undefined): object {
 @Resolver()
 export class EntryResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Entries,
   ) {}
 
@@ -69,7 +69,7 @@ export class EntryResolver {
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
-    const visit = await this.gate.admit(context, "readEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.get(visit, { appId, ref }, id);
   }
 
@@ -102,7 +102,7 @@ export class EntryResolver {
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<object> {
-    const visit = await this.gate.admit(context, "readEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.distinct(visit, { appId, ref }, columns);
   }
 
@@ -110,14 +110,17 @@ export class EntryResolver {
     description: "Emits changes of the entries that match a filter. The first message contains the current position.",
     subscribe: async ({ args, context }) => {
       const { appId, dataSourceId, by, where, since } = args as EntryFollowArguments;
-      const { gate, entries, ...visitor } = context as EntryFeedContext;
-      const visit = await gate.admit(visitor, "readEntries", appId);
+      const { accessChecks, entries, ...visitor } = context as EntryFeedContext;
+      const visit = await accessChecks.admitAppRequest(visitor, "readEntries", appId);
       const liveSource = await entries.follow(
         visit,
         { appId, ref: parseReference(dataSourceId, by) },
         { where, since },
       );
-      return guardSource(liveSource, { appId, check: (caller) => gate.recheckAdmission(caller, "readEntries", appId) });
+      return guardSource(liveSource, {
+        appId,
+        check: (caller) => accessChecks.recheckAdmission(caller, "readEntries", appId),
+      });
     },
   })
   dataSourceChanged(
@@ -157,13 +160,13 @@ export class EntryResolver {
     ref: IdOrName,
     query: object,
   ): Promise<DeletedEntriesType> {
-    const visit = await this.gate.admit(context, "removeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
   /** Finds entries that match a query, and returns the REST response. */
   async find(context: RequestContext, appId: number, ref: IdOrName, query: unknown): Promise<FoundEntries> {
-    const visit = await this.gate.admit(context, "readEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserveBytes);
   }
 
@@ -175,7 +178,7 @@ export class EntryResolver {
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
-    const visit = await this.gate.admit(context, "writeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.insert(visit, { appId, ref }, data);
   }
 
@@ -189,7 +192,7 @@ export class EntryResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
-    const visit = await this.gate.admit(context, "writeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.update(visit, { appId, ref }, id, data, toExpectedTags(ifUpdatedAt ?? null));
   }
 
@@ -202,7 +205,7 @@ export class EntryResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
-    const visit = await this.gate.admit(context, "removeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "removeEntries", appId);
     return this.service.remove(visit, { appId, ref }, id, toExpectedTags(ifUpdatedAt ?? null));
   }
 
@@ -215,7 +218,7 @@ export class EntryResolver {
     commit: unknown,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<CommitResult> {
-    const visit = await this.gate.admit(context, "writeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.commit(visit, { appId, ref }, commit);
   }
 
@@ -234,7 +237,7 @@ export class EntryResolver {
     append?: boolean,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<ImportResult> {
-    const visit = await this.gate.admit(context, "writeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     const rows = async function* () {
       yield* entries;
     };
@@ -243,7 +246,7 @@ export class EntryResolver {
 
   /** Exports all entries that the caller may read. Only REST has this operation. */
   async exportEntryFile(context: RequestContext, appId: number, ref: IdOrName, options: EntryExportOptions) {
-    const visit = await this.gate.admit(context, "readEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, options);
   }
 
@@ -254,7 +257,7 @@ export class EntryResolver {
     ref: IdOrName,
     file: ImportFile,
   ): Promise<ImportResult> {
-    const visit = await this.gate.admit(context, "writeEntries", appId);
+    const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }
 }

@@ -1,6 +1,6 @@
 /** GraphQL resolver: git connections. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type {
   GitConnection,
   GitConnectionChange,
@@ -101,7 +101,7 @@ class GitInputType {
 @Resolver()
 export class GitResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: { connections: GitConnections; pulls: GitPulls },
   ) {}
 
@@ -110,7 +110,7 @@ export class GitResolver {
     description: "Returns the git repository of the app; null if none is connected.",
   })
   async gitConnection(@Ctx() context: RequestContext, @AppId() appId: number): Promise<GitConnection | null> {
-    await this.gate.enter(context, "readGit", appId);
+    await this.accessChecks.requireAppAccess(context, "readGit", appId);
     return this.service.connections.get(appId);
   }
 
@@ -123,7 +123,7 @@ export class GitResolver {
     @Arg("data", () => GitInputType, { description: "The repository." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<GitConnectionChange> {
-    const caller = await this.gate.enter(context, "writeGit", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
     const precondition = toExpectedTags(ifUpdatedAt ?? null);
     return this.service.connections.connect(caller, { appId, precondition }, data);
   }
@@ -136,7 +136,7 @@ export class GitResolver {
     @AppId() appId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "writeGit", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
     await this.service.connections.disconnect(caller, { appId, precondition: toExpectedTags(ifUpdatedAt ?? null) });
     return true;
   }
@@ -164,8 +164,9 @@ export class GitResolver {
     })
     commit?: unknown,
   ): Promise<GitPull> {
-    const caller = await this.gate.enter(context, "pullGit", appId);
-    const may = (operation: Parameters<AccessGate["recheck"]>[1]) => this.gate.recheck(caller, operation, appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "pullGit", appId);
+    const may = (operation: Parameters<AccessChecks["recheck"]>[1]) =>
+      this.accessChecks.recheck(caller, operation, appId);
     return this.service.pulls.pull(caller, { ref, commit }, { appId, isPlan: plan, checkPermission: may });
   }
 }

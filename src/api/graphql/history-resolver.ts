@@ -3,7 +3,7 @@
  * operation.
  */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunReplayer } from "../../operations/runs/replay.js";
@@ -29,7 +29,7 @@ import { QueuedRunType } from "./run-resolver.js";
 @Resolver(() => RunDetailsType)
 export class RunHistoryResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly services: {
       history: RunQueries;
       replay: RunReplayer;
@@ -47,7 +47,7 @@ export class RunHistoryResolver {
     @AppId() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<RunSummary> {
-    const caller = await this.gate.enter(context, "listRuns", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.services.history.get(caller, appId, runId);
   }
 
@@ -81,14 +81,14 @@ export class RunHistoryResolver {
     @AppId() appId: number,
     @Args(() => RunsArguments) filter: RunsArguments,
   ): Promise<RunListType> {
-    const caller = await this.gate.enter(context, "listRuns", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     const before = parseCursor(filter.cursor) ?? filter.before;
     return this.services.history.list(caller, appId, { ...filter, before });
   }
 
   @Query(() => UnfinishedRunsType, { description: "Lists the queued and running runs of the app." })
   async unfinishedRuns(@Ctx() context: RequestContext, @AppId() appId: number): Promise<UnfinishedRunsType> {
-    const caller = await this.gate.enter(context, "listRuns", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.services.history.listUnfinished(caller, appId);
   }
 
@@ -101,7 +101,7 @@ export class RunHistoryResolver {
     @AppId() appId: number,
     @Args(() => StatisticsArguments) options: StatisticsArguments,
   ): Promise<StatisticsOfRuns> {
-    await this.gate.enter(context, "listRuns", appId);
+    await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.services.statistics(appId, options);
   }
 
@@ -118,7 +118,7 @@ export class RunHistoryResolver {
     })
     options: unknown,
   ): Promise<QueuedRunType> {
-    const caller = await this.gate.enter(context, "replayRun", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "replayRun", appId);
     return this.services.replay.replay(caller, appId, runId, options);
   }
 }

@@ -3,7 +3,7 @@
  * operation.
  */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { RefusalCounter, RefusedRequests } from "../../operations/http/refusals.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -24,7 +24,7 @@ class RefusedRequestsType implements RefusedRequests {
 @Resolver()
 export class HttpTriggerResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly refusals: RefusalCounter,
   ) {}
 
@@ -37,7 +37,7 @@ export class HttpTriggerResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the draft or the live version." }) actionId: number,
   ): Promise<RefusedRequests[]> {
-    await this.gate.enter(context, "getAction", appId);
+    await this.accessChecks.requireAppAccess(context, "getAction", appId);
     return this.refusals.list(appId, actionId);
   }
 }

@@ -1,7 +1,7 @@
 /** Execution logs over GraphQL: the list, a subscription to new entries, and each part of an entry as a field. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import { checkLogType, type ExecutionLogs, type LogEntry } from "../../operations/records/execution-logs.js";
 import { guardSource } from "../../operations/records/live-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
@@ -22,14 +22,14 @@ interface LogTailArguments {
  * resolver instance, so it reads both from this context.
  */
 export interface LogTailContext extends RequestContext {
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   tail: LogTail;
 }
 
 @Resolver(() => LogEntryType)
 export class LogResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: ExecutionLogs,
   ) {}
 
@@ -45,7 +45,7 @@ export class LogResolver {
     })
     options: unknown,
   ): Promise<LogListType> {
-    await this.gate.enter(context, "readLogs", appId);
+    await this.accessChecks.requireAppAccess(context, "readLogs", appId);
     return this.service.list(appId, options, context.responseBudget?.reserveBytes);
   }
 
@@ -53,12 +53,12 @@ export class LogResolver {
     description: "Emits each new execution log entry of the app, in the order of the IDs.",
     subscribe: async ({ args, context }) => {
       const { appId, actionId, type, after } = args as LogTailArguments;
-      const { gate, tail, ...visitor } = context as LogTailContext;
-      await gate.enter(visitor, "readLogs", appId);
+      const { accessChecks, tail, ...visitor } = context as LogTailContext;
+      await accessChecks.requireAppAccess(visitor, "readLogs", appId);
       checkLogType(type, "type");
       return guardSource(tail.follow({ appId, actionId, type, after }), {
         appId,
-        check: (caller) => gate.recheck(caller, "readLogs", appId),
+        check: (caller) => accessChecks.recheck(caller, "readLogs", appId),
       });
     },
   })

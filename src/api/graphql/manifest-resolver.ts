@@ -5,7 +5,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
 import { type ManifestKind, removeNullFields } from "../../rules/manifest.js";
@@ -65,7 +65,7 @@ function toPlainManifest(manifest: unknown, definitions: unknown): unknown {
 @Resolver()
 export class ManifestResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly manifests: Manifests,
     private readonly types: AppTypesGenerator,
   ) {}
@@ -74,7 +74,7 @@ export class ManifestResolver {
     description: "Returns the definitions of the app: actions, data sources, alerts, settings without secret values.",
   })
   async manifest(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ManifestType> {
-    await this.gate.enter(context, "readManifest", appId);
+    await this.accessChecks.requireAppAccess(context, "readManifest", appId);
     return this.manifests.get(appId, context.responseBudget?.reserveBytes);
   }
 
@@ -83,7 +83,7 @@ export class ManifestResolver {
       "Returns TypeScript declarations for the app's actions, as a file svc.d.ts: settings, columns, packages and `Svc`.",
   })
   async appTypes(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
-    await this.gate.enter(context, "readManifest", appId);
+    await this.accessChecks.requireAppAccess(context, "readManifest", appId);
     return this.types(appId, context.responseBudget?.reserveBytes);
   }
 
@@ -120,12 +120,12 @@ export class ManifestResolver {
     })
     definitions?: unknown,
   ): Promise<ManifestResult> {
-    const caller = await this.gate.enter(context, "writeManifest", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeManifest", appId);
     const document = toPlainManifest(manifest, definitions);
     return this.manifests.apply(caller, document, {
       ...{ appId, prune, keepsData: false, isPlan: plan },
       precondition: ifMatch ?? undefined,
-      checkPermission: (operation) => this.gate.recheck(caller, operation, appId),
+      checkPermission: (operation) => this.accessChecks.recheck(caller, operation, appId),
     });
   }
 }

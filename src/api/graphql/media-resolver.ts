@@ -5,7 +5,7 @@
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { PAGE_MAX } from "../../limits.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { MediaContents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
 import type { MediaLink, SignedUrlParameters } from "../../operations/media/links.js";
@@ -48,7 +48,7 @@ const toGraphqlRule = ({ type, allow, enabled }: MediaRule): MediaAccessRuleType
 @Resolver()
 export class MediaResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly media: Media,
   ) {}
 
@@ -70,7 +70,7 @@ export class MediaResolver {
     @Limit(PAGE_MAX) limit?: number | null,
     @Offset() offset?: number | null,
   ): Promise<FolderListing> {
-    const admission = await this.gate.admit(context, "readMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     const options: ListingOptions = { folderId: folderId ?? undefined, name, limit, offset };
     return this.media.folders.list(admission, appId, options);
   }
@@ -81,7 +81,7 @@ export class MediaResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
   ): Promise<MediaFile> {
-    const admission = await this.gate.admit(context, "readMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.files.get(admission, appId, id);
   }
 
@@ -96,7 +96,7 @@ export class MediaResolver {
     })
     expiresIn?: unknown,
   ): Promise<MediaLink> {
-    const admission = await this.gate.admit(context, "readMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.links.create(admission, appId, id, expiresIn);
   }
 
@@ -126,7 +126,7 @@ export class MediaResolver {
     @Arg("parentId", () => Int, { nullable: true, description: "ID of the parent folder; null for the top level." })
     parentId?: unknown,
   ): Promise<MediaFolder> {
-    const admission = await this.gate.admit(context, "writeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.folders.create(admission, appId, { name, parentId });
   }
 
@@ -155,7 +155,7 @@ export class MediaResolver {
       { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
       accessRules,
     );
-    const admission = await this.gate.admit(context, "writeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.folders.update(admission, { appId, id, precondition }, removeAbsentFields({ name, parentId }));
   }
 
@@ -166,7 +166,7 @@ export class MediaResolver {
     @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const admission = await this.gate.admit(context, "removeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
     await this.media.folders.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
@@ -196,7 +196,7 @@ export class MediaResolver {
       { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
       accessRules,
     );
-    const admission = await this.gate.admit(context, "writeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.files.update(admission, { appId, id, precondition }, removeAbsentFields({ name, folderId }));
   }
 
@@ -207,7 +207,7 @@ export class MediaResolver {
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const admission = await this.gate.admit(context, "removeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
     await this.media.files.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
@@ -229,7 +229,7 @@ export class MediaResolver {
 
   /** Returns all files of an app in one list. Only REST has this operation. */
   async allFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
-    const admission = await this.gate.admit(context, "readMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.files.list(admission, appId, { limit, offset });
   }
 
@@ -241,7 +241,7 @@ export class MediaResolver {
     body: unknown,
     precondition: ExpectedETags,
   ): Promise<MediaFolder> {
-    const admission = await this.gate.admit(context, "writeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.folders.update(admission, { appId, id, precondition }, body);
   }
 
@@ -252,12 +252,12 @@ export class MediaResolver {
     body: unknown,
     precondition: ExpectedETags,
   ): Promise<MediaFile> {
-    const admission = await this.gate.admit(context, "writeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.files.update(admission, { appId, id, precondition }, body);
   }
 
   async ownRules(context: RequestContext, appId: number, kind: MediaItemKind, id: number): Promise<MediaItemRules> {
-    const admission = await this.gate.admit(context, "readMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.rules.get(admission, kind, { appId, id });
   }
 
@@ -269,13 +269,17 @@ export class MediaResolver {
     body: unknown,
     precondition?: ExpectedETags,
   ): Promise<MediaItemRules> {
-    const admission = await this.gate.admit(context, "writeMedia", appId);
+    const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
   /** Starts an upload of a file. Only REST supports uploads. */
   async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<UploadRequest> {
-    return this.media.uploads.beginUpload(await this.gate.admit(context, "writeMedia", appId), appId, length);
+    return this.media.uploads.beginUpload(
+      await this.accessChecks.admitAppRequest(context, "writeMedia", appId),
+      appId,
+      length,
+    );
   }
 
   async contents(
@@ -285,6 +289,12 @@ export class MediaResolver {
     form: ContentsForm,
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
-    return this.media.contents.openContents(await this.gate.admit(context, "readMedia", appId), appId, id, form, link);
+    return this.media.contents.openContents(
+      await this.accessChecks.admitAppRequest(context, "readMedia", appId),
+      appId,
+      id,
+      form,
+      link,
+    );
   }
 }

@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { User } from "../../operations/access/people.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { Invitation } from "../../operations/members/invitation-rows.js";
@@ -33,7 +33,7 @@ const UserId = () => Arg("userId", () => Int, { description: "ID of the person."
 @Resolver()
 export class MemberResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: { members: Members; invitations: Invitations; people: PeopleAccounts },
   ) {}
 
@@ -42,12 +42,12 @@ export class MemberResolver {
     operation: Operation,
     id: number,
   ): Promise<{ caller: Caller; scope: RoleScope }> {
-    const { caller, organizationId } = await this.gate.requireOrganizationAccess(context, operation, id);
+    const { caller, organizationId } = await this.accessChecks.requireOrganizationAccess(context, operation, id);
     return { caller: withAddress(caller, context), scope: { organizationId, appId: null } };
   }
 
   private async requireAppAccess(context: RequestContext, operation: Operation, appId: number) {
-    const caller = await this.gate.enter(context, operation, appId);
+    const caller = await this.accessChecks.requireAppAccess(context, operation, appId);
     return { caller, scope: await this.service.members.scopeOf(appId) };
   }
 
@@ -69,7 +69,7 @@ export class MemberResolver {
 
   @Query(() => [OrganizationType], { description: "Lists the organizations in which the caller has a role." })
   async organizations(@Ctx() context: RequestContext): Promise<(Organization & { role: Role })[]> {
-    return this.service.members.organizations(this.gate.requireServiceAccess(context, "listOrganizations"));
+    return this.service.members.organizations(this.accessChecks.requireServiceAccess(context, "listOrganizations"));
   }
 
   @Mutation(() => OrganizationType, {
@@ -79,7 +79,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @Arg("name", () => String, { nullable: true, description: "Name of the organization; required." }) name?: unknown,
   ): Promise<Organization & { role: Role }> {
-    const caller = withAddress(this.gate.requireServiceAccess(context, "createOrganization"), context);
+    const caller = withAddress(this.accessChecks.requireServiceAccess(context, "createOrganization"), context);
     return { ...(await this.service.members.createOrganization(caller, name)), role: "owner" };
   }
 
@@ -180,9 +180,9 @@ export class MemberResolver {
   ): Promise<ResetLinkType> {
     const { members, people } = this.service;
     const { caller } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
-    await members.mustBelong(organizationId, userId);
+    await members.requireMembership(organizationId, userId);
     const { link, expiresAt } = await people.accounts.createResetLink(userId, caller.personId, (manager) =>
-      members.mustOutrank(manager, caller, userId),
+      members.requireHigherRole(manager, caller, userId),
     );
     return { link, expiresAt };
   }
@@ -237,7 +237,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @Arg("token", () => String, { description: "Token from the fragment of the link." }) token: unknown,
   ): Promise<User> {
-    this.gate.requireServiceAccess(context, "manageOwnAccount");
+    this.accessChecks.requireServiceAccess(context, "manageOwnAccount");
     return (await this.accept(context, { token })).user;
   }
 

@@ -1,7 +1,7 @@
 /** Messages over GraphQL: send, list, decide. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { MessageReceipt } from "../../operations/communicate/acceptance.js";
 import type { Messages } from "../../operations/communicate/messages.js";
 import type { RequestContext } from "../context.js";
@@ -21,7 +21,7 @@ import {
 @Resolver(() => MessageType)
 export class MessageResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Messages,
   ) {}
 
@@ -39,7 +39,7 @@ export class MessageResolver {
     @Limit() limit?: number,
     @Offset() offset?: number,
   ): Promise<MessageListType> {
-    await this.gate.enter(context, "readMessages", appId);
+    await this.accessChecks.requireAppAccess(context, "readMessages", appId);
     return this.service.list(appId, { kind, status, limit, offset }, context.responseBudget?.reserveBytes);
   }
 
@@ -49,7 +49,7 @@ export class MessageResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the message." }) id: number,
   ): Promise<MessageType> {
-    await this.gate.enter(context, "readMessages", appId);
+    await this.accessChecks.requireAppAccess(context, "readMessages", appId);
     return this.service.find(appId, id);
   }
 
@@ -70,7 +70,7 @@ export class MessageResolver {
     data?: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt> {
-    const caller = await this.gate.enter(context, "sendMessage", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     const body = data === undefined ? options : { options, data };
     return this.service.sendEmail(caller, appId, body, idempotencyKeyOf(context, key));
   }
@@ -82,7 +82,7 @@ export class MessageResolver {
     @Arg("messages", () => [EmailOfBatchInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt[]> {
-    const caller = await this.gate.enter(context, "sendMessage", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     return this.service.sendEmails(caller, appId, messages, idempotencyKeyOf(context, key));
   }
 
@@ -95,7 +95,7 @@ export class MessageResolver {
     @Arg("message", () => SmsInput, { nullable: true, description: "Text message to send." }) message: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt> {
-    const caller = await this.gate.enter(context, "sendMessage", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     return this.service.sendSms(caller, appId, message, idempotencyKeyOf(context, key));
   }
 
@@ -108,7 +108,7 @@ export class MessageResolver {
     @Arg("messages", () => [SmsInput], { nullable: true, description: "Text messages to send." }) messages: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt[]> {
-    const caller = await this.gate.enter(context, "sendMessage", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     return this.service.sendSmsBatch(caller, appId, messages, idempotencyKeyOf(context, key));
   }
 
@@ -121,7 +121,7 @@ export class MessageResolver {
     @Arg("id", () => Int, { description: "ID of the message." }) id: number,
     @Arg("decision", () => MessageDecisionEnum, { description: "Resolution of the message." }) decision: string,
   ): Promise<MessageType> {
-    const caller = await this.gate.enter(context, "decideMessage", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "decideMessage", appId);
     return this.service.decide(caller, appId, id, decision);
   }
 }

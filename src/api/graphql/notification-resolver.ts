@@ -1,7 +1,7 @@
 /** Notifications over GraphQL: create, read, subscribe. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { NotificationModules } from "../../operations/notifications/notify.js";
 import { guardSource } from "../../operations/records/live-source.js";
@@ -25,7 +25,7 @@ import {
  * resolver instance, so it reads both from this context.
  */
 export interface NotificationContext extends RequestContext {
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   notify: Pick<NotificationModules, "feed">;
 }
 
@@ -45,7 +45,7 @@ function readNotificationFields(body: unknown): unknown {
 @Resolver()
 export class NotificationResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly notify: NotificationModules,
   ) {}
 
@@ -64,7 +64,7 @@ export class NotificationResolver {
     @Limit() limit?: number,
     @Offset() offset?: number,
   ): Promise<NotificationListType> {
-    const caller = await this.gate.enter(context, "readNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
     return this.notify.service.list(caller, appId, { status, limit, offset }, context.responseBudget?.reserveBytes);
   }
 
@@ -72,7 +72,7 @@ export class NotificationResolver {
     description: "Returns the number of notifications that the caller has not read.",
   })
   async unreadNotifications(@Ctx() context: RequestContext, @AppId() appId: number): Promise<MarkedNotificationsType> {
-    const caller = await this.gate.enter(context, "readNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
     return this.notify.service.countUnread(caller, appId);
   }
 
@@ -86,7 +86,7 @@ export class NotificationResolver {
     })
     body: unknown,
   ): Promise<Notification> {
-    const caller = await this.gate.enter(context, "manageNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     return this.notify.service.insert(caller, appId, readNotificationFields(body));
   }
 
@@ -100,7 +100,7 @@ export class NotificationResolver {
     })
     bodies: unknown,
   ): Promise<Notification[]> {
-    const caller = await this.gate.enter(context, "manageNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     return this.notify.service.insertAll(
       caller,
       appId,
@@ -117,7 +117,7 @@ export class NotificationResolver {
     body: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Notification> {
-    const caller = await this.gate.enter(context, "manageNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     return this.notify.service.update(
       caller,
       { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
@@ -132,7 +132,7 @@ export class NotificationResolver {
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "manageNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     await this.notify.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }
@@ -144,7 +144,7 @@ export class NotificationResolver {
     @Arg("ids", () => [Int], { nullable: true, description: "IDs of the notifications; all by default." })
     ids?: unknown,
   ): Promise<MarkedNotificationsType> {
-    const caller = await this.gate.enter(context, "markNotifications", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "markNotifications", appId);
     return this.notify.service.markRead(caller, appId, ids ?? ALL_NOTIFICATIONS);
   }
 
@@ -152,7 +152,7 @@ export class NotificationResolver {
     description: "Lists the devices on which the caller receives Web Push messages.",
   })
   async pushSubscriptions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<PushSubscriptionsType> {
-    const caller = await this.gate.enter(context, "pushDevices", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
     return this.notify.devices.list(caller, appId);
   }
 
@@ -166,7 +166,7 @@ export class NotificationResolver {
     })
     body: unknown,
   ): Promise<PushReceiptType> {
-    const caller = await this.gate.enter(context, "addPushDevice", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "addPushDevice", appId);
     return this.notify.devices.add(caller, appId, body);
   }
 
@@ -183,7 +183,7 @@ export class NotificationResolver {
     })
     body: unknown,
   ): Promise<MarkedNotificationsType> {
-    const caller = await this.gate.enter(context, "pushDevices", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
     return this.notify.devices.remove(caller, appId, body);
   }
 
@@ -191,11 +191,11 @@ export class NotificationResolver {
     description: "Emits each notification for the caller when it is published.",
     subscribe: async ({ args, context }) => {
       const { appId, after } = args as { appId: number; after?: number | null };
-      const { gate, notify, ...visitor } = context as NotificationContext;
-      const caller = await gate.enter(visitor, "readNotifications", appId);
+      const { accessChecks, notify, ...visitor } = context as NotificationContext;
+      const caller = await accessChecks.requireAppAccess(visitor, "readNotifications", appId);
       return guardSource(await notify.feed.follow(appId, caller, after ?? null), {
         appId,
-        check: (now) => gate.recheck(now, "readNotifications", appId),
+        check: (now) => accessChecks.recheck(now, "readNotifications", appId),
       });
     },
   })

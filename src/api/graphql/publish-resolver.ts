@@ -1,6 +1,6 @@
 /** GraphQL resolver: publication. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { ActionPublisher } from "../../operations/actions/publishing.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
@@ -17,7 +17,7 @@ class PublishedActionType {
 @Resolver()
 export class PublishResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: ActionPublisher,
     private readonly endpoints: TriggerEndpoints,
   ) {}
@@ -36,7 +36,7 @@ export class PublishResolver {
     })
     tested: boolean,
   ): Promise<PublishedActionType> {
-    const caller = await this.gate.enter(context, "publishAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "publishAction", appId);
     const target = { appId, id, tested, precondition: toExpectedTags(ifUpdatedAt) };
     return { action: await this.endpoints.addUrlsToOne(caller, await this.service.publish(caller, target)) };
   }
@@ -48,7 +48,7 @@ export class PublishResolver {
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "unpublishAction", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "unpublishAction", appId);
     await this.service.unpublish(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }

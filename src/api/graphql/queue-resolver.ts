@@ -3,7 +3,7 @@
  * calls one operation.
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Backlog, CancelledBacklog, QueuedRuns } from "../../operations/runs/backlog.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -32,7 +32,7 @@ class CancelledBacklogType {
 @Resolver()
 export class QueueResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: QueuedRuns,
   ) {}
 
@@ -41,7 +41,7 @@ export class QueueResolver {
       "Returns the number of the app's queued runs and the bytes of their payloads. The values are at most one second old.",
   })
   async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Backlog> {
-    await this.gate.enter(context, "listRuns", appId);
+    await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.service.read(appId);
   }
 
@@ -55,7 +55,7 @@ export class QueueResolver {
     })
     actionId?: number | null,
   ): Promise<CancelledBacklog> {
-    const caller = await this.gate.enter(context, "cancelBacklog", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "cancelBacklog", appId);
     return this.service.cancel(caller, appId, { actionId });
   }
 }

@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { DraftOrLive } from "../../data/action-types.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import { createAbortableGenerator, endOnAbort } from "../../operations/records/leavable.js";
 import { guardSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
@@ -47,7 +47,7 @@ const CopyToRun = () =>
  * so it reads both from this context.
  */
 export interface ConsoleContext extends RequestContext {
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   console: RunConsole;
 }
 
@@ -63,9 +63,9 @@ async function findFollowedRun({
   context: unknown;
 }): Promise<AsyncGenerator<PrintedLine[]> & SourceGuard> {
   const { appId, runId } = args as { appId: number; runId: number };
-  const { gate, console, ...visitor } = context as ConsoleContext;
-  await gate.enter(visitor, "readLogs", appId);
-  const check = (caller: Caller) => gate.recheck(caller, "readLogs", appId);
+  const { accessChecks, console, ...visitor } = context as ConsoleContext;
+  await accessChecks.requireAppAccess(visitor, "readLogs", appId);
+  const check = (caller: Caller) => accessChecks.recheck(caller, "readLogs", appId);
   return guardSource(console.follow(appId, runId), { appId, check });
 }
 
@@ -81,7 +81,7 @@ const splitIntoLines = (
 @Resolver()
 export class RunResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Runs,
     private readonly console: RunConsole,
   ) {}
@@ -92,7 +92,7 @@ export class RunResolver {
     @AppId() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<PrintedLine[]> {
-    await this.gate.enter(context, "readLogs", appId);
+    await this.accessChecks.requireAppAccess(context, "readLogs", appId);
     return this.console.list(appId, runId);
   }
 
@@ -123,15 +123,18 @@ export class RunResolver {
   /**
    * Checks that the caller may run the draft or live version (`copy`) of the app's actions, and returns the caller. If `copy` is absent,
    * the caller's credential decides which of the two runs.
-   * @throws the errors of `gate.enter`
+   * @throws the errors of `AccessChecks.requireAppAccess`
    */
   private async requireRunAccess(
     context: RequestContext,
     appId: number,
     copy: DraftOrLive | null | undefined,
   ): Promise<Caller> {
-    if (!copy) return this.gate.enter(context, "runAction", appId);
-    return { ...(await this.gate.enter(context, copy === "master" ? "runDraft" : "runLive", appId)), copy };
+    if (!copy) return this.accessChecks.requireAppAccess(context, "runAction", appId);
+    return {
+      ...(await this.accessChecks.requireAppAccess(context, copy === "master" ? "runDraft" : "runLive", appId)),
+      copy,
+    };
   }
 
   @Mutation(() => QueuedRunType, { description: "Queues a run and returns before it starts." })
@@ -184,7 +187,7 @@ export class RunResolver {
     @AppId() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "cancelRun", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "cancelRun", appId);
     await this.service.cancel(caller, appId, runId);
     return true;
   }

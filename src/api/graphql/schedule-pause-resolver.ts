@@ -3,7 +3,7 @@
  * calls one operation.
  */
 import { Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { SchedulePause } from "../../operations/triggers/schedule-pause.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -23,13 +23,13 @@ const toSchedulePause = (pausedAt: Date | null): SchedulePauseType => ({ pausedA
 @Resolver()
 export class SchedulePauseResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: SchedulePause,
   ) {}
 
   @Query(() => SchedulePauseType, { description: "Returns whether the app's schedules are paused." })
   async schedulePause(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
-    await this.gate.enter(context, "listRuns", appId);
+    await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return toSchedulePause(await this.service.pausedSince(appId));
   }
 
@@ -38,7 +38,7 @@ export class SchedulePauseResolver {
       "Pauses all schedules of the app: the service skips their ticks (due times). Queued runs still execute.",
   })
   async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
-    const caller = await this.gate.enter(context, "pauseSchedules", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "pauseSchedules", appId);
     return toSchedulePause(await this.service.setPaused(caller, appId, true));
   }
 
@@ -46,7 +46,7 @@ export class SchedulePauseResolver {
     description: "Resumes the app's schedules. The service does not make up for the ticks that it skipped.",
   })
   async resumeSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
-    const caller = await this.gate.enter(context, "pauseSchedules", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "pauseSchedules", appId);
     return toSchedulePause(await this.service.setPaused(caller, appId, false));
   }
 }

@@ -4,7 +4,7 @@
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppUserSessions } from "../../operations/data-sources/sessions.js";
 import type { AppUserVerification, CodeSentAnswer } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
@@ -34,14 +34,14 @@ class VerificationAnswerType {
 @Resolver()
 export class AppSessionResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: AppUserSessions,
     private readonly verification: AppUserVerification,
   ) {}
 
   @Query(() => AppSessionType, { description: "Returns the session of the page, like `Svc.Session.get()`." })
   async appSession(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
-    const caller = await this.gate.enter(context, "readSession", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "readSession", appId);
     return this.service.session(caller, appId);
   }
 
@@ -67,7 +67,7 @@ export class AppSessionResolver {
 
   @Mutation(() => AppSessionType, { description: "Signs out the user of the page; returns the session." })
   async logoutAppUser(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
-    const caller = await this.gate.enter(context, "signInAppUser", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "signInAppUser", appId);
     return this.service.logout(caller, appId);
   }
 
@@ -79,7 +79,7 @@ export class AppSessionResolver {
     @AppId() appId: number,
     @Arg("locale", () => String, { description: "Language of the page, for example en-GB." }) locale: unknown,
   ): Promise<AppSession> {
-    const caller = await this.gate.enter(context, "signInAppUser", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "signInAppUser", appId);
     return this.service.setLocale(caller, appId, { locale });
   }
 
@@ -116,14 +116,14 @@ export class AppSessionResolver {
     appId: number,
     body: unknown,
   ): Promise<CodeSentAnswer | { session: AppSession }> {
-    const caller = await this.gate.enter(context, "verifyAppUser", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "verifyAppUser", appId);
     const verificationAnswer = await this.verification.verify(caller, appId, body);
     return verificationAnswer ?? { session: await this.service.session(caller, appId) };
   }
 
   /** Signs an app user in, from the body of a REST request. */
   async authorize(context: RequestContext, appId: number, body: unknown): Promise<AppSession> {
-    const caller = await this.gate.enter(context, "signInAppUser", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "signInAppUser", appId);
     return this.service.authorize(caller, appId, body);
   }
 }

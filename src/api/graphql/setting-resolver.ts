@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { DraftOrLive } from "../../data/action-types.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { SettingStatus, Settings, SettingsUse, TaggedSettings } from "../../operations/settings/settings.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
@@ -119,7 +119,7 @@ function unwrapTaggedSettings(context: RequestContext, { settings, updatedAt }: 
 @Resolver()
 export class SettingResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Settings,
   ) {}
 
@@ -128,7 +128,7 @@ export class SettingResolver {
       "Returns the public settings as an object. Callers who may change settings also get the private ones. Protected settings are never returned.",
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
-    const caller = await this.gate.enter(context, "readSettings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
     // Only editors see private settings. A member with the role reader gets the same settings as a page of the app.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return unwrapTaggedSettings(
@@ -141,7 +141,7 @@ export class SettingResolver {
     description: "Returns the time of the last change of any setting, for the `ifUpdatedAt` of the next change.",
   })
   async settingsUpdatedAt(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
-    await this.gate.enter(context, "readSettings", appId);
+    await this.accessChecks.requireAppAccess(context, "readSettings", appId);
     return this.service.updatedAt(appId);
   }
 
@@ -149,7 +149,7 @@ export class SettingResolver {
     description: "Returns the environment of a page; editors and administrators get that of the viewer.",
   })
   async runtimeEnv(@Ctx() context: RequestContext, @AppId() appId: number): Promise<RuntimeEnv> {
-    const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
   }
 
@@ -173,7 +173,7 @@ export class SettingResolver {
     })
     key?: string | null,
   ): Promise<SettingsUse> {
-    await this.gate.enter(context, "readSettingsUse", appId);
+    await this.accessChecks.requireAppAccess(context, "readSettingsUse", appId);
     return this.service.usageOf(appId, key ?? null);
   }
 
@@ -187,7 +187,7 @@ export class SettingResolver {
     })
     keys?: string[] | null,
   ): Promise<SettingStatus[]> {
-    await this.gate.enter(context, "readSettingsStatus", appId);
+    await this.accessChecks.requireAppAccess(context, "readSettingsStatus", appId);
     return this.service.status(appId, keys ?? null);
   }
 
@@ -201,7 +201,7 @@ export class SettingResolver {
     settings: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
-    const caller = await this.gate.enter(context, "writeSettings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
       await this.service.set(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settings),
@@ -217,7 +217,7 @@ export class SettingResolver {
     @Arg("keys", () => [String], { description: "Keys of the settings." }) keys: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
-    const caller = await this.gate.enter(context, "writeSettings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
       await this.service.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys }),
@@ -237,7 +237,7 @@ export class SettingResolver {
     secret: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingStatus[]> {
-    const caller = await this.gate.enter(context, "markSettings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "markSettings", appId);
     return this.service.mark(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys, secret });
   }
 
@@ -252,7 +252,7 @@ export class SettingResolver {
     @Arg("value", () => GraphQLJSON, { description: "Value of the field." }) value: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<string> {
-    const caller = await this.gate.enter(context, "writeSettings", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return this.service.setArtifact(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settingKey, value);
   }
 }

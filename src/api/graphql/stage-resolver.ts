@@ -1,7 +1,7 @@
 /** GraphQL resolver: stages and promotions. Each method checks the caller's access and then calls one operation. */
 
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { PromotionResult, StagePromotion, StagePromotions } from "../../operations/stages/promotions.js";
@@ -56,7 +56,7 @@ class PromotionResultType implements PromotionResult {
 @Resolver()
 export class StageResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: Stages,
     private readonly ofStages: StagePromotions,
   ) {}
@@ -65,13 +65,13 @@ export class StageResolver {
     description: "Lists all stages of the group to which the app belongs, the original app first.",
   })
   async stages(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Stage[]> {
-    await this.gate.enter(context, "readStages", appId);
+    await this.accessChecks.requireAppAccess(context, "readStages", appId);
     return this.service.list(appId);
   }
 
   @Query(() => [PromotionType], { description: "Lists the last 50 promotions to the app, newest first." })
   async promotions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<StagePromotion[]> {
-    await this.gate.enter(context, "readStages", appId);
+    await this.accessChecks.requireAppAccess(context, "readStages", appId);
     return this.ofStages.list(appId);
   }
 
@@ -93,7 +93,7 @@ export class StageResolver {
 
   /** Creates a stage from the body of a REST request. */
   async createStageOf(context: RequestContext, appId: number, body: unknown): Promise<App> {
-    const caller = await this.gate.enter(context, "writeStages", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeStages", appId);
     return this.service.create(caller, appId, body);
   }
 
@@ -106,8 +106,8 @@ export class StageResolver {
     @AppId() appId: number,
     @Arg("stageAppId", () => Int, { description: "ID of the preview's app." }) stageAppId: number,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "writeStages", appId);
-    this.gate.recheck(caller, "writeStages", stageAppId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeStages", appId);
+    this.accessChecks.recheck(caller, "writeStages", stageAppId);
     await this.service.remove(caller, appId, stageAppId);
     return true;
   }
@@ -132,9 +132,9 @@ export class StageResolver {
     })
     ifMatch: readonly string[] | null | undefined,
   ): Promise<PromotionResult> {
-    const caller = await this.gate.enter(context, "promote", appId);
-    const may = (operation: Parameters<AccessGate["recheck"]>[1], id: number) =>
-      this.gate.recheck(caller, operation, id);
+    const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);
+    const may = (operation: Parameters<AccessChecks["recheck"]>[1], id: number) =>
+      this.accessChecks.recheck(caller, operation, id);
     return this.ofStages.promote(caller, appId, fromAppId, {
       isPlan: plan,
       checkPermission: may,
@@ -151,9 +151,9 @@ export class StageResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the promotion." }) id: number,
   ): Promise<PromotionResult> {
-    const caller = await this.gate.enter(context, "promote", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);
     return this.ofStages.rollback(caller, appId, id, (operation, stageAppId) =>
-      this.gate.recheck(caller, operation, stageAppId),
+      this.accessChecks.recheck(caller, operation, stageAppId),
     );
   }
 }

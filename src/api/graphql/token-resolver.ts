@@ -1,8 +1,8 @@
 /** An app's access tokens over GraphQL: create, list (without their secrets), revoke. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppTokens, TaggedToken } from "../../operations/access/app-tokens.js";
-import type { AccessGate } from "../../operations/access/gate.js";
 import type { TokenScope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -52,13 +52,13 @@ class CreateTokenInput {
 @Resolver()
 export class TokenResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: AppTokens,
   ) {}
 
   @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
   async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TaggedToken[]> {
-    await this.gate.enter(context, "manageTokens", appId);
+    await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
     return this.service.list(appId);
   }
 
@@ -68,7 +68,7 @@ export class TokenResolver {
     @AppId() appId: number,
     @Arg("data", () => CreateTokenInput, { description: "Properties of the new token." }) data: unknown,
   ): Promise<NewTokenType> {
-    const caller = await this.gate.enter(context, "manageTokens", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
     return this.service.create(caller, appId, (data ?? {}) as Record<string, unknown>);
   }
 
@@ -79,7 +79,7 @@ export class TokenResolver {
     @Arg("id", () => Int, { description: "ID of the token." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
-    const caller = await this.gate.enter(context, "manageTokens", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
     await this.service.revoke(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
     return true;
   }

@@ -1,7 +1,7 @@
 /** GraphQL resolver that exports and imports actions. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ImportFault } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionTransfer, TransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
@@ -47,13 +47,13 @@ class ImportReportType {
 @Resolver()
 export class ActionTransferResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: ActionTransfer,
   ) {}
 
   @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })
   async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TransferDocument> {
-    await this.gate.enter(context, "exportActions", appId);
+    await this.accessChecks.requireAppAccess(context, "exportActions", appId);
     return this.service.export(appId, context.responseBudget?.reserveBytes);
   }
 
@@ -75,7 +75,7 @@ export class ActionTransferResolver {
     })
     dryRun: boolean,
   ): Promise<ImportReportType> {
-    const caller = await this.gate.enter(context, "importActions", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "importActions", appId);
     return this.service.import(caller, appId, document, dryRun);
   }
 }

@@ -1,7 +1,7 @@
 /** Triggers over GraphQL: add a log event, test a trigger's filter with past events, preview a schedule. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
 import type { BacktestResult, RunBacktest } from "../../operations/triggers/backtest.js";
 import type { SchedulePreview, Scheduler } from "../../operations/triggers/schedule.js";
@@ -32,7 +32,7 @@ class SchedulePreviewType {
 @Resolver()
 export class TriggerResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly services: { events: LogEvents; schedule: Scheduler; week: ScheduleWeek; backtest: RunBacktest },
   ) {}
 
@@ -42,7 +42,7 @@ export class TriggerResolver {
     @AppId() appId: number,
     @Arg("event", () => LogEventInput, { description: "Log event to store." }) event: unknown,
   ): Promise<LogEvent> {
-    const caller = await this.gate.enter(context, "addLogEvent", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "addLogEvent", appId);
     return this.services.events.add(caller, appId, event);
   }
 
@@ -52,7 +52,7 @@ export class TriggerResolver {
     @AppId() appId: number,
     @Arg("where", () => TriggerWhereInput, { description: "Filter of the trigger." }) where: unknown,
   ): Promise<BacktestResult> {
-    await this.gate.enter(context, "backtestTrigger", appId);
+    await this.accessChecks.requireAppAccess(context, "backtestTrigger", appId);
     return this.services.backtest(appId, where);
   }
 
@@ -71,7 +71,7 @@ export class TriggerResolver {
     @Arg("count", () => Int, { nullable: true, description: "Number of ticks to return, 1 to 100; 5 by default." })
     count = PREVIEW_TICKS_DEFAULT,
   ): Promise<SchedulePreview> {
-    await this.gate.enter(context, "previewSchedule", appId);
+    await this.accessChecks.requireAppAccess(context, "previewSchedule", appId);
     if (count < 1 || count > PREVIEW_TICKS_MAX) {
       throw new ActionError(
         "REQUEST_INVALID",
@@ -86,7 +86,7 @@ export class TriggerResolver {
       "Returns the scheduled runs of the next seven days, and the skipped and failed ticks of the last seven days.",
   })
   async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<WeekOfSchedules> {
-    await this.gate.enter(context, "previewSchedule", appId);
+    await this.accessChecks.requireAppAccess(context, "previewSchedule", appId);
     return this.services.week(appId);
   }
 }

@@ -1,7 +1,7 @@
 /** Version history over GraphQL: list, retrieve, restore, compare. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionComparisons, Comparison } from "../../operations/actions/comparison.js";
 import type { DraftRestorer, RestoreResult } from "../../operations/actions/restoring.js";
 import type { ActionVersions, Version } from "../../operations/actions/versions.js";
@@ -16,7 +16,7 @@ import { ActionDiffType, RestoreResultType, ScriptChangeType, VersionListType, V
 @Resolver(() => ActionDiffType)
 export class ActionVersionResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly services: {
       versions: ActionVersions;
       restoring: DraftRestorer;
@@ -41,7 +41,7 @@ export class ActionVersionResolver {
     })
     published?: boolean | null,
   ): Promise<VersionListType> {
-    await this.gate.enter(context, "listVersions", appId);
+    await this.accessChecks.requireAppAccess(context, "listVersions", appId);
     return this.services.versions.list(appId, actionId, { limit, offset, published });
   }
 
@@ -52,7 +52,7 @@ export class ActionVersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
   ): Promise<Version> {
-    await this.gate.enter(context, "getVersion", appId);
+    await this.accessChecks.requireAppAccess(context, "getVersion", appId);
     return this.services.versions.get(appId, actionId, versionId);
   }
 
@@ -66,7 +66,7 @@ export class ActionVersionResolver {
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<RestoreResult> {
-    const caller = await this.gate.enter(context, "restoreVersion", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: toExpectedTags(ifUpdatedAt) };
     const restoredAction = await this.services.restoring.restore(caller, target, versionId);
     return { ...restoredAction, action: await this.services.endpoints.addUrlsToOne(caller, restoredAction.action) };
@@ -88,7 +88,7 @@ export class ActionVersionResolver {
     })
     against?: string | null,
   ): Promise<Comparison> {
-    await this.gate.enter(context, "compareVersions", appId);
+    await this.accessChecks.requireAppAccess(context, "compareVersions", appId);
     return this.services.comparison.compareVersion(appId, actionId, versionId, against ?? "master");
   }
 
@@ -98,7 +98,7 @@ export class ActionVersionResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<Comparison> {
-    await this.gate.enter(context, "compareVersions", appId);
+    await this.accessChecks.requireAppAccess(context, "compareVersions", appId);
     return this.services.comparison.compareLive(appId, actionId);
   }
 

@@ -3,7 +3,7 @@
  * document without a credential.
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
-import type { AccessGate } from "../../operations/access/gate.js";
+import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ListedOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -18,13 +18,13 @@ function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: Li
 @Resolver()
 export class VisitorResolver {
   constructor(
-    private readonly gate: AccessGate,
+    private readonly accessChecks: AccessChecks,
     private readonly service: VisitorSessions,
   ) {}
 
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
   async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
-    await this.gate.enter(context, "readOrigins", appId);
+    await this.accessChecks.requireAppAccess(context, "readOrigins", appId);
     return unwrapTaggedOrigins(context, await this.service.listOrigins(appId));
   }
 
@@ -42,7 +42,7 @@ export class VisitorResolver {
     origins: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<string[]> {
-    const caller = await this.gate.enter(context, "writeOrigins", appId);
+    const caller = await this.accessChecks.requireAppAccess(context, "writeOrigins", appId);
     const target = { appId, precondition: toExpectedTags(ifUpdatedAt) };
     return unwrapTaggedOrigins(context, await this.service.setOrigins(caller, target, origins));
   }

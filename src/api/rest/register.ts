@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
-import { throwDeferredError } from "../../operations/access/gate.js";
+import { throwDeferredError } from "../../operations/access/access-checks.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { writeJsonParts } from "../../rules/json-text.js";
 import { createEntityTag, isKnownTag } from "../../rules/precondition.js";

@@ -260,7 +260,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
    * Makes all processes clear their caches of callers, because rights have changed. This process clears its cache at
    * once.
    */
-  async function announceChange(executor: SqlClient = db): Promise<void> {
+  async function clearCallerCaches(executor: SqlClient = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     forgetCallers();
   }
@@ -273,7 +273,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   }
 
   return {
-    announce: announceChange,
+    clearCallerCaches,
 
     /**
      * Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that
@@ -366,7 +366,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         [id, appId],
       );
       if (revokedRows.length === 0) throw new ActionError("NOT_FOUND", "no such token");
-      await announceChange();
+      await clearCallerCaches();
     },
   };
 }

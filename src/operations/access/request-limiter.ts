@@ -12,7 +12,7 @@ import {
 } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
 import { getAddressBlock, getRateLimitKey } from "../../rules/address-block.js";
-import type { AccessRequest } from "./gate.js";
+import type { AccessRequest } from "./access-checks.js";
 
 export interface RequestLimiter {
   /**

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
-import type { AccessGate, AccessRequest } from "./gate.js";
+import type { AccessChecks, AccessRequest } from "./access-checks.js";
 
 const NAME_MAX_CHARACTERS = 100;
 /**
@@ -34,7 +34,13 @@ function describeArguments(args: Readonly<Record<string, unknown>>): Record<stri
   return { arguments: input, ...Object.fromEntries(values) };
 }
 
-export function createToolCallLog({ db, gate }: { db: DataSource; gate: Pick<AccessGate, "countToolCall"> }) {
+export function createToolCallLog({
+  db,
+  accessChecks,
+}: {
+  db: DataSource;
+  accessChecks: Pick<AccessChecks, "countToolCall">;
+}) {
   return {
     /**
      * Counts a tool call and writes its audit entry.
@@ -48,7 +54,7 @@ export function createToolCallLog({ db, gate }: { db: DataSource; gate: Pick<Acc
       args: Readonly<Record<string, unknown>>,
       { isRefused }: { isRefused: boolean },
     ): Promise<void> {
-      await gate.countToolCall(visitor, appId);
+      await accessChecks.countToolCall(visitor, appId);
       // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
       const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
       const toolCallFact: AuditRecord = { type: "app.mcp.call", data };

@@ -16,10 +16,10 @@ import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields
 import type { People, User } from "../access/people.js";
 import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
+import { lockPersonAndLinks } from "./invalid-links.js";
 import type { IssuedLink, OneTimeLinks } from "./links.js";
-import { lockPersonAndLinks } from "./overtaken-links.js";
 import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
-import type { SignInAttempts } from "./sign-in-attempts.js";
+import type { PersonSignInAttempts } from "./sign-in-attempts.js";
 
 /**
  * Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if the browser had no
@@ -86,7 +86,7 @@ export function createAccounts(options: {
   people: People;
   sessions: PersonSessions;
   links: OneTimeLinks;
-  attempts: SignInAttempts;
+  attempts: PersonSignInAttempts;
   sendReset: SendResetLink;
 }) {
   const { db, people, sessions, links, attempts, sendReset } = options;
@@ -150,7 +150,7 @@ export function createAccounts(options: {
       const email = requireEmail(body["email"], "email");
       const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      await links.peek(body["token"], "setup");
+      await links.readValidLink(body["token"], "setup");
       const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
       const organizationId = await people.organizationOf(null);
       return db.transaction(async (manager) => {
@@ -279,7 +279,7 @@ export function createAccounts(options: {
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
-      const { id: linkId, personId } = await links.peek(body["token"], "reset");
+      const { id: linkId, personId } = await links.readValidLink(body["token"], "reset");
       const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
       await db.transaction(async (manager) => {
         await lockPersonAndLinks(manager, personId!, linkId);

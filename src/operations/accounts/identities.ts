@@ -10,7 +10,7 @@ import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
-import { revokeInvalidLinks } from "./overtaken-links.js";
+import { revokeInvalidLinks } from "./invalid-links.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
@@ -138,7 +138,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
         organizationId,
         data: { role, by: "openid" },
       });
-      await credentials.announce(executor);
+      await credentials.clearCallerCaches(executor);
     },
 
     list,

@@ -83,7 +83,7 @@ export function createOneTimeLinks({ db, baseUrl }: { db: DataSource; baseUrl: s
     },
 
     /** Reads a valid link without marking it as used. @throws the same errors as `redeem` */
-    async peek(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
+    async readValidLink(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
       return requireValidLink(
         (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
       );

@@ -24,7 +24,7 @@ import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import type { PersonSessions } from "./person-sessions.js";
-import type { SignInAttempts } from "./sign-in-attempts.js";
+import type { PersonSignInAttempts } from "./sign-in-attempts.js";
 import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
 /** A passkey as responses contain it, without its public key. Times are ISO 8601. */
@@ -125,7 +125,7 @@ export function createPasskeys(options: {
   db: DataSource;
   accounts: Accounts;
   sessions: PersonSessions;
-  attempts: SignInAttempts;
+  attempts: PersonSignInAttempts;
 }) {
   const { db, accounts, sessions, attempts } = options;
   const challengeLimit = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });

@@ -8,14 +8,14 @@ import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
 import { createAccessEntryList } from "./access-events.js";
 import { createAccounts } from "./accounts.js";
+import { createCallerAccess } from "./caller-access.js";
 import { createIdentities } from "./identities.js";
 import { createOneTimeLinks } from "./links.js";
 import { createOpenId } from "./open-id.js";
 import { createPasskeys } from "./passkeys.js";
 import { createPersonSessions } from "./person-sessions.js";
 import type { SendServiceMail } from "./service-mail.js";
-import { createSignInAttempts } from "./sign-in-attempts.js";
-import { createCallerAccess } from "./who-am-i.js";
+import { createPersonSignInAttempts } from "./sign-in-attempts.js";
 
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
@@ -51,7 +51,7 @@ export function createPeopleAccounts(options: {
   const { db, credentials, people, baseUrl, mail = null, providers = [] } = options;
   const sessions = createPersonSessions({ db, credentials });
   const links = createOneTimeLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
-  const attempts = createSignInAttempts({ db });
+  const attempts = createPersonSignInAttempts({ db });
   const sendReset =
     mail &&
     ((user: User, link: string) =>

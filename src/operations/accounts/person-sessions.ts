@@ -102,7 +102,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     executor: SqlClient,
   ): Promise<number> {
     const endedSessions = await rows(executor, END_SESSIONS, [personId, id, except]);
-    if (endedSessions.length > 0) await credentials.announce(executor);
+    if (endedSessions.length > 0) await credentials.clearCallerCaches(executor);
     return endedSessions.length;
   }
 
@@ -178,13 +178,13 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     async endAllWithTokens(personId: number, executor: SqlClient): Promise<void> {
       await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
       await executor.query(REVOKE_GRANTS, [personId]);
-      await credentials.announce(executor);
+      await credentials.clearCallerCaches(executor);
     },
 
     /** Gives full rights to a session that could only register a passkey. */
     async grantFullRights(credentialId: number, executor: SqlClient = db): Promise<void> {
       await executor.query(CLEAR_PROVISIONAL_FLAG, [credentialId]);
-      await credentials.announce(executor);
+      await credentials.clearCallerCaches(executor);
     },
   };
 }

@@ -59,9 +59,9 @@ async function saveAttempts(manager: EntityManager, subject: Buffer, state: Atte
   ]);
 }
 
-export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
+export type PersonSignInAttempts = ReturnType<typeof createPersonSignInAttempts>;
 
-export function createSignInAttempts({ db }: { db: DataSource }) {
+export function createPersonSignInAttempts({ db }: { db: DataSource }) {
   async function databaseTime(manager: EntityManager): Promise<number> {
     const [row] = await rows<{ now: Date }>(manager, "SELECT clock_timestamp() AS now", []);
     return row!.now.getTime();

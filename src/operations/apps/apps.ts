@@ -76,7 +76,7 @@ export type Apps = ReturnType<typeof createApps>;
 
 export function createApps(options: {
   db: DataSource;
-  credentials: Pick<Credentials, "announce">;
+  credentials: Pick<Credentials, "clearCallerCaches">;
   /**
    * Returns `id` if the organization exists; if `id` is null, the ID of the first organization.
    * @throws ActionError REQUEST_INVALID if the organization does not exist
@@ -141,7 +141,7 @@ export function createApps(options: {
     });
     // Makes all processes clear their caches of callers. The sessions of the app's visitors then end, because the app
     // is no longer published.
-    if (!published) await credentials.announce();
+    if (!published) await credentials.clearCallerCaches();
     return toApp(await findApp(appId));
   }
 
@@ -155,7 +155,7 @@ export function createApps(options: {
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
       // Makes all processes clear their caches of callers, because members of the organization now have a role on the
       // new app.
-      await credentials.announce();
+      await credentials.clearCallerCaches();
       return toApp(await findApp(made!.id));
     },
 

@@ -219,7 +219,7 @@ export function createPageSessions(options: {
     async endSession(credentialId: number): Promise<void> {
       const sql =
         "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";
-      if ((await rows(db, sql, [credentialId])).length > 0) await credentials.announce();
+      if ((await rows(db, sql, [credentialId])).length > 0) await credentials.clearCallerCaches();
     },
   };
 }

@@ -15,7 +15,7 @@ import type { VerificationChannel } from "../../rules/verification.js";
 import { type HashQueueKey, hashQueueKeyOf, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
-import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
+import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: the entry of the user, without hashed columns. */
 export interface AppUser {
@@ -112,7 +112,7 @@ export type AppUsers = ReturnType<typeof createAppUsers>;
 
 export function createAppUsers(options: {
   db: Database;
-  attempts: SignInAttempts;
+  attempts: AppUserSignInAttempts;
   /** Returns true if the app requires a second factor for each sign-in. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
 }) {

@@ -15,7 +15,7 @@ import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { type AdmittedRequest, throwDeferredError } from "../access/gate.js";
+import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";

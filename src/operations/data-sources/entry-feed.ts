@@ -10,7 +10,7 @@ import { rows } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import { READER_CHANNEL } from "../notifications/reader.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";

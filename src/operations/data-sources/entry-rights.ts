@@ -20,7 +20,7 @@ import {
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import type { Emitter } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";

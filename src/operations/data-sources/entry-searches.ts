@@ -21,7 +21,7 @@ import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import type { ReadRows } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
-import type { SignInAttempts } from "./sign-in-attempts.js";
+import type { AppUserSignInAttempts } from "./sign-in-attempts.js";
 
 /** Maximum number of entries whose hashed columns one query compares, because each comparison takes 30 ms. */
 const MAX_COMPARED_ENTRIES = 20;
@@ -55,7 +55,7 @@ export function createEntrySearches(options: {
   changes: EntryChanges;
   commits: Pick<EntryCommits, "removeAll">;
   versions: EntryVersions;
-  attempts: SignInAttempts;
+  attempts: AppUserSignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
 }) {
   const { read, sources, reads, changes, commits, versions, attempts, recentQueries } = options;

@@ -54,9 +54,9 @@ interface AttemptKey {
   appliesAfterFailureOf?: Buffer;
 }
 
-export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
+export type AppUserSignInAttempts = ReturnType<typeof createAppUserSignInAttempts>;
 
-export function createSignInAttempts({ db }: { db: Database }) {
+export function createAppUserSignInAttempts({ db }: { db: Database }) {
   const forgetFailures = (ids: readonly number[]) => rows(db, DELETE_FAILURES, [ids]);
 
   /**

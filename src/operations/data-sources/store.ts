@@ -31,7 +31,7 @@ import { createHookMessageBuilder, type HookMessageStore } from "./hook-messages
 import { createReadPool } from "./read-pool.js";
 import { createRecentQueries } from "./recent-queries.js";
 import { createSessions } from "./sessions.js";
-import { createSignInAttempts } from "./sign-in-attempts.js";
+import { createAppUserSignInAttempts } from "./sign-in-attempts.js";
 import { createSourceDefinitions } from "./source-definitions.js";
 
 /** Maximum time in milliseconds that a stopping process waits for an index build. */
@@ -66,7 +66,7 @@ export function createDataSourceModules(options: {
     options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
-  const attempts = createSignInAttempts({ db });
+  const attempts = createAppUserSignInAttempts({ db });
   const appUsers = createAppUsers({ db, attempts, needsSecondFactor });
   const pool = createReadPool(databaseUrl);
   const reads = createEntryReads(pool);

@@ -26,7 +26,7 @@ import type { MessageAcceptor } from "../communicate/acceptance.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import { hashParts, type SignInAttempts } from "./sign-in-attempts.js";
+import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
 import { createRandomCode, createVerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. The response is the same whether or not the service has sent a code. */
@@ -66,7 +66,7 @@ export function createAppUserVerification(options: {
   db: Database;
   sources: DataSourceRows;
   appUsers: AppUsers;
-  attempts: SignInAttempts;
+  attempts: AppUserSignInAttempts;
   settings: Pick<Settings, "readAll">;
   acceptance: MessageAcceptor;
   /** Called after a user has signed in to a page. */

@@ -10,7 +10,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import { findPulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, readPushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
-import type { AccessGate } from "../access/gate.js";
+import type { AccessChecks } from "../access/access-checks.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { GitConnections } from "./git-connections.js";
 import { type ClaimedWebhook, type GitWebhookQueue, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
@@ -31,10 +31,10 @@ export function createGitWebhooks(options: {
   connections: GitConnections;
   pulls: GitPulls;
   deliveries: GitWebhookQueue;
-  gate: Pick<AccessGate, "countGitWebhook" | "recheck">;
+  accessChecks: Pick<AccessChecks, "countGitWebhook" | "recheck">;
   log: Logger;
 }) {
-  const { connections, pulls, deliveries, gate, log } = options;
+  const { connections, pulls, deliveries, accessChecks, log } = options;
   const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
   const runningPulls = createRunningDeliveries(CONCURRENT_PULLS_MAX);
   let onAccepted: () => void = () => undefined;
@@ -50,7 +50,7 @@ export function createGitWebhooks(options: {
         ...{ appId, isPlan: false, skipsPublishedTags: true, reviewedCommit: null },
         resolveRef: (row) => row && findPulledRef(ref, row),
         resolveAuthor: (row) => connections.callerOf(appId, row),
-        checkPermission: (caller, operation) => gate.recheck(caller, operation, appId),
+        checkPermission: (caller, operation) => accessChecks.recheck(caller, operation, appId),
         stopping: runningPulls.signal,
       });
     } catch (error) {
@@ -144,7 +144,7 @@ export function createGitWebhooks(options: {
       const pushed = ref === null ? null : findPulledRef(ref, row);
       if (!pushed) return { status: "IGNORED" };
       const { networkAddress: address } = request;
-      await gate.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
+      await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
       if (!(await deliveries.add(appId, pushed.ref)))
         throw rateLimitError(
           `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,

@@ -19,7 +19,7 @@ import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/ht
 import { readPathParameters } from "../../rules/http/path.js";
 import { readEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
-import type { AccessGate, AccessRequest } from "../access/gate.js";
+import type { AccessChecks, AccessRequest } from "../access/access-checks.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import { RoutesChangedError } from "../runs/matching-routes.js";
@@ -175,7 +175,7 @@ export type HttpTriggers = ReturnType<typeof createHttpTriggers>;
 
 export function createHttpTriggers(options: {
   db: DataSource;
-  gate: AccessGate;
+  accessChecks: AccessChecks;
   endpoints: TriggerEndpoints;
   proofs: TriggerProofs;
   refusalCounter: RefusalCounter;
@@ -188,7 +188,17 @@ export function createHttpTriggers(options: {
    */
   maxRequestsPerWindow: number;
 }) {
-  const { db, gate, endpoints, proofs, refusalCounter, runs, logs, intake, maxRequestsPerWindow: limit } = options;
+  const {
+    db,
+    accessChecks,
+    endpoints,
+    proofs,
+    refusalCounter,
+    runs,
+    logs,
+    intake,
+    maxRequestsPerWindow: limit,
+  } = options;
   const cached = new LRUCache<string, MatchingRoutes>({
     max: CACHED_ADDRESSES_MAX,
     maxSize: CACHED_BYTES_MAX,
@@ -308,7 +318,7 @@ export function createHttpTriggers(options: {
         }));
       if (!request.countedLimits.has("quota")) {
         request.countedLimits.add("quota");
-        await gate.countTriggerRequest(visitor, appId);
+        await accessChecks.countTriggerRequest(visitor, appId);
       }
       const body = await parseBody(request.body, request.header("content-type") ?? null);
       const payload = buildPayload(route, address, request, body);

@@ -8,7 +8,7 @@ import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import { grantsRight } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { SignedMediaUrls, SignedUrlParameters } from "./links.js";
 import type { MediaRightsResolver } from "./media-callers.js";

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { parseMediaChange } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";

@@ -13,7 +13,7 @@ import { parseFolderId, parseMediaChange, parseMediaName } from "../../rules/med
 import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/app-lock.js";
 import { auditMedia } from "./media-audit.js";

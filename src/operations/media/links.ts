@@ -5,7 +5,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { parseLinkSeconds } from "../../rules/media-fields.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
 import { fileContentUrl } from "./media-rows.js";

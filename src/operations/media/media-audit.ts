@@ -3,7 +3,7 @@
  * of pages are not audited.
  */
 import type { SqlClient } from "../../data/database.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import { recordChange } from "../records/audit.js";
 
 const AUDITED_CALLER_KINDS = ["editor", "admin", "api"];

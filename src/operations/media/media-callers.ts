@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grantsRight, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
-import { type AdmittedRequest, throwDeferredError } from "../access/gate.js";
+import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
 import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;

@@ -9,7 +9,7 @@ import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaFolders } from "./folders.js";

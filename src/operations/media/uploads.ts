@@ -22,7 +22,7 @@ import {
   UPLOADS_OF_VISITORS_MAX,
 } from "../../limits.js";
 import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
-import type { AdmittedRequest } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/app-lock.js";

@@ -8,7 +8,7 @@ import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/prec
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
+import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { REVOKE_SESSIONS_AND_TOKENS } from "./members.js";
 
 /* Condition for a person with a passphrase, a passkey or an identity at a provider. */
@@ -98,9 +98,9 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;
       await recordAccessEvent(manager, { type, personId: caller.personId, subjectId: personId, address });
-      await credentials.announce(manager);
+      await credentials.clearCallerCaches(manager);
     });
-    await credentials.announce();
+    await credentials.clearCallerCaches();
     return list();
   }
 

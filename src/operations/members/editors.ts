@@ -12,7 +12,7 @@ import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
+import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/app-lock.js";
 
@@ -123,7 +123,7 @@ export function createEditors({
         reportUnknownField(caller);
         if (added.isNew) await recordEditorChange(manager, caller, "editor.create", { appId, id });
       });
-      await credentials.announce();
+      await credentials.clearCallerCaches();
       return listEditors(appId);
     },
 
@@ -151,7 +151,7 @@ export function createEditors({
         const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
         if (removed.length > 0) await recordEditorChange(manager, caller, "editor.delete", { appId, id });
       });
-      await credentials.announce();
+      await credentials.clearCallerCaches();
       return listEditors(appId);
     },
   };

@@ -19,8 +19,8 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
+import { lockPersonAndLinks } from "../accounts/invalid-links.js";
 import type { OneTimeLinks } from "../accounts/links.js";
-import { lockPersonAndLinks } from "../accounts/overtaken-links.js";
 import {
   findPendingInvitation,
   type Invitation,
@@ -96,7 +96,7 @@ export function createInvitations(options: {
       await redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
       const before = await members.roleAt(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
-        if (before === null) await members.refuseTooMany(manager, scope);
+        if (before === null) await members.requireFreeMembership(manager, scope);
         await members.writeRole(manager, scope, user.id, role);
       }
       refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
@@ -107,7 +107,7 @@ export function createInvitations(options: {
         data: { role, before },
       });
     });
-    await credentials.announce();
+    await credentials.clearCallerCaches();
   }
 
   return {
@@ -134,8 +134,8 @@ export function createInvitations(options: {
       const { personId, address } = caller;
       const issuedInvitation = await db.transaction(async (manager) => {
         await members.lockOrganization(manager, scope);
-        const callerRank = await members.rankOf(manager, caller, scope);
-        if (isRoleAbove(role, callerRank))
+        const callerRole = await members.requireManagingRole(manager, caller, scope);
+        if (isRoleAbove(role, callerRole))
           throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         const { organizationId } = scope;
         const pending = await listPendingInvitations(manager, { organizationId, appId: null });
@@ -185,7 +185,7 @@ export function createInvitations(options: {
      *   REQUEST_INVALID; PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
      */
     async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
-      const link = await links.peek(body["token"], "invitation");
+      const link = await links.readValidLink(body["token"], "invitation");
       const invitation = await readInvitationOfLink(db, link.id);
       const { email, organizationId, appId, role } = invitation;
       const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
@@ -209,7 +209,7 @@ export function createInvitations(options: {
       const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
         const scope = { organizationId, appId };
         await redeemLink(manager, scope, user.id, { id: link.id, token: body["token"] });
-        await members.refuseTooMany(manager, scope);
+        await members.requireFreeMembership(manager, scope);
         await members.writeRole(manager, scope, user.id, role);
         refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
         const actor = { personId: user.id, credentialId: null, address: request.address };
@@ -217,13 +217,13 @@ export function createInvitations(options: {
         await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       const signedIn = await joinedPerson.catch(async (error: unknown) => {
-        // A concurrent request may have used the same link to create the account. Then `peek` throws LINK_EXPIRED,
-        // which explains the error better than EMAIL_IN_USE.
+        // A concurrent request may have used the same link to create the account. Then `readValidLink` throws
+        // LINK_EXPIRED, which explains the error better than EMAIL_IN_USE.
         if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
-          await links.peek(body["token"], "invitation");
+          await links.readValidLink(body["token"], "invitation");
         throw error;
       });
-      await credentials.announce();
+      await credentials.clearCallerCaches();
       return { ...signedIn, expiresAt: signedIn.session.expiresAt };
     },
   };

@@ -19,7 +19,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
+import { lockPeople, revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
 /** Member of an organization or app. `lastSeenAt` is ISO 8601 text; null for a person who has never signed in. */
@@ -141,7 +141,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
    * data may come from a cache.
    * @throws FORBIDDEN for another role
    */
-  async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
+  async function requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
     return role;
@@ -168,14 +168,14 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   const lockOrganization = (manager: EntityManager, { organizationId }: RoleScope) =>
     rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
 
-  async function mustKeepOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
+  async function requireOtherOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
     if (appId !== null) return;
     const sql = "SELECT person_id AS id FROM organization_member WHERE organization_id = $1 AND role = 'owner'";
     const otherOwners = await rows<{ id: number }>(manager, sql, [organizationId]);
     if (otherOwners.length === 1 && otherOwners[0]!.id === personId) throw new ActionError("LAST_OWNER");
   }
 
-  async function refuseTooMany(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
+  async function requireFreeMembership(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
     const sql =
       appId === null
         ? "SELECT count(*) FROM organization_member WHERE organization_id = $1"
@@ -246,11 +246,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
 
   return {
     roleAt,
-    rankOf,
+    requireManagingRole,
     lockOrganization,
     writeRole,
     recordRoleChange,
-    refuseTooMany,
+    requireFreeMembership,
 
     /** Lists the members of an organization, or the people who have a role on the app itself. */
     list: (scope: RoleScope): Promise<Member[]> => listMembers(db, scope),
@@ -263,18 +263,18 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
         await lockOrganization(manager, scope);
-        const callerRank = await rankOf(manager, caller, scope);
+        const callerRole = await requireManagingRole(manager, caller, scope);
         const role = parseRole(value, "role");
         const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
         if (membershipRows.length === 0)
           throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
         const before = await roleAt(manager, scope, personId);
-        if (isRoleAbove(role, callerRank) || (before !== null && isRoleAbove(before, callerRank))) {
+        if (isRoleAbove(role, callerRole) || (before !== null && isRoleAbove(before, callerRole))) {
           throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
-        if (role !== "owner") await mustKeepOwner(manager, scope, personId);
-        if (before === null) await refuseTooMany(manager, scope);
+        if (role !== "owner") await requireOtherOwner(manager, scope, personId);
+        if (before === null) await requireFreeMembership(manager, scope);
         await writeRole(manager, scope, personId, role);
         reportUnknownField(caller);
         await recordRoleChange(manager, caller, scope, {
@@ -282,9 +282,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
           subjectId: personId,
           data: { role, before },
         });
-        await credentials.announce(manager);
+        await credentials.clearCallerCaches(manager);
       });
-      await credentials.announce();
+      await credentials.clearCallerCaches();
     },
 
     /**
@@ -296,7 +296,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       const { organizationId, appId } = scope;
       await db.transaction(async (manager) => {
         await lockOrganization(manager, scope);
-        const callerRank = await rankOf(manager, caller, scope);
+        const callerRole = await requireManagingRole(manager, caller, scope);
         const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
         const before = getHighestRole(heldRoles.map(({ role }) => role));
         if (before === null)
@@ -304,11 +304,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
             "NOT_FOUND",
             "this person is not a member of this organization or app, so there is no role to remove",
           );
-        if (isRoleAbove(before, callerRank)) {
+        if (isRoleAbove(before, callerRole)) {
           throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
-        await mustKeepOwner(manager, scope, personId);
+        await requireOtherOwner(manager, scope, personId);
         for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : DELETE_APP_ROLES) {
           await manager.query(sql, [appId ?? organizationId, personId]);
         }
@@ -320,9 +320,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
           subjectId: personId,
           data: { before },
         });
-        await credentials.announce(manager);
+        await credentials.clearCallerCaches(manager);
       });
-      await credentials.announce();
+      await credentials.clearCallerCaches();
     },
 
     /**
@@ -331,7 +331,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
      * both people, so that no role changes until the transaction ends.
      * @throws ActionError FORBIDDEN
      */
-    async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
+    async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
       await lockPeople(manager, [caller.personId, personId]);
       if (await outranksPerson(manager, caller, personId)) return;
       throw new ActionError(
@@ -341,7 +341,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /** Checks that a person belongs to an organization. @throws NOT_FOUND if the person does not belong to it */
-    async mustBelong(organizationId: number, personId: number): Promise<void> {
+    async requireMembership(organizationId: number, personId: number): Promise<void> {
       if ((await rows(db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
       throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
     },
@@ -392,7 +392,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         });
         return organization!;
       });
-      await credentials.announce();
+      await credentials.clearCallerCaches();
       return newOrganization;
     },
   };

@@ -238,7 +238,7 @@ export class OauthGrants {
   async #end(grantId: number): Promise<void> {
     await this.#db.transaction(async (manager) => {
       await this.#endIn(manager, grantId);
-      await this.#credentials.announce(manager);
+      await this.#credentials.clearCallerCaches(manager);
     });
   }
 

@@ -108,7 +108,7 @@ export function createStages(options: {
   db: DataSource;
   apps: Apps;
   manifests: Manifests;
-  credentials: Pick<Credentials, "announce">;
+  credentials: Pick<Credentials, "clearCallerCaches">;
 }) {
   const { db, apps, manifests, credentials } = options;
 
@@ -216,7 +216,7 @@ export function createStages(options: {
         if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
         throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
       }
-      await credentials.announce();
+      await credentials.clearCallerCaches();
       return apps.get(stageId);
     },
 
@@ -233,7 +233,7 @@ export function createStages(options: {
         }
         await delay(REMOVAL_PAUSE_MS);
       }
-      await credentials.announce();
+      await credentials.clearCallerCaches();
     },
 
     /**
@@ -249,7 +249,7 @@ export function createStages(options: {
             await rows(manager, LIMIT_LOCK_WAIT);
             await rows(manager, DELETE_EXPIRED_STAGE, [id]);
           });
-          await credentials.announce();
+          await credentials.clearCallerCaches();
         } catch (error) {
           if (!isLockTimeout(error)) failures.push(error);
         }

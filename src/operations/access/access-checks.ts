@@ -50,7 +50,8 @@ export function throwDeferredError({ deferredError }: Pick<AccessRequest, "defer
 }
 
 /**
- * A request that `admit` let through. The operation must still check the app's access rules if `isTrusted` is false.
+ * A request that `admitAppRequest` let through. The operation must still check the app's access rules if `isTrusted` is
+ * false.
  */
 export interface AdmittedRequest {
   /** Caller of the request; null for anonymous callers. */
@@ -75,7 +76,7 @@ const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessReq
   ...(unknownField && { unknownField }),
 });
 
-export interface AccessGate {
+export interface AccessChecks {
   /** Returns true if the app exists. Caches a true result. */
   appExists(appId: number): Promise<boolean>;
   /**
@@ -83,20 +84,20 @@ export interface AccessGate {
    * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full
    *   disk
    */
-  enter(request: AccessRequest, operation: Operation, appId: number): Promise<Caller>;
+  requireAppAccess(request: AccessRequest, operation: Operation, appId: number): Promise<Caller>;
   /**
    * Lets a request through, with or without a credential, to an operation that the app's access rules can allow. The
    * operation then checks these rules.
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
-  admit(request: AccessRequest, operation: Operation, appId: number): Promise<AdmittedRequest>;
+  admitAppRequest(request: AccessRequest, operation: Operation, appId: number): Promise<AdmittedRequest>;
   /**
-   * Repeats the permission check of `enter` for a caller who passed it before, without counting a request.
+   * Repeats the permission check of `requireAppAccess` for a caller who passed it before, without counting a request.
    * @throws FORBIDDEN
    */
   recheck(caller: Caller, operation: Operation, appId: number): void;
   /**
-   * Repeats the permission check of `admit` for a caller who passed it before, without counting a request.
+   * Repeats the permission check of `admitAppRequest` for a caller who passed it before, without counting a request.
    * @throws FORBIDDEN
    */
   recheckAdmission(caller: Caller, operation: Operation, appId: number): void;
@@ -152,12 +153,12 @@ function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
   });
 }
 
-export function createGate(options: {
+export function createAccessChecks(options: {
   db: DataSource;
   rateWindow: RateWindow;
   limits: Config["rateLimits"];
   diskSpace: DiskSpace;
-}): AccessGate {
+}): AccessChecks {
   const { db, rateWindow, limits, diskSpace } = options;
   /** IDs of apps that exist. Cached for EXISTING_APP_CACHE_MS. */
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
@@ -236,10 +237,10 @@ export function createGate(options: {
   return {
     appExists,
 
-    async admit(visitor, operation, appId) {
+    async admitAppRequest(visitor, operation, appId) {
       const { caller, address } = visitor;
       if (caller && mayPerformOnApp(caller, operation, appId)) {
-        const enteredVisitor = await this.enter(visitor, operation, appId);
+        const enteredVisitor = await this.requireAppAccess(visitor, operation, appId);
         const { unknownField } = visitor;
         return {
           ...{ caller: enteredVisitor, isTrusted: true },
@@ -258,7 +259,7 @@ export function createGate(options: {
       };
     },
 
-    async enter(visitor, operation, appId) {
+    async requireAppAccess(visitor, operation, appId) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayPerformOnApp(caller, operation, appId)) throw new ActionError("FORBIDDEN");
