@@ -6,9 +6,9 @@ import type { SecretScannerCache } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessChecks } from "./access/access-checks.js";
 import { createAlerts } from "./alerts/alerts.js";
-import type { MessageAcceptor } from "./communicate/acceptance.js";
 import { createMessagingModules } from "./communicate/communicate.js";
 import { readOperatorMail } from "./communicate/destinations.js";
+import type { OutboxWriter } from "./communicate/outbox-writer.js";
 import type { HookMessageStore } from "./data-sources/hook-messages.js";
 import type { DataSourceModules } from "./data-sources/store.js";
 import { createAppUserVerification } from "./data-sources/verification.js";
@@ -46,11 +46,11 @@ export function createMessaging(
     mailFrom,
     processId,
   });
-  const { acceptance } = communicate;
+  const { outboxWriter } = communicate;
   return {
     communicate,
     notify,
-    verification: createAppUserVerification({ db, ...store, settings, userChanged, acceptance }),
+    verification: createAppUserVerification({ db, ...store, settings, userChanged, outboxWriter }),
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
@@ -67,16 +67,13 @@ export function createMessaging(
 
 /**
  * Creates the interface through which hooks of data sources send messages.
- * @param acceptance returns the module that stores messages, which is created later than this interface
+ * @param outboxWriter returns the module that stores messages, which is created later than this interface
  */
-export function createHookMessageStore(
-  accessChecks: AccessChecks,
-  acceptance: () => MessageAcceptor,
-): HookMessageStore {
+export function createHookMessageStore(accessChecks: AccessChecks, outboxWriter: () => OutboxWriter): HookMessageStore {
   return {
     countRequest: accessChecks.countMessages,
-    statusFor: (appId, kind) => acceptance().statusFor(appId, kind),
-    accept: (...message) => acceptance().acceptHooked(...message),
-    logRefusal: (...message) => acceptance().refuseHooked(...message),
+    statusFor: (appId, kind) => outboxWriter().statusFor(appId, kind),
+    accept: (...message) => outboxWriter().storeHookMessage(...message),
+    logRefusal: (...message) => outboxWriter().storeHookRefusal(...message),
   };
 }

@@ -255,7 +255,7 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
-  const outlet = createHookMessageStore(accessChecks, () => messaging.communicate.acceptance);
+  const outlet = createHookMessageStore(accessChecks, () => messaging.communicate.outboxWriter);
   const ofStore = { ring, logEvents, intake, readSession: people.session, needsSecondFactor, userChanged, outlet };
   const store = createDataSourceModules({ ...surroundings, ...ofStore });
   const { sessionOf } = store;

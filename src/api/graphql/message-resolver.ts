@@ -2,8 +2,8 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { MessageReceipt } from "../../operations/communicate/acceptance.js";
 import type { Messages } from "../../operations/communicate/messages.js";
+import type { MessageReceipt } from "../../operations/communicate/outbox-writer.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";

@@ -11,13 +11,13 @@ import { createSmtp } from "../../engine/smtp.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
-import { createMessageAcceptor } from "./acceptance.js";
 import { createDeliveryReports } from "./delivery-reports.js";
 import { createMessageDestinations, type OperatorMail } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { createMessages } from "./messages.js";
 import { createNoticeSender } from "./notices.js";
 import { createOutbox } from "./outbox.js";
+import { createOutboxWriter } from "./outbox-writer.js";
 import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
@@ -82,11 +82,11 @@ export function createMessagingModules(options: {
       reportUrlOf: reportUrl,
     }),
   };
-  const acceptance = createMessageAcceptor({ outbox, destinations, logEvents, intake, now });
+  const outboxWriter = createOutboxWriter({ outbox, destinations, logEvents, intake, now });
   const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
   return {
-    messages: createMessages({ db, outbox, acceptance, now }),
-    acceptance,
+    messages: createMessages({ db, outbox, outboxWriter, now }),
+    outboxWriter,
     notice: createNoticeSender({ outbox, destinations, now }),
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,

@@ -13,10 +13,10 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
 /**
- * Controls one attempt to send a message. `mayBegin` marks the message as being sent. It returns false if another
+ * Controls one attempt to send a message. `markSending` marks the message as being sent. It returns false if another
  * process has claimed the message; then this process must not send it. `signal` aborts the attempt.
  */
-export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
+export type DeliveryControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
 
 const addressesOfType = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
@@ -105,7 +105,7 @@ export function createEmailDelivery(options: {
   /** Makes one attempt to send an e-mail. Failures are in the returned outcome. @throws only errors of the database */
   return async function deliverEmail(
     message: ClaimedMessage,
-    { mayBegin, signal }: DeliveryControl,
+    { markSending, signal }: DeliveryControl,
   ): Promise<AttemptOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
@@ -124,7 +124,7 @@ export function createEmailDelivery(options: {
     const to = recipients.filter(({ status }) => !status).map(({ address }) => address);
     const delivery = await smtp.deliver(
       { ...destination, owner, connect },
-      { from: destination.from, to, content, maySendContent: mayBegin, signal },
+      { from: destination.from, to, content, maySendContent: markSending, signal },
     );
     if (delivery.kind === "fenced") return delivery;
     const replyTexts = [

@@ -13,9 +13,9 @@ import type { ReserveResponseBytes } from "../../rules/page.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { runOnce } from "../actions/idempotency.js";
 import { recordChange } from "../records/audit.js";
-import type { MessageAcceptor, MessageReceipt, ValidatedMessage } from "./acceptance.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
+import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-writer.js";
 
 /**
  * Decisions of a person about a message with the status `unknown`, which may or may not have been sent: "sent" counts
@@ -28,10 +28,10 @@ export type Messages = ReturnType<typeof createMessages>;
 export function createMessages(options: {
   db: DataSource;
   outbox: Outbox;
-  acceptance: MessageAcceptor;
+  outboxWriter: OutboxWriter;
   now: () => number;
 }) {
-  const { db, outbox, acceptance, now } = options;
+  const { db, outbox, outboxWriter, now } = options;
 
   /** Stores all messages of a request, each with its log event. If one message is invalid, stores none. */
   async function acceptMessages(
@@ -40,7 +40,7 @@ export function createMessages(options: {
     messages: readonly ValidatedMessage[],
     key: string | null,
   ): Promise<MessageReceipt[]> {
-    const store = await acceptance.prepare(caller, appId, messages, "communicate");
+    const store = await outboxWriter.prepare(caller, appId, messages, "communicate");
     return db.transaction((manager) =>
       runOnce(manager, caller, { appId, key, request: messages }, () => store(manager)),
     );

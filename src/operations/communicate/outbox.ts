@@ -67,7 +67,7 @@ export interface ClaimedMessage {
 }
 
 /** Outcome of an attempt to send a message: a final status, or the time of the next attempt. */
-export type DeliveryOutcome = { recipients: readonly Recipient[]; detail: string } & (
+export type StoredAttemptResult = { recipients: readonly Recipient[]; detail: string } & (
   | { status: Exclude<MessageStatus, "kept" | "queued">; providerId?: string | null }
   | { status: "queued"; dueAt: Date }
 );
@@ -126,7 +126,7 @@ const MARK_SENDING = `
  * recipients, $5 the detail, $6 the time of the next attempt, $7 the provider's ID. If another message already has this
  * provider ID, the ID is not stored.
  */
-const STORE_ATTEMPT_OUTCOME = `
+const STORE_ATTEMPT_RESULT = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
          provider_id = CASE WHEN EXISTS (SELECT FROM message AS other
                                           WHERE other.app_id = message.app_id AND other.provider_id = $7)
@@ -210,12 +210,16 @@ export function createOutbox(db: DataSource) {
      * Stores the outcome of an attempt to send the message. Returns false and stores nothing if another process has
      * claimed the message.
      */
-    async settle(executor: SqlClient, holder: string, id: number, settlement: DeliveryOutcome): Promise<boolean> {
-      const { status, recipients, detail } = settlement;
-      const [dueAt, providerId] =
-        settlement.status === "queued" ? [settlement.dueAt, null] : [null, settlement.providerId ?? null];
+    async storeAttemptResult(
+      executor: SqlClient,
+      holder: string,
+      id: number,
+      result: StoredAttemptResult,
+    ): Promise<boolean> {
+      const { status, recipients, detail } = result;
+      const [dueAt, providerId] = result.status === "queued" ? [result.dueAt, null] : [null, result.providerId ?? null];
       const values = [id, holder, status, JSON.stringify(recipients), detail, dueAt, providerId];
-      return (await rows(executor, STORE_ATTEMPT_OUTCOME, values)).length > 0;
+      return (await rows(executor, STORE_ATTEMPT_RESULT, values)).length > 0;
     },
 
     /**

@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import type { LogEvents } from "../records/log-events.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { DeliveryControl } from "./email-delivery.js";
-import type { ClaimedMessage, DeliveryOutcome, Outbox } from "./outbox.js";
+import type { ClaimedMessage, Outbox, StoredAttemptResult } from "./outbox.js";
 import { emitStatusEvent } from "./status-events.js";
 import type { AttemptOutcome } from "./try-outcome.js";
 
@@ -54,10 +54,10 @@ export function createSender(options: {
   const { db, outbox, deliver, logEvents, processId, now, log } = options;
   const deliveries = createRunningDeliveries(SENDER_SLOTS);
 
-  function settlementOf(
+  function toStoredResult(
     message: ClaimedMessage,
     outcome: Exclude<AttemptOutcome, { kind: "fenced" }>,
-  ): DeliveryOutcome {
+  ): StoredAttemptResult {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(now() + retryDelayMs(message.attempts));
@@ -67,12 +67,12 @@ export function createSender(options: {
   }
 
   /** Stores the status of a message and its log event in one transaction. Retries while the database is unavailable. */
-  async function settleMessage(message: ClaimedMessage, settlement: DeliveryOutcome): Promise<void> {
+  async function storeResult(message: ClaimedMessage, result: StoredAttemptResult): Promise<void> {
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
-          if (await outbox.settle(manager, processId, message.id, settlement)) {
-            await emitStatusEvent(logEvents, manager, message, settlement);
+          if (await outbox.storeAttemptResult(manager, processId, message.id, result)) {
+            await emitStatusEvent(logEvents, manager, message, result);
           }
         });
         return;
@@ -89,12 +89,12 @@ export function createSender(options: {
    */
   async function attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
     let hasBegun = false;
-    const mayBegin = async () => {
+    const markSending = async () => {
       hasBegun = await outbox.markSending(processId, message.id);
       return hasBegun;
     };
     try {
-      return await deliver[message.content.kind](message, { mayBegin, signal: deliveries.signal });
+      return await deliver[message.content.kind](message, { markSending, signal: deliveries.signal });
     } catch (err) {
       log.error({ err, messageId: message.id }, "an attempt to send a message failed unexpectedly");
       const { recipients } = message;
@@ -106,15 +106,15 @@ export function createSender(options: {
 
   async function sendMessage(message: ClaimedMessage): Promise<void> {
     const outcome = await attemptDelivery(message);
-    if (outcome.kind !== "fenced") await settleMessage(message, settlementOf(message, outcome));
+    if (outcome.kind !== "fenced") await storeResult(message, toStoredResult(message, outcome));
   }
 
   function startSending(message: ClaimedMessage): void {
     // If the outcome cannot be stored, another process can release the message after the lease of this process has
     // expired.
-    const logUnsettled = (err: unknown) =>
+    const logUnstored = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
-    deliveries.trackDelivery(message, sendMessage(message).catch(logUnsettled));
+    deliveries.trackDelivery(message, sendMessage(message).catch(logUnstored));
   }
 
   return {

@@ -115,7 +115,7 @@ export function createSmsDelivery(options: {
 
   return async function deliverSms(
     message: ClaimedMessage,
-    { mayBegin, signal }: DeliveryControl,
+    { markSending, signal }: DeliveryControl,
   ): Promise<AttemptOutcome> {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;
@@ -140,7 +140,7 @@ export function createSmsDelivery(options: {
         : createWebhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
       return createFailedOutcome(message, "the setting __sms.url must be an https URL");
-    if (!(await mayBegin())) return { kind: "fenced" };
+    if (!(await markSending())) return { kind: "fenced" };
     try {
       return await outcomeOf(
         message,

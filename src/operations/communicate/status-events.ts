@@ -3,7 +3,7 @@
  */
 import type { SqlClient } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
-import type { ClaimedMessage, DeliveryOutcome, MessageStatus, Recipient } from "./outbox.js";
+import type { ClaimedMessage, MessageStatus, Recipient, StoredAttemptResult } from "./outbox.js";
 
 const MAX_LOGGED_RECIPIENTS = 10;
 
@@ -44,11 +44,11 @@ export async function emitStatusEvent(
   logEvents: LogEvents,
   executor: SqlClient,
   message: ClaimedMessage,
-  settlement: DeliveryOutcome,
+  result: StoredAttemptResult,
 ): Promise<void> {
   const { id, appId, content, recipients: before, wasDelayed } = message;
   if (content.kind !== "email") return;
-  const { status, recipients, detail } = settlement;
+  const { status, recipients, detail } = result;
   const settledBefore = new Set(before.filter((recipient) => recipient.status).map(({ address }) => address));
   const newlyRejected = recipients.filter(
     (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),

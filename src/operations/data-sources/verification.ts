@@ -22,7 +22,7 @@ import {
   type VerificationRequest,
   type VerificationRules,
 } from "../../rules/verification.js";
-import type { MessageAcceptor } from "../communicate/acceptance.js";
+import type { OutboxWriter } from "../communicate/outbox-writer.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -68,11 +68,11 @@ export function createAppUserVerification(options: {
   appUsers: AppUsers;
   attempts: AppUserSignInAttempts;
   settings: Pick<Settings, "readAll">;
-  acceptance: MessageAcceptor;
+  outboxWriter: OutboxWriter;
   /** Called after a user has signed in to a page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
+  const { db, sources, appUsers, attempts, settings, outboxWriter, userChanged } = options;
   const codes = createVerificationCodes({ db });
 
   const rulesOf = async (appId: number) => parseVerificationRules((await settings.readAll(appId)).get(VERIFY_SETTING));
@@ -138,7 +138,7 @@ export function createAppUserVerification(options: {
     const code = createRandomCode();
     // Calls `prepare` before the transaction. If it waited for a second database connection during the transaction, it
     // could wait forever.
-    const sendCode = await acceptance.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
+    const sendCode = await outboxWriter.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
       await codes.save(manager, code, { credentialId, appId, subject: hash, dataSourceId, entryId, address });

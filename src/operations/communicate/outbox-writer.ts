@@ -52,9 +52,9 @@ export interface HookEntryReference {
   dataSourceEntryId: number;
 }
 
-export type MessageAcceptor = ReturnType<typeof createMessageAcceptor>;
+export type OutboxWriter = ReturnType<typeof createOutboxWriter>;
 
-export function createMessageAcceptor(options: {
+export function createOutboxWriter(options: {
   outbox: Outbox;
   destinations: MessageDestinations;
   logEvents: LogEvents;
@@ -118,7 +118,7 @@ export function createMessageAcceptor(options: {
     };
   }
 
-  async function recordHooked(
+  async function storeHookEvent(
     executor: SqlClient,
     emitter: Emitter,
     { appId, ...entry }: HookEntryReference,
@@ -137,7 +137,7 @@ export function createMessageAcceptor(options: {
      * Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes
      * the entry.
      */
-    async acceptHooked(
+    async storeHookMessage(
       executor: SqlClient,
       emitter: Emitter,
       entry: HookEntryReference,
@@ -151,18 +151,24 @@ export function createMessageAcceptor(options: {
         recipients: createRecipients(message),
       };
       const { data } = await writeMessage(executor, emitter, row, "dataSourceHook");
-      await recordHooked(executor, emitter, entry, message.kind, data);
+      await storeHookEvent(executor, emitter, entry, message.kind, data);
       if (status === "queued") await outbox.announce(executor);
     },
 
     /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
-    refuseHooked: (
+    storeHookRefusal: (
       executor: SqlClient,
       emitter: Emitter,
       entry: HookEntryReference,
       kind: ValidatedMessage["kind"],
       fault: string,
     ) =>
-      recordHooked(executor, emitter, entry, kind, createMessageEventData(null, [], fault) as Record<string, unknown>),
+      storeHookEvent(
+        executor,
+        emitter,
+        entry,
+        kind,
+        createMessageEventData(null, [], fault) as Record<string, unknown>,
+      ),
   };
 }
