@@ -108,7 +108,7 @@ export function createResolvers(operations: Operations): Resolvers {
       comparison,
       endpoints: operations.endpoints,
     }),
-    httpTriggers: new HttpTriggerResolver(accessChecks, operations.refusals),
+    httpTriggers: new HttpTriggerResolver(accessChecks, operations.rejectedRequestCounter),
     triggers: new TriggerResolver(accessChecks, { events: logEvents, schedule, week, backtest }),
   };
 }

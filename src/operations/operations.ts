@@ -31,8 +31,8 @@ import { createGitRepository } from "./git/git-repository.js";
 import { createGitWebhooks } from "./git/git-webhooks.js";
 import { createTriggerEndpoints } from "./http/endpoints.js";
 import { createHttpTriggers } from "./http/http-triggers.js";
-import { createProofs } from "./http/proofs.js";
-import { createRefusals } from "./http/refusals.js";
+import { createRejectedRequestCounter } from "./http/rejected-request-counter.js";
+import { createTriggerAuthenticator } from "./http/trigger-authenticator.js";
 import { createManifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
 import { createAdministrators } from "./members/administrators.js";
@@ -177,10 +177,13 @@ function createAccessModules({ config, db, notifications, diskSpace, baseUrl, lo
 /** Creates the modules that handle requests to HTTP triggers and build the URLs of these triggers. */
 function createHttpTriggerModules(
   { config, db, log }: ProcessDependencies,
-  parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusalCounter" | "maxRequestsPerWindow"> &
-    Parameters<typeof createProofs>[0],
+  parts: Omit<
+    Parameters<typeof createHttpTriggers>[0],
+    "db" | "authenticator" | "rejectedRequestCounter" | "maxRequestsPerWindow"
+  > &
+    Parameters<typeof createTriggerAuthenticator>[0],
 ) {
-  const refusalCounter = createRefusals({ db, log });
+  const rejectedRequestCounter = createRejectedRequestCounter({ db, log });
   const { accessChecks, endpoints, runs, logs, intake } = parts;
   const { http: maxRequestsPerWindow } = config.rateLimits;
   const triggerOptions = {
@@ -189,11 +192,11 @@ function createHttpTriggerModules(
     runs,
     logs,
     intake,
-    proofs: createProofs(parts),
-    refusalCounter,
+    authenticator: createTriggerAuthenticator(parts),
+    rejectedRequestCounter,
     maxRequestsPerWindow,
   };
-  return { endpoints, refusals: refusalCounter, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
+  return { endpoints, rejectedRequestCounter, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
 }
 
 /** Creates the OAuth server, and the module that counts and records the tool calls of AI agents. */

@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { RefusalCounter, RefusedRequests } from "../../operations/http/refusals.js";
+import type { RefusedRequests, RejectedRequestCounter } from "../../operations/http/rejected-request-counter.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -25,7 +25,7 @@ class RefusedRequestsType implements RefusedRequests {
 export class HttpTriggerResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly refusals: RefusalCounter,
+    private readonly rejectedRequestCounter: RejectedRequestCounter,
   ) {}
 
   @Query(() => [RefusedRequestsType], {
@@ -38,6 +38,6 @@ export class HttpTriggerResolver {
     @Arg("actionId", () => Int, { description: "ID of the draft or the live version." }) actionId: number,
   ): Promise<RefusedRequests[]> {
     await this.accessChecks.requireAppAccess(context, "getAction", appId);
-    return this.refusals.list(appId, actionId);
+    return this.rejectedRequestCounter.list(appId, actionId);
   }
 }

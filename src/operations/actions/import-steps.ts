@@ -11,7 +11,7 @@ import { type ActionInput, NO_LIMITS, omitNullSource } from "../../rules/action-
 import { omitSourceMap } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { freeRoutes } from "../http/routes.js";
+import { deleteRoutes } from "../http/routes.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
 import { authoredFieldsOf } from "./action-rows.js";
@@ -159,7 +159,7 @@ export function createImportSteps(options: {
       // the same order, so that they cannot deadlock.
       const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
-      await freeRoutes(manager, rewritten);
+      await deleteRoutes(manager, rewritten);
       for (const { current: row, validated: validatedAction, fields } of sortedSteps) {
         if (!row) await draftWriter.insert(manager, caller, appId, validatedAction);
         else if (fields.length > 0) await draftWriter.replace(manager, caller, row, validatedAction);

@@ -13,7 +13,7 @@ import { isObject } from "../../rules/described.js";
 import { findTriggersFault, toStoredTriggers } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { getValidationPosition } from "../../rules/validation-table.js";
-import { findTakenAddressError } from "../http/routes.js";
+import { findTakenRouteError } from "../http/routes.js";
 import {
   type DependencyResolver,
   NO_PACKAGES,
@@ -149,12 +149,12 @@ export function createActionValidation(options: {
         throw nameTakenError(name);
       }
       if (isAfter("TRIGGERS_INVALID") && findTriggersFault(triggers) === null) {
-        throw (await findTakenAddressError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
+        throw (await findTakenRouteError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
       }
       throw error;
     });
-    const addressFault = await findTakenAddressError(manager, draftFilter, validatedAction.input.triggers);
-    if (addressFault) throw addressFault;
+    const routeFault = await findTakenRouteError(manager, draftFilter, validatedAction.input.triggers);
+    if (routeFault) throw routeFault;
     return validatedAction;
   }
 
@@ -275,12 +275,12 @@ export function createActionValidation(options: {
       // restore could give access to callers that the author has excluded since then.
       const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
       const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
-      const addressFault = await findTakenAddressError(
+      const routeFault = await findTakenRouteError(
         manager,
         { appId, isDraft: true, ignoredActionIds: [id] },
         input.triggers,
       );
-      if (addressFault) throw addressFault;
+      if (routeFault) throw routeFault;
       return withAssets(input, knownAssets, resolved);
     },
 

@@ -6,7 +6,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changeTimeAfter } from "../../rules/precondition.js";
-import { findTakenAddressError, writeRoutes } from "../http/routes.js";
+import { findTakenRouteError, writeRoutes } from "../http/routes.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
@@ -73,12 +73,8 @@ function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow):
  */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
-  const addressFault = await findTakenAddressError(
-    manager,
-    { appId, isDraft: false, ignoredActionIds: [id] },
-    triggers,
-  );
-  if (addressFault) throw addressFault;
+  const routeFault = await findTakenRouteError(manager, { appId, isDraft: false, ignoredActionIds: [id] }, triggers);
+  if (routeFault) throw routeFault;
   await writeRoutes(manager, liveVersion);
 }
 

@@ -12,7 +12,7 @@ import { describeValue, isObject } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { createAddressClaims } from "../http/routes.js";
+import { createRouteClaims } from "../http/routes.js";
 import {
   actionNameOrNull,
   type ExportedAction,
@@ -110,7 +110,7 @@ export function createActionTransfer({ db, steps }: { db: DataSource; steps: Imp
     const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
-    const claimAddresses = createAddressClaims();
+    const claimRoutes = createRouteClaims();
     const plan: ValidatedImport = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
       const name = actionNameOrNull(entry.data);
@@ -129,7 +129,7 @@ export function createActionTransfer({ db, steps }: { db: DataSource; steps: Imp
           knownActions.get(name ?? "") ?? null,
           rewrittenIds,
         );
-        claimAddresses(plannedStep.validated.input.triggers);
+        claimRoutes(plannedStep.validated.input.triggers);
         plan.steps.push(plannedStep);
       } catch (error) {
         if (!(error instanceof ActionError)) throw error;

@@ -27,9 +27,13 @@ import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
 import { readRunOutcome } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { TriggerEndpoints } from "./endpoints.js";
-import { type TriggerProofs, type VerifiableRequest, WrongProofError } from "./proofs.js";
-import type { RefusalCounter } from "./refusals.js";
+import type { RejectedRequestCounter } from "./rejected-request-counter.js";
 import { findRoutes, type MatchingRoutes, selectRoute, type TriggerRoute } from "./routes.js";
+import {
+  TriggerAuthenticationError,
+  type TriggerAuthenticator,
+  type VerifiableRequest,
+} from "./trigger-authenticator.js";
 
 /** Address of a request to an HTTP trigger: the app, draft or live version, and the path. */
 export interface TriggerAddress {
@@ -177,8 +181,8 @@ export function createHttpTriggers(options: {
   db: DataSource;
   accessChecks: AccessChecks;
   endpoints: TriggerEndpoints;
-  proofs: TriggerProofs;
-  refusalCounter: RefusalCounter;
+  authenticator: TriggerAuthenticator;
+  rejectedRequestCounter: RejectedRequestCounter;
   runs: Runs;
   logs: ExecutionLogs;
   intake: ReceivedDataLimiter;
@@ -192,8 +196,8 @@ export function createHttpTriggers(options: {
     db,
     accessChecks,
     endpoints,
-    proofs,
-    refusalCounter,
+    authenticator,
+    rejectedRequestCounter,
     runs,
     logs,
     intake,
@@ -293,9 +297,9 @@ export function createHttpTriggers(options: {
 
     /**
      * Runs the action of the trigger that matches the request's method.
-     * @param author editor who calls a draft: the editor's credential replaces the proof that the trigger requires;
-     *   null for live versions
-     * @throws RoutesChangedError if cached triggers have changed and must be found again, WrongProofError,
+     * @param author editor who calls a draft: the editor's credential replaces the authentication that the trigger
+     *   requires; null for live versions
+     * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError,
      *   RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
      */
     async run(
@@ -309,10 +313,10 @@ export function createHttpTriggers(options: {
       const { where, actionId } = route;
       const caller =
         author ??
-        (await proofs.check(route, request).catch((error: unknown) => {
-          if (error instanceof WrongProofError) {
+        (await authenticator.check(route, request).catch((error: unknown) => {
+          if (error instanceof TriggerAuthenticationError) {
             if (isCached) throw new RoutesChangedError();
-            refusalCounter.count(route.masterId, error, request.address);
+            rejectedRequestCounter.count(route.masterId, error, request.address);
           }
           throw error;
         }));

@@ -37,7 +37,7 @@ export const httpTriggerConditions = (triggers: readonly Trigger[]): HttpWhere[]
 
 const describeRoute = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
 
-const SELECT_TAKEN_ADDRESS = `
+const SELECT_TAKEN_ROUTE = `
   SELECT wanted.at, action.name FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS wanted (shape, method, at)
     JOIN http_route AS route ON route.app_id = $1 AND route.is_draft = $2 AND route.shape = wanted.shape AND route.method = wanted.method
     JOIN action ON action.id = route.action_id
@@ -47,7 +47,7 @@ const SELECT_TAKEN_ADDRESS = `
  * Returns the error TRIGGERS_INVALID if a trigger of another action already uses one of these methods and paths;
  * otherwise null.
  */
-export async function findTakenAddressError(
+export async function findTakenRouteError(
   executor: SqlClient,
   where: { appId: number; isDraft: boolean; ignoredActionIds: readonly number[] },
   triggers: readonly Trigger[],
@@ -57,7 +57,7 @@ export async function findTakenAddressError(
   const pathShapes = httpConditions.map(({ path }) => getPatternShape(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
   const values = [where.appId, where.isDraft, pathShapes, methods, where.ignoredActionIds];
-  const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ADDRESS, values);
+  const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ROUTE, values);
   if (!taken) return null;
   const takenCondition = httpConditions[taken.at - 1]!;
   const at = triggers.findIndex((trigger) => trigger.trigger === "http" && trigger.where === takenCondition);
@@ -111,7 +111,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
  * Deletes the routes of actions before the same transaction writes these actions again, so that two actions can
  * exchange their paths.
  */
-export async function freeRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
+export async function deleteRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
   if (actionIds.length > 0)
     await rows(manager, "DELETE FROM http_route WHERE action_id = ANY ($1::bigint[])", [actionIds]);
 }
@@ -120,7 +120,7 @@ export async function freeRoutes(manager: EntityManager, actionIds: readonly num
  * Returns a function that reserves the methods and paths of one action's HTTP triggers. The function throws
  * TRIGGERS_INVALID if it has already reserved one of them for another action of the same document.
  */
-export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
+export function createRouteClaims(): (triggers: readonly Trigger[]) => void {
   const claimedKeys = new Set<string>();
   return (triggers) => {
     const httpConditions = httpTriggerConditions(triggers);

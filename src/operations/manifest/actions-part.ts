@@ -16,7 +16,7 @@ import {
   type ImportSteps,
   toExportedAction,
 } from "../actions/import-steps.js";
-import { createAddressClaims } from "../http/routes.js";
+import { createRouteClaims } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
 import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
 
@@ -155,7 +155,7 @@ export async function planActions(
   const rewrittenIds = v3Drafts
     .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
     .map(({ id }) => id);
-  const claimAddresses = createAddressClaims();
+  const claimRoutes = createRouteClaims();
   for (const [at, { entry, faults: ofItem }] of preparedActions.entries()) {
     faults.push(...ofItem);
     try {
@@ -166,7 +166,7 @@ export async function planActions(
         currentDrafts.get(items![at]!.name) ?? null,
         rewrittenIds,
       );
-      claimAddresses(step.validated.input.triggers);
+      claimRoutes(step.validated.input.triggers);
       if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
       faults.push(...toPathFaults(at, error));

@@ -1,6 +1,6 @@
 /**
  * Verifies the sender of a request to an HTTP trigger (signature, token or password) before any code of the app runs. A
- * request with a wrong proof creates no run.
+ * request with a wrong credential creates no run.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { HttpAuth } from "../../data/action-types.js";
@@ -35,7 +35,7 @@ function basicCredentialsIn(header: string | undefined): string | null {
  * Error for a request whose signature, token or password is wrong. `reason` is only shown to the app's editors, not to
  * the sender.
  */
-export class WrongProofError extends ActionError {
+export class TriggerAuthenticationError extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
     readonly reason: string,
@@ -44,9 +44,15 @@ export class WrongProofError extends ActionError {
   }
 }
 
-export type TriggerProofs = ReturnType<typeof createProofs>;
+export type TriggerAuthenticator = ReturnType<typeof createTriggerAuthenticator>;
 
-export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
+export function createTriggerAuthenticator({
+  settings,
+  credentials,
+}: {
+  settings: Settings;
+  credentials: Credentials;
+}) {
   /**
    * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is used
    * until the version number of the app's secrets changes.
@@ -68,14 +74,14 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
     // Compares the input with every key, so that the duration does not reveal which key matches.
     const matchingKeys =
       keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
-    if (!matchingKeys) throw new WrongProofError("UNAUTHORIZED", "the user name or password is wrong");
+    if (!matchingKeys) throw new TriggerAuthenticationError("UNAUTHORIZED", "the user name or password is wrong");
     return null;
   }
 
   async function checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller?.kind === "api" && mayPerformOnApp(caller, "runAction", appId)) return caller;
-    throw new WrongProofError(
+    throw new TriggerAuthenticationError(
       "UNAUTHORIZED",
       "the token must be an API token of this app that has permission to run actions",
     );
@@ -87,13 +93,14 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
     keys: readonly string[],
   ): null {
     if (isSigned(request, keys, auth, Date.now() / 1000)) return null;
-    throw new WrongProofError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+    throw new TriggerAuthenticationError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
   }
 
   return {
     /**
      * Verifies the sender of a request. Resolves to a caller if the trigger requires an API token, otherwise to null.
-     * @throws WrongProofError if the proof is wrong; RATE_LIMIT_EXCEEDED after too many unknown tokens
+     * @throws TriggerAuthenticationError if the signature, token or password is wrong; RATE_LIMIT_EXCEEDED after too
+     *   many unknown tokens
      */
     async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
       if (auth.type === "none" || auth.type === "secret") return null;
@@ -101,7 +108,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
       const keys = await keysFor(request.appId, auth.setting, secretsVersion);
       if (keys.length === 0) {
         const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
-        throw new WrongProofError(
+        throw new TriggerAuthenticationError(
           status,
           `the setting ${auth.setting}, with which the service checks the request, has no value`,
         );

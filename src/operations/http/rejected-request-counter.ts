@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { WrongProofError } from "./proofs.js";
+import type { TriggerAuthenticationError } from "./trigger-authenticator.js";
 
 /** Number of rejected requests to the HTTP triggers of one action, for one reason. */
 export interface RefusedRequests {
@@ -20,7 +20,7 @@ export interface RefusedRequests {
   lastAddress: string | null;
 }
 
-interface PendingRefusals {
+interface PendingRejections {
   actionId: number;
   status: string;
   reason: string;
@@ -34,9 +34,9 @@ interface PendingRefusals {
  * of rejected requests only updates one row for each action and reason.
  */
 const FLUSH_MS = 1_000;
-const PENDING_REFUSALS_MAX = 10_000;
+const PENDING_REJECTIONS_MAX = 10_000;
 
-const UPSERT_REFUSALS = `
+const UPSERT_REJECTIONS = `
   INSERT INTO http_refusal AS known (action_id, status, reason, refused, last_at, last_address)
   SELECT action_id, status, reason, count, at, address
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])
@@ -46,24 +46,25 @@ const UPSERT_REFUSALS = `
   ON CONFLICT (action_id, status, reason) DO UPDATE
     SET refused = known.refused + excluded.refused, last_at = excluded.last_at, last_address = excluded.last_address`;
 
-const LIST_REFUSALS = `
+const LIST_REJECTIONS = `
   SELECT status, reason, refused AS count, last_at AS "lastAt", last_address AS "lastAddress"
     FROM http_refusal JOIN action AS draft ON draft.id = http_refusal.action_id
    WHERE draft.app_id = $1 AND draft.id = (SELECT coalesce(master_id, id) FROM action WHERE id = $2) ORDER BY last_at DESC`;
 
-export type RefusalCounter = ReturnType<typeof createRefusals>;
+export type RejectedRequestCounter = ReturnType<typeof createRejectedRequestCounter>;
 
-export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
-  let pending = new Map<string, PendingRefusals>();
+export function createRejectedRequestCounter({ db, log }: { db: DataSource; log: Logger }) {
+  let pending = new Map<string, PendingRejections>();
   let timer: NodeJS.Timeout | null = null;
 
   async function storePending(): Promise<void> {
     if (timer) clearTimeout(timer);
     timer = null;
-    const pendingRefusals = [...pending.values()];
+    const pendingRejections = [...pending.values()];
     pending = new Map();
-    if (pendingRefusals.length === 0 || !db.isInitialized) return;
-    const column = <K extends keyof PendingRefusals>(name: K) => pendingRefusals.map((refusal) => refusal[name]);
+    if (pendingRejections.length === 0 || !db.isInitialized) return;
+    const column = <K extends keyof PendingRejections>(name: K) =>
+      pendingRejections.map((rejection) => rejection[name]);
     const values = [
       column("actionId"),
       column("status"),
@@ -72,7 +73,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       column("at"),
       column("address"),
     ];
-    await rows(db, UPSERT_REFUSALS, values);
+    await rows(db, UPSERT_REJECTIONS, values);
   }
 
   return {
@@ -80,11 +81,11 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
      * Counts a rejected request in memory.
      * @param actionId ID of the draft, also if the request was sent to the live version
      */
-    count(actionId: number, { status, reason }: WrongProofError, address: string | undefined): void {
+    count(actionId: number, { status, reason }: TriggerAuthenticationError, address: string | undefined): void {
       const key = `${actionId} ${status} ${reason}`;
-      const pendingRefusal = pending.get(key);
-      if (!pendingRefusal && pending.size >= PENDING_REFUSALS_MAX) return;
-      const count = (pendingRefusal?.count ?? 0) + 1;
+      const pendingRejection = pending.get(key);
+      if (!pendingRejection && pending.size >= PENDING_REJECTIONS_MAX) return;
+      const count = (pendingRejection?.count ?? 0) + 1;
       pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
       timer ??= setTimeout(() => {
         const flushed = storePending().catch((error: unknown) =>
@@ -103,8 +104,8 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
       if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
       await storePending();
-      const refusalRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST_REFUSALS, [appId, actionId]);
-      return refusalRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
+      const rejectionRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST_REJECTIONS, [appId, actionId]);
+      return rejectionRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
     },
   };
 }
