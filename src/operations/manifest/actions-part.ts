@@ -18,7 +18,7 @@ import {
 } from "../actions/import-steps.js";
 import { createRouteClaims } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
-import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
+import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
 
 type ActionItem = NonNullable<Manifest["actions"]>[number];
 
@@ -128,7 +128,7 @@ async function publishedActionIds(manager: EntityManager, appId: number): Promis
   return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));
 }
 
-export interface ActionsPlan extends PartPlan {
+export interface ActionsPlan extends DefinitionsPlan {
   /** Names of all actions that exist after the manifest has been applied. */
   names: ReadonlySet<string>;
 }

@@ -11,7 +11,7 @@ import { describeValue } from "../../rules/described.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
-import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
+import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
 
 type AlertItem = NonNullable<Manifest["alerts"]>[number];
 
@@ -65,8 +65,8 @@ export function planAlerts(
   items: readonly AlertItem[] | undefined,
   currentAlerts: readonly AlertWithActionName[],
   actionNames: ReadonlySet<string>,
-): PartPlan {
-  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
+): DefinitionsPlan {
+  const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByName = new Map(currentAlerts.map((namedRule) => [namedRule.rule.name, namedRule]));
   const writes: AlertWrite[] = [];

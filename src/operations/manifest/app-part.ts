@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { APP_SHAPE, type Manifest } from "../../rules/manifest.js";
 import { parseAppChanges, writeAppChanges } from "../apps/app-fields.js";
 import { recordChange } from "../records/audit.js";
-import { type PartPlan, type PlanContext, toFault } from "./part.js";
+import { type DefinitionsPlan, type PlanContext, toFault } from "./definitions-plan.js";
 
 type AppDefinition = NonNullable<Manifest["app"]>;
 
@@ -32,8 +32,8 @@ export function planApp(
   definition: AppDefinition | undefined,
   currentFields: AppDefinition,
   onChanged: (fields: string[]) => void,
-): PartPlan {
-  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
+): DefinitionsPlan {
+  const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (definition === undefined) return plan;
   const input = Object.entries(definition).filter(
     ([name, value]) => !isDeepStrictEqual(value, currentFields[name as keyof AppDefinition]),

@@ -11,7 +11,7 @@ import type { Manifest } from "../../rules/manifest.js";
 import { findSealedKeyNeedingValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
 import { readStatus } from "../settings/setting-definitions.js";
-import { type PartPlan, type PlanContext, toFault } from "./part.js";
+import { type DefinitionsPlan, type PlanContext, toFault } from "./definitions-plan.js";
 
 type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
 
@@ -55,8 +55,8 @@ export async function planBindings(
   { manager, caller, appId, prune, keepsData }: PlanContext,
   items: readonly BindingItem[] | undefined,
   currentBindings: readonly SecretBinding[],
-): Promise<PartPlan> {
-  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
+): Promise<DefinitionsPlan> {
+  const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByName = new Map(currentBindings.map((binding) => [bindingNameOf(binding), binding]));
   const namesInManifest = new Set(items.map(normalizedBindingName));

@@ -24,7 +24,13 @@ import {
   type SourceDefinition,
   type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
-import { type ApplyMode, findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
+import {
+  type ApplyMode,
+  type DefinitionsPlan,
+  findRepeatedNames,
+  type PlanContext,
+  toFault,
+} from "./definitions-plan.js";
 
 type DataSourceItem = NonNullable<Manifest["dataSources"]>[number];
 
@@ -89,7 +95,7 @@ function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource
   return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields };
 }
 
-export interface SourcesPlan extends PartPlan {
+export interface SourcesPlan extends DefinitionsPlan {
   /** IDs by name of the data sources that the app has after the manifest was applied. */
   idsByName: ReadonlyMap<string, number>;
   /** Changes of indexes. The caller builds new indexes before the transaction and drops old ones after it. */

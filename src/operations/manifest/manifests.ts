@@ -38,7 +38,7 @@ import { planAlerts, toAlertItem } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
 import { planBindings, sortedBindings } from "./bindings-part.js";
 import { planSources, type SourcesPlan, sourceNamesOf, storedSources, toDataSourceItem } from "./data-sources-part.js";
-import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
+import type { ApplyMode, DefinitionChange, DefinitionsPlan, PlanContext } from "./definitions-plan.js";
 import { planSettings } from "./settings-part.js";
 
 /** A manifest and its entity tag, which is a hash of the manifest's content. */
@@ -140,8 +140,8 @@ function manifestError(faults: readonly PathFault[]): ActionError {
   return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
 }
 
-function toManifestPlan(changes: readonly PartChange[]): ManifestPlan {
-  const namesOfKind = (listedKind: PartChange["changeKind"]) =>
+function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
+  const namesOfKind = (listedKind: DefinitionChange["changeKind"]) =>
     changes.filter(({ changeKind }) => changeKind === listedKind).map(({ kind, name }) => ({ kind, name }));
   return { created: namesOfKind("created"), changed: namesOfKind("changed"), removed: namesOfKind("removed") };
 }
@@ -228,13 +228,13 @@ export function createManifests(options: {
     if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
   }
 
-  async function planParts(
+  async function planDefinitions(
     context: PlanContext,
     manifest: Manifest,
     state: Stored,
     preparedParts: PreparedParts,
     auditedKeys: { fields: string[]; keys: string[] },
-  ): Promise<{ parts: PartPlan[]; sourcesPlan: SourcesPlan }> {
+  ): Promise<{ plans: DefinitionsPlan[]; sourcesPlan: SourcesPlan }> {
     const list = <T>(items: readonly T[] | undefined) => itemsToApply(items, context);
     const settingsPlan = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
       auditedKeys.keys = keys;
@@ -260,7 +260,7 @@ export function createManifests(options: {
       state.drafts,
     );
     const alertsPlan = planAlerts(context, list(manifest.alerts), state.rules, actionsPlan.names);
-    return { parts: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sourcesPlan };
+    return { plans: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sourcesPlan };
   }
 
   /** Compares the manifest with the app, and applies the differences unless `isPlan` is true, in one transaction. */
@@ -276,22 +276,22 @@ export function createManifests(options: {
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
-      const { parts, sourcesPlan } = await planParts(context, manifest, state, preparedParts, auditedKeys);
+      const { plans, sourcesPlan } = await planDefinitions(context, manifest, state, preparedParts, auditedKeys);
       const faults = mergeFaults(
-        parts.flatMap((part) => part.faults),
+        plans.flatMap((definitionsPlan) => definitionsPlan.faults),
         shape,
       );
       if (faults.length > 0) throw manifestError(faults);
       checkPrepared(sourcesPlan, preparedParts);
-      const changes = parts.flatMap((part) => part.changes);
-      for (const operation of new Set(parts.flatMap(({ requiredOperations: needs }) => needs)))
+      const changes = plans.flatMap((definitionsPlan) => definitionsPlan.changes);
+      for (const operation of new Set(plans.flatMap(({ requiredOperations: needs }) => needs)))
         checkPermission(operation);
-      const missing = parts.flatMap((part) => part.missing ?? []);
+      const missing = plans.flatMap((definitionsPlan) => definitionsPlan.missing ?? []);
       const plan: ManifestPlan = { ...toManifestPlan(changes), ...(missing.length > 0 && { missing }) };
       const before = documentOf(state);
       if (isPlan) return { plan, tag: before.tag, sourcesPlan };
       if (changes.length > 0) {
-        for (const part of parts) await part.apply();
+        for (const definitionsPlan of plans) await definitionsPlan.apply();
         await recordChanges(manager, caller, appId, auditedKeys);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
         await recordChange(manager, caller, { appId, type: "app.manifest.apply", data: counts });

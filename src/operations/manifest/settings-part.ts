@@ -11,7 +11,7 @@ import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { checkSettingKeys, getSettingTier } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { findRepeatedNames, type PartPlan, type PlanContext, toFault } from "./part.js";
+import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
 
 type SettingItem = NonNullable<Manifest["settings"]>[number];
 
@@ -91,9 +91,9 @@ export function planSettings(
   items: readonly SettingItem[] | undefined,
   currentDefinitions: readonly SettingDefinition[],
   onChanged: (keys: string[]) => void,
-): PartPlan {
+): DefinitionsPlan {
   const { manager, caller, appId, prune, keepsData } = context;
-  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
+  const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByKey = new Map(currentDefinitions.map((definition) => [definition.key, definition]));
   const writes: SettingWrites = { publicValues: [], declaredKeys: { secret: [], shown: [] }, removedKeys: [] };

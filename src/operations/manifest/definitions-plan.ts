@@ -8,7 +8,7 @@ import type { Caller, Operation } from "../../rules/access.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 
 /** One difference between a manifest and the app: a definition that is created, changed or removed. */
-export interface PartChange {
+export interface DefinitionChange {
   kind: ManifestKind;
   name: string;
   changeKind: "created" | "changed" | "removed";
@@ -37,8 +37,8 @@ export interface PlanContext extends ApplyMode {
  * Planned changes to one kind of definitions. `apply` writes the changes, and is called only if no plan of the manifest
  * has faults.
  */
-export interface PartPlan {
-  changes: PartChange[];
+export interface DefinitionsPlan {
+  changes: DefinitionChange[];
   faults: PathFault[];
   /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
