@@ -1,7 +1,7 @@
 /** Checks that the cached result of a code check does not depend on how busy the machine was during the check. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
-import { createCodeChecker } from "../../src/operations/actions/code-readings.js";
+import { createCodeChecker } from "../../src/operations/actions/code-checker.js";
 
 const CODE = "async function execute() { return 1 }";
 
@@ -12,7 +12,7 @@ describe("code that was rejected while the machine was busy", () => {
       if (busy) throw new ActionError("CODE_VALIDATION_FAILED", "code takes longer than 1000 ms to compile");
     });
     const faults = async () =>
-      Promise.all([1, 2].map(async (appId) => (await readings.read(appId, CODE)).compileError?.message ?? null));
+      Promise.all([1, 2].map(async (appId) => (await readings.check(appId, CODE)).compileError?.message ?? null));
     expect((await faults())[0]).to.match(/longer/);
     busy = false;
     expect(await faults()).to.deep.equal([null, null]);

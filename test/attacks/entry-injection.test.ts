@@ -158,8 +158,8 @@ describe("SQL in a query", () => {
     let refused = 0;
     async function attempt(text: string, at: number): Promise<void> {
       const query = QUERY_POSITIONS[at % QUERY_POSITIONS.length]!(text);
-      const answer: unknown = await fixture.reads
-        .find(people, query, fixture.reader())
+      const answer: unknown = await fixture.entryReader
+        .find(people, query, fixture.readLimits())
         .catch((error: unknown) => error);
       if (!(answer instanceof Error)) {
         expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);
@@ -180,7 +180,9 @@ describe("SQL in a query", () => {
 
   it("is never executed as a column of distinct values", async () => {
     for (const text of sampleOf(fc.sample(payload, { seed: 8, numRuns: 200 }), 0, 4)) {
-      const answer: unknown = await fixture.reads.distinct(people, [text], FULL_SCOPE).catch((error: unknown) => error);
+      const answer: unknown = await fixture.entryReader
+        .distinct(people, [text], FULL_SCOPE)
+        .catch((error: unknown) => error);
       if (answer instanceof Error) expect(answer, text).to.be.instanceOf(ActionError);
       else expect(JSON.stringify(answered(answer))).not.to.include(CANARY);
     }

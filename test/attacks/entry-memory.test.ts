@@ -93,7 +93,9 @@ describe("the memory of the database", () => {
 
   for (const [name, query] of sampleOf(Object.entries(QUERIES), 1, 3)) {
     it(`is not filled by ${name}`, async () => {
-      const answer: unknown = await fixture.reads.find(key, query, fixture.reader()).catch((error: unknown) => error);
+      const answer: unknown = await fixture.entryReader
+        .find(key, query, fixture.readLimits())
+        .catch((error: unknown) => error);
       if (answer instanceof Error) {
         expect(answer).to.be.instanceOf(ActionError);
         expect((answer as ActionError).status).to.equal("REQUEST_INVALID");

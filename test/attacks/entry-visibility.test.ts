@@ -33,7 +33,7 @@ describe("a column that the caller may not read", () => {
    */
   async function both(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: EntryScope) =>
-      fixture.reads.find(key, query, fixture.reader(seen)).then(
+      fixture.entryReader.find(key, query, fixture.readLimits(seen)).then(
         (found) => plain(answered(found)),
         (error: Error) => error.message,
       );
@@ -87,14 +87,14 @@ describe("a column that the caller may not read", () => {
       const options = { on: { [left]: right }, required, ...shown };
       const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
       const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>
-        stripVolatileValues(plain(answered(await fixture.reads.find(key, ask(name), fixture.reader(seen)))));
+        stripVolatileValues(plain(answered(await fixture.entryReader.find(key, ask(name), fixture.readLimits(seen)))));
       const hidden = await answer(whole, "Whole", scope);
       expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", FULL_SCOPE));
     }
   });
 
   it("has no distinct values, and is in no export", async () => {
-    const values = await fixture.reads.distinct(whole, [HIDDEN_COLUMN, "a.b", "data.a", "k"], scope);
+    const values = await fixture.entryReader.distinct(whole, [HIDDEN_COLUMN, "a.b", "data.a", "k"], scope);
     expect(answered(values)).to.deep.equal({ a: [], "a.b": [], "data.a": [], k: ["same"] });
     const { exportRows } = createEntryExport(fixture.pool);
     for (const format of ["csv", "json", "jsonl"] as const) {
@@ -112,10 +112,10 @@ describe("a column that the caller may not read", () => {
   it("is still available to the filter of a rule, which the caller does not write", async () => {
     const filteredScope: EntryScope = { ...scope, filter: { a: { $exists: true } } };
     const [seen, all] = [
-      await fixture.reads.count(whole, null, filteredScope),
-      await fixture.reads.count(whole, null, scope),
+      await fixture.entryReader.count(whole, null, filteredScope),
+      await fixture.entryReader.count(whole, null, scope),
     ];
     expect(seen.total).to.be.within(1, all.total - 1);
-    expect((await fixture.reads.count(without, null, filteredScope)).total).to.equal(0);
+    expect((await fixture.entryReader.count(without, null, filteredScope)).total).to.equal(0);
   });
 });

@@ -11,7 +11,7 @@ import {
   type StoredDataSource,
 } from "../../src/operations/data-sources/data-source-rows.js";
 import { createEntryChanges } from "../../src/operations/data-sources/entry-changes.js";
-import { createEntryReads } from "../../src/operations/data-sources/entry-reads.js";
+import { createEntryReader } from "../../src/operations/data-sources/entry-reads.js";
 import { createEntryRights } from "../../src/operations/data-sources/entry-rights.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { createEntryWrites } from "../../src/operations/data-sources/entry-writes.js";
@@ -74,7 +74,7 @@ describe("a million entries beside a thousand", function () {
   }
   const idIn = (key: Pick<DataSourceKey, "id">, count: number, n: number) =>
     firstIds.get(key.id)! + ((n * 7_919) % count);
-  const find = (key: DataSourceKey, query: object) => fixture.reads.find(key, query, fixture.reader());
+  const find = (key: DataSourceKey, query: object) => fixture.entryReader.find(key, query, fixture.readLimits());
 
   before(async () => {
     fixture = await startFixture();
@@ -95,7 +95,7 @@ describe("a million entries beside a thousand", function () {
 
   it("one by its ID takes at most half as long again", async () => {
     const byId = (key: DataSourceKey, count: number) => (n: number) =>
-      fixture.reads.findById(key, idIn(key, count, n), fixture.reader());
+      fixture.entryReader.findById(key, idIn(key, count, n), fixture.readLimits());
     const figures = await measureInTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
     console.log("      findById", figures);
     expect(figures.ratio).to.be.below(1.5);
@@ -172,7 +172,7 @@ describe("a million entries beside a thousand", function () {
       const times: number[] = [];
       let counted = { total: 0 } as { total: number; about?: true };
       for (let n = 0; n < 20; n += 1)
-        times.push(await timed(async () => (counted = await fixture.reads.count(many, where, FULL_SCOPE))));
+        times.push(await timed(async () => (counted = await fixture.entryReader.count(many, where, FULL_SCOPE))));
       console.log("      count", JSON.stringify(where), counted, `p95 ${p95(times).toFixed(1)} ms`);
       if (!counted.about) expect(p95(times)).to.be.below(50);
       if (!counted.about) expect(counted.total).to.equal(truth);
@@ -186,13 +186,13 @@ describe("a million entries beside a thousand", function () {
     const app = fastify();
     const query = { where: { Age: { $gte: 0 } }, limit: 10 };
     let asked: { sql: string; values: readonly unknown[] } | undefined;
-    const recording = createEntryReads({
+    const recordingReader = createEntryReader({
       read: (appId, sql, values) => {
         asked = { sql, values };
         return fixture.pool.read(appId, sql, values);
       },
     });
-    await recording.find(many, query, fixture.reader());
+    await recordingReader.find(many, query, fixture.readLimits());
     app.get("/bare", async (_, reply) => {
       const { rows } = await pool.query(asked!.sql, [...asked!.values]);
       return reply

@@ -7,7 +7,7 @@ import type { DependencyResolver } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActionRowConverter, createLockDraft } from "./action-rows.js";
 import { createActions } from "./actions.js";
-import { createCodeChecker } from "./code-readings.js";
+import { createCodeChecker } from "./code-checker.js";
 import { createActionComparisons } from "./comparison.js";
 import { createImportSteps } from "./import-steps.js";
 import { createActionValidation } from "./judgement.js";

@@ -23,7 +23,7 @@ import {
 } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
 import { authoredFieldsOf, isNameTaken, nameTakenError } from "./action-rows.js";
-import type { CodeChecker } from "./code-readings.js";
+import type { CodeChecker } from "./code-checker.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
 import type { StoredSnapshot } from "./versions.js";
 
@@ -65,7 +65,7 @@ export function createActionValidation(options: {
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
-    const codeVerdict = isText(code) ? await codeChecker.read(appId, code) : null;
+    const codeVerdict = isText(code) ? await codeChecker.check(appId, code) : null;
     const input = parse((_code, dependencies) =>
       buildFault === null ? findParseResultFault(codeVerdict!.parseResult, dependencies) : `source: ${buildFault}`,
     );
@@ -180,7 +180,7 @@ export function createActionValidation(options: {
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
           const code = readProperty(wholeSnapshot, "code");
-          if (isText(code)) await codeChecker.read(author.appId, code);
+          if (isText(code)) await codeChecker.check(author.appId, code);
           return resolvedEarly;
         }
         const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
@@ -251,7 +251,7 @@ export function createActionValidation(options: {
       current: ActionRow,
     ): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
-      if (isText(code)) await codeChecker.read(author.appId, code);
+      if (isText(code)) await codeChecker.check(author.appId, code);
       return {
         ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])),
         firstError: null,

@@ -2,7 +2,7 @@
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
-import type { CodeChecker } from "./code-readings.js";
+import type { CodeChecker } from "./code-checker.js";
 
 /**
  * A problem in code and its position. Lines and columns are counted from 1. A problem of the whole code has line 1 and
@@ -35,7 +35,7 @@ export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
-    const { parseResult, compileError } = await codeChecker.read(appId, code);
+    const { parseResult, compileError } = await codeChecker.check(appId, code);
     if (parseResult.fault !== null) return [toCodeProblem(parseResult.fault, null)];
     if (compileError !== null) return [toCodeProblem(compileError.message, null)];
     return parseResult.uses

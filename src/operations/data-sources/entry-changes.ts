@@ -121,7 +121,7 @@ export class EntryChange {
   }
 
   /** True if messages to subscribers list the changed entries. If false, subscribers must read all entries again. */
-  get isSentByEntry(): boolean {
+  get listsEntries(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.insertedIds.length === inserted && this.earlierStates.length === updated + deleted;
     return listed && inserted + updated + deleted <= MAX_LISTED_ENTRIES;
@@ -275,7 +275,7 @@ export function createEntryChanges(options: {
     if (newColumns.added.length > 0)
       await rows(executor, ADD_NEW_COLUMNS, [...sourceKey, JSON.stringify(newColumns.added)]);
     const addedEntries = counts.inserted - counts.deleted;
-    const subscriberNotice = change.isSentByEntry
+    const subscriberNotice = change.listsEntries
       ? [false, change.insertedIds, `[${change.earlierStates.join(",")}]`]
       : [true, [], "[]"];
     // Writes by pages get no entry in the audit log, only log events, so that visitors cannot fill the audit log.

@@ -187,8 +187,8 @@ export function createEntryCommits(options: {
     const hasTests = Object.keys(grant.conditions).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
       const { entries: most, bytes: mostBytes } = change.remainingCapacity;
-      const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
-      if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {
+      const listsEntries = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
+      if (hasTests || listsEntries || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await readEntryData(executor, source, batch)).entries()) {
           if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
           change.addRemoved(before, batch[at]!.bytes);

@@ -39,7 +39,7 @@ import {
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
 /** Limits of one read: the entries and columns that the read may return, and the data sources that it may join. */
-export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
+export interface EntryReadLimits<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
   /** If set, only entries with these IDs can be returned. */
   ids?: readonly number[];
@@ -79,13 +79,13 @@ const SELECT_BY_ID = `
 
 type RowWithSortKeys = EntryRow & { keys?: string[] };
 
-export type EntryReads = ReturnType<typeof createEntryReads>;
+export type EntryReader = ReturnType<typeof createEntryReader>;
 
 /**
  * Creates the functions that read entries. Each call of a function has one time limit for all its SQL statements
  * together (see `limitReadTime`).
  */
-export function createEntryReads({ read }: { read: ReadRows }) {
+export function createEntryReader({ read }: { read: ReadRows }) {
   type BoundReads = ReturnType<typeof createReadFunctions>;
   const readsWithinTime = () => createReadFunctions(limitReadTime(read));
   return {
@@ -109,15 +109,15 @@ function createReadFunctions(read: ReadRows) {
   async function rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    reader: EntryReader<Source>,
+    limits: EntryReadLimits<Source>,
     keys: readonly OrderKey[],
   ): Promise<{ rows: RowWithSortKeys[]; pages?: CursorPagination }> {
     const statement = new SqlStatement();
-    const source = entrySource("e", reader.scope.canSee);
+    const source = entrySource("e", limits.scope.canSee);
     const where = [
-      entryConditionSql(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e"),
+      entryConditionSql(key, { scope: limits.scope, where: options.where, ids: limits.ids }, statement, "e"),
     ];
-    where.push(...(await entryJoins.requiredConditions(key, options.joins, reader, statement)));
+    where.push(...(await entryJoins.requiredConditions(key, options.joins, limits, statement)));
     const sql = keys.map((key) => sortKeySql(key, source, statement));
     const at = typeof options.cursor === "string" ? validateCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
@@ -139,11 +139,11 @@ function createReadFunctions(read: ReadRows) {
   async function aggregateEntries<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    reader: EntryReader<Source>,
+    limits: EntryReadLimits<Source>,
   ): Promise<FoundEntries> {
-    const { scope } = reader;
+    const { scope } = limits;
     const statement = new SqlStatement();
-    const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
+    const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: limits.ids }, statement, "e");
     const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
     const compiledAggregate = compileAggregate(options.aggregate, entries, scope.canSee, statement);
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
@@ -159,36 +159,36 @@ function createReadFunctions(read: ReadRows) {
   async function findEntries<Source extends DataSourceKey>(
     key: Source,
     query: unknown,
-    reader: EntryReader<Source>,
+    limits: EntryReadLimits<Source>,
   ): Promise<FoundEntries> {
     const options = parseFind(query);
-    if (options.aggregate !== null) return aggregateEntries(key, options, reader);
-    const keys = parseOrder(options.order, entrySource("e", reader.scope.canSee));
-    const { rows, pages } = await rowsOf(key, options, reader, keys);
-    await reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
-    const entries = rows.map((row) => rowToEntryView(row, key.id, reader.scope, options.attributes));
-    const joinedEntries = await entryJoins.resultsFor(key, entries, options.joins, reader);
+    if (options.aggregate !== null) return aggregateEntries(key, options, limits);
+    const keys = parseOrder(options.order, entrySource("e", limits.scope.canSee));
+    const { rows, pages } = await rowsOf(key, options, limits, keys);
+    await limits.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
+    const entries = rows.map((row) => rowToEntryView(row, key.id, limits.scope, options.attributes));
+    const joinedEntries = await entryJoins.resultsFor(key, entries, options.joins, limits);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
     const page: FoundEntries = { entries };
     if (pages) page.cursor = pages;
     const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
     const { limit, offset } = options;
     if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
-    else if (options.includePagination) page.pagination = await readPagination(key, options, reader);
+    else if (options.includePagination) page.pagination = await readPagination(key, options, limits);
     return page;
   }
 
   async function readPagination<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    reader: EntryReader<Source>,
+    limits: EntryReadLimits<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
     const requiredJoins = (statement: SqlStatement) =>
-      entryJoins.requiredConditions(key, options.joins, reader, statement);
+      entryJoins.requiredConditions(key, options.joins, limits, statement);
     const { total, about } = await counts.count(
       key,
-      { scope: reader.scope, where: options.where, ids: reader.ids },
+      { scope: limits.scope, where: options.where, ids: limits.ids },
       requiredJoins,
     );
     return { total, limit, offset, ...(about ? { about } : {}) };
@@ -198,13 +198,13 @@ function createReadFunctions(read: ReadRows) {
     /**
      * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
      * entries would exceed 8 MB.
-     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `reader`, for
+     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `limits`, for
      *   joined data sources
      */
     find: findEntries,
 
-    async findOne<Source extends DataSourceKey>(key: Source, query: unknown, reader: EntryReader<Source>) {
-      const { entries } = await findEntries(key, { ...(query as object), limit: 1 }, reader);
+    async findOne<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
+      const { entries } = await findEntries(key, { ...(query as object), limit: 1 }, limits);
       return entries[0];
     },
 
@@ -215,11 +215,11 @@ function createReadFunctions(read: ReadRows) {
     async findById<Source extends DataSourceKey>(
       key: Source,
       id: number,
-      reader: EntryReader<Source>,
+      limits: EntryReadLimits<Source>,
     ): Promise<EntryView> {
-      const { scope } = reader;
+      const { scope } = limits;
       if (scope.filter) {
-        const { entries } = await findEntries(key, { limit: 1 }, { ...reader, ids: [id] });
+        const { entries } = await findEntries(key, { limit: 1 }, { ...limits, ids: [id] });
         if (entries[0]) return entries[0] as EntryView;
       } else {
         const [row] = await read<EntryRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");

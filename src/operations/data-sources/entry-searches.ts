@@ -14,7 +14,7 @@ import { hashQueueKeyOf, matchesHash } from "../records/hashes.js";
 import { type DataSourceRows, lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
-import type { EntryReader, EntryReads, FoundEntries } from "./entry-reads.js";
+import type { EntryReader, EntryReadLimits, FoundEntries } from "./entry-reads.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import { entryConditionSql } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
@@ -51,14 +51,14 @@ function toCallerError(error: unknown): unknown {
 export function createEntrySearches(options: {
   read: ReadRows;
   sources: DataSourceRows;
-  reads: EntryReads;
+  entryReader: EntryReader;
   changes: EntryChanges;
   commits: Pick<EntryCommits, "removeAll">;
   versions: EntryVersions;
   attempts: AppUserSignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
 }) {
-  const { read, sources, reads, changes, commits, versions, attempts, recentQueries } = options;
+  const { read, sources, entryReader, changes, commits, versions, attempts, recentQueries } = options;
 
   /**
    * Compares the values of hashed columns in a `where` with entries. Returns the IDs of the entries that have these
@@ -119,12 +119,12 @@ export function createEntrySearches(options: {
     return { where: splitWhere.whereWithoutHashed, ids: await compareHashes(rights, source, scope, splitWhere) };
   }
 
-  function readerOf(
+  function createReadLimits(
     rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
     ids: number[] | undefined,
-  ): EntryReader<StoredDataSource> {
+  ): EntryReadLimits<StoredDataSource> {
     const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
       const joinedSourceRow = await sources.find(source.appId, dataSource).catch((error: unknown) => {
         throw rights.caller.isTrusted ? error : rights.accessError();
@@ -197,14 +197,14 @@ export function createEntrySearches(options: {
       const input = isObject(query) ? query["where"] : undefined;
       const scope = rights.readScope(source, input);
       const { where, ids } = await narrowWhere(rights, source, scope, input);
-      const reader = { ...readerOf(rights, source, scope, ids), ...(reserve && { reserve }) };
+      const limits = { ...createReadLimits(rights, source, scope, ids), ...(reserve && { reserve }) };
       const started = performance.now();
       const elapsedMs = () => performance.now() - started;
       try {
-        const foundEntries = await reads.find(
+        const foundEntries = await entryReader.find(
           source,
           isObject(query) && input !== undefined ? { ...query, where } : query,
-          reader,
+          limits,
         );
         recentQueries.record(source, query, elapsedMs());
         return foundEntries;
@@ -218,7 +218,7 @@ export function createEntrySearches(options: {
 
     /** Returns the distinct values of each column. @throws the errors of `find` */
     async distinct(rights: CallerEntryRights, source: StoredDataSource, columns: readonly string[]) {
-      return reads.distinct(source, columns, rights.readScope(source, null));
+      return entryReader.distinct(source, columns, rights.readScope(source, null));
     },
 
     /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */

@@ -3,8 +3,8 @@
  * the app and of the data source.
  */
 import { rows, type SqlClient } from "../../data/database.js";
-import type { StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
+import type { DataSourceKey } from "./entry-rows.js";
 
 /**
  * Maximum total size of the entries that one statement writes, in bytes. The process needs several times this memory.
@@ -86,15 +86,13 @@ export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => 
   if (batch.length > 0) yield batch;
 }
 
-type DataSourceIds = Pick<StoredDataSource, "appId" | "id">;
-
 /**
  * Inserts entries. Returns them without their data, in the order of `texts`.
  * @param texts data of each entry as JSON text
  */
 export async function insertEntryTexts(
   executor: SqlClient,
-  { appId, id }: DataSourceIds,
+  { appId, id }: DataSourceKey,
   texts: readonly string[],
 ): Promise<Omit<StoredEntry, "data">[]> {
   const insertedEntries: Omit<StoredEntry, "data">[] = [];
@@ -109,7 +107,7 @@ export async function insertEntryTexts(
 /** Locks the entries with these IDs until the transaction ends. Returns those that exist, by ID. */
 export async function lockEntries(
   executor: SqlClient,
-  { appId, id }: DataSourceIds,
+  { appId, id }: DataSourceKey,
   ids: readonly number[],
 ): Promise<Map<number, LockedEntry>> {
   const lockedRows = await rows<LockedEntry>(executor, LOCK_ENTRIES, [appId, id, ids]);
@@ -122,7 +120,7 @@ export async function lockEntries(
  */
 export async function readEntryData(
   executor: SqlClient,
-  { appId }: DataSourceIds,
+  { appId }: DataSourceKey,
   entries: readonly LockedEntry[],
 ): Promise<StoredEntry[]> {
   const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, SELECT_ENTRY_DATA, [
@@ -139,7 +137,7 @@ export async function readEntryData(
  */
 export async function updateEntryTexts(
   executor: SqlClient,
-  { appId, id }: DataSourceIds,
+  { appId, id }: DataSourceKey,
   changes: readonly { id: number; text: string }[],
 ): Promise<Map<number, Date>> {
   const timesById = new Map<number, Date>();
@@ -153,7 +151,7 @@ export async function updateEntryTexts(
 
 export async function deleteEntriesById(
   executor: SqlClient,
-  { appId, id }: DataSourceIds,
+  { appId, id }: DataSourceKey,
   ids: readonly number[],
 ): Promise<void> {
   await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
@@ -178,7 +176,7 @@ interface RemovedBatch extends DeletedEntries {
  */
 export async function removeEntriesExcept(
   executor: SqlClient,
-  { appId, id }: DataSourceIds,
+  { appId, id }: DataSourceKey,
   keptIds: readonly number[],
   maxImages: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
@@ -206,7 +204,7 @@ export async function removeEntriesExcept(
 }
 
 /** Returns the highest entry ID of the data source; 0 if it has no entries. */
-export async function newestEntryIdOf(executor: SqlClient, { appId, id }: DataSourceIds): Promise<number> {
+export async function newestEntryIdOf(executor: SqlClient, { appId, id }: DataSourceKey): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
@@ -216,7 +214,7 @@ export async function newestEntryIdOf(executor: SqlClient, { appId, id }: DataSo
  */
 export async function readInsertedIds(
   executor: SqlClient,
-  { appId, id }: DataSourceIds,
+  { appId, id }: DataSourceKey,
   after: number,
   max: number,
 ): Promise<number[] | null> {

@@ -22,7 +22,7 @@ import { createEntryFeed } from "./entry-feed.js";
 import { createEntryImports } from "./entry-imports.js";
 import { createEntryIndexes } from "./entry-indexes.js";
 import { createEntryPositions } from "./entry-positions.js";
-import { createEntryReads } from "./entry-reads.js";
+import { createEntryReader } from "./entry-reads.js";
 import { createEntryRights } from "./entry-rights.js";
 import { createEntrySearches } from "./entry-searches.js";
 import { createEntryVersions } from "./entry-versions.js";
@@ -69,7 +69,7 @@ export function createDataSourceModules(options: {
   const attempts = createAppUserSignInAttempts({ db });
   const appUsers = createAppUsers({ db, attempts, needsSecondFactor });
   const pool = createReadPool(databaseUrl);
-  const reads = createEntryReads(pool);
+  const entryReader = createEntryReader(pool);
   const rights = createEntryRights({ appUsers });
   const messenger = createHookMessageBuilder({ outlet: options.outlet, intake });
   const changes = createEntryChanges({ db, logEvents, sources, messenger, quotaBytes });
@@ -82,7 +82,7 @@ export function createDataSourceModules(options: {
   const dataSources = createDataSources({ db, sources, definitions, intake });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, readSession, userChanged });
   const recentQueries = createRecentQueries();
-  const searchParts = { sources, reads, changes, commits, versions, attempts, recentQueries };
+  const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });
   const positions = createEntryPositions({ ring: options.ring });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });

@@ -20,14 +20,14 @@ export interface CodeRequest {
   to: readonly [kind: string, address: string];
 }
 
-/** A limit on requests for codes: at most `count` requests with the same `subject` within `seconds`. */
+/** A limit on requests for codes: at most `count` requests with the same limit key within `seconds`. */
 interface CodeLimit {
   count: number;
   seconds: number;
-  subjectOf: (request: CodeRequest) => readonly unknown[];
+  limitKeyOf: (request: CodeRequest) => readonly unknown[];
   /**
-   * Returns another subject. This limit applies only if that subject has sent a request within `seconds`. So requests
-   * from other network addresses cannot lock out a user.
+   * Returns another limit key. This limit applies only if a request with that key was sent within `seconds`. So
+   * requests from other network addresses cannot lock out a user.
    */
   appliesAfterRequestOf?: (request: CodeRequest) => readonly unknown[];
 }
@@ -43,22 +43,22 @@ const senderKey = ({ appId, sender }: CodeRequest) => ["from", appId, sender];
  * - Of one app in total.
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
-  { count: 5, seconds: 600, subjectOf: recipientAndSenderKey },
-  { count: 20, seconds: 86_400, subjectOf: (request) => ["today", ...recipientAndSenderKey(request)] },
-  { count: 20, seconds: 600, subjectOf: senderKey },
+  { count: 5, seconds: 600, limitKeyOf: recipientAndSenderKey },
+  { count: 20, seconds: 86_400, limitKeyOf: (request) => ["today", ...recipientAndSenderKey(request)] },
+  { count: 20, seconds: 600, limitKeyOf: senderKey },
   {
     count: 20,
     seconds: 600,
-    subjectOf: ({ appId, to }) => ["all", appId, ...to],
+    limitKeyOf: ({ appId, to }) => ["all", appId, ...to],
     appliesAfterRequestOf: recipientAndSenderKey,
   },
   {
     count: 60,
     seconds: 86_400,
-    subjectOf: ({ appId, to }) => ["all today", appId, ...to],
+    limitKeyOf: ({ appId, to }) => ["all today", appId, ...to],
     appliesAfterRequestOf: recipientAndSenderKey,
   },
-  { count: 300, seconds: 600, subjectOf: ({ appId }) => ["app", appId], appliesAfterRequestOf: senderKey },
+  { count: 300, seconds: 600, limitKeyOf: ({ appId }) => ["app", appId], appliesAfterRequestOf: senderKey },
 ];
 
 /** The page that requested a code, and the user and address that the correct code confirms. */
@@ -66,9 +66,10 @@ export interface CodeTarget {
   credentialId: number;
   appId: number;
   /**
-   * Hash of the purpose and the address (or the user). A code is only accepted for the subject for which it was sent.
+   * Hash of the purpose and the address (or the user). A code is only accepted for the purpose and address for which
+   * it was sent.
    */
-  subject: Buffer;
+  purposeHash: Buffer;
   dataSourceId: number;
   /** ID of the user's entry with this address; null if no user has the address. */
   entryId: number | null;
@@ -76,16 +77,16 @@ export interface CodeTarget {
 }
 
 /**
- * Locks the subjects of a request for a code, so that concurrent requests are counted one after the other. Locks them
+ * Locks the limit keys of a request for a code, so that concurrent requests are counted one after the other. Locks them
  * in a fixed order, so that no deadlock can occur.
  */
-const LOCK_SUBJECTS = `
+const LOCK_LIMIT_KEYS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /**
  * Selects the number of seconds until a code can be requested again; null if it can be requested now. $1 are the
- * subjects, $2 their maximum counts, $3 the periods in seconds, $4 the subjects of `appliesAfterRequestOf` (null:
- * none).
+ * hashes of the limit keys, $2 their maximum counts, $3 the periods in seconds, $4 the hashes of the keys of
+ * `appliesAfterRequestOf` (null: none).
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -136,36 +137,36 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
      */
     async countRequest(request: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subjectOf }) => hashParts("ask", ...subjectOf(request)));
-      const knownSubjects = CODE_LIMITS.map(
+      const limitKeyHashes = CODE_LIMITS.map(({ limitKeyOf }) => hashParts("ask", ...limitKeyOf(request)));
+      const earlierKeyHashes = CODE_LIMITS.map(
         ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashParts("ask", ...appliesAfterRequestOf(request)),
       );
       const limitColumns = [
-        subjects,
+        limitKeyHashes,
         CODE_LIMITS.map(({ count }) => count),
         CODE_LIMITS.map(({ seconds }) => seconds),
-        knownSubjects,
+        earlierKeyHashes,
       ];
       await db.transaction(async (manager) => {
-        await rows(manager, LOCK_SUBJECTS, [subjects]);
+        await rows(manager, LOCK_LIMIT_KEYS, [limitKeyHashes]);
         const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
         if (full?.wait != null)
           throw rateLimitError(
             "too many codes were requested for this address, from this network or for this app",
             Math.max(1, Math.ceil(full.wait)),
           );
-        await rows(manager, INSERT_CODE_REQUESTS, [subjects]);
+        await rows(manager, INSERT_CODE_REQUESTS, [limitKeyHashes]);
       });
     },
 
     /** Stores a code for the page that requested it. Any earlier code of this page becomes invalid. */
     async save(executor: SqlClient, code: string, to: CodeTarget): Promise<void> {
-      const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
+      const { credentialId, appId, purposeHash, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
       await rows(executor, INSERT_VERIFICATION_CODE, [
         credentialId,
         appId,
-        subject,
+        purposeHash,
         dataSourceId,
         entryId,
         address,

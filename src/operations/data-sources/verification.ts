@@ -77,7 +77,7 @@ export function createAppUserVerification(options: {
 
   const rulesOf = async (appId: number) => parseVerificationRules((await settings.readAll(appId)).get(VERIFY_SETTING));
 
-  async function subjectOfAddress(
+  async function findRecipientByAddress(
     source: StoredDataSource,
     column: string,
     channel: VerificationChannel,
@@ -95,7 +95,11 @@ export function createAppUserVerification(options: {
    * Returns the recipient of a code for the second factor: the phone number of the user who is signed in to the page.
    * @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number
    */
-  async function subjectOfSignIn(caller: Caller, source: StoredDataSource, column: string): Promise<CodeRecipient> {
+  async function findSignedInRecipient(
+    caller: Caller,
+    source: StoredDataSource,
+    column: string,
+  ): Promise<CodeRecipient> {
     const user = await appUsers.signedIn(caller.credentialId, source.appId);
     if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
     const address = user.data[column];
@@ -106,7 +110,7 @@ export function createAppUserVerification(options: {
     return { source, column, by: "sms", entryId: user.id, address, purpose: "2fa", hash };
   }
 
-  async function subjectOf(
+  async function findCodeRecipient(
     caller: Caller,
     appId: number,
     rules: VerificationRules,
@@ -125,15 +129,17 @@ export function createAppUserVerification(options: {
       );
     }
     const source = await sources.find(appId, parseReference(rules.dataSource));
-    return address === null ? subjectOfSignIn(caller, source, column) : subjectOfAddress(source, column, by, address);
+    return address === null
+      ? findSignedInRecipient(caller, source, column)
+      : findRecipientByAddress(source, column, by, address);
   }
 
   /**
    * Stores a code and the message with the code. If no user has the address, rolls the message back, so that the
    * service does the same work as for a user's address.
    */
-  async function storeSubject(caller: Caller, rules: VerificationRules, subject: CodeRecipient): Promise<void> {
-    const { source, by, entryId, address, purpose, hash } = subject;
+  async function storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
+    const { source, by, entryId, address, purpose, hash } = recipient;
     const { appId, id: dataSourceId } = source;
     const code = createRandomCode();
     // Calls `prepare` before the transaction. If it waited for a second database connection during the transaction, it
@@ -141,26 +147,26 @@ export function createAppUserVerification(options: {
     const sendCode = await outboxWriter.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
-      await codes.save(manager, code, { credentialId, appId, subject: hash, dataSourceId, entryId, address });
+      await codes.save(manager, code, { credentialId, appId, purposeHash: hash, dataSourceId, entryId, address });
       await manager.query("SAVEPOINT unsent");
       await sendCode(manager);
       if (entryId === null) await manager.query("ROLLBACK TO SAVEPOINT unsent");
     });
   }
 
-  async function sendSubjectCode(
+  async function sendCodeToRecipient(
     caller: Caller,
     rules: VerificationRules,
-    subject: CodeRecipient,
+    recipient: CodeRecipient,
   ): Promise<CodeSentAnswer> {
-    const { appId } = subject.source;
+    const { appId } = recipient.source;
     // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
     // even if no user has this address.
-    buildCodeMessage(rules, subject.by, subject.address, "000000");
+    buildCodeMessage(rules, recipient.by, recipient.address, "000000");
     const requester =
       caller.address === undefined ? `credential ${caller.credentialId}` : getAddressBlock(caller.address);
-    await codes.countRequest({ appId, sender: requester, to: [subject.by, subject.address] });
-    await storeSubject(caller, rules, subject);
+    await codes.countRequest({ appId, sender: requester, to: [recipient.by, recipient.address] });
+    await storeCode(caller, rules, recipient);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.validSeconds * 1_000).toISOString() };
   }
 
@@ -214,10 +220,10 @@ export function createAppUserVerification(options: {
           "REQUEST_INVALID",
           `this app does not use verification; an editor can enable it with the setting ${VERIFY_SETTING}`,
         );
-      const subject = await subjectOf(caller, appId, rules, request);
+      const recipient = await findCodeRecipient(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);
-      if (request.code === null) return sendSubjectCode(caller, rules, subject);
-      await redeemCode(caller, subject, request.code);
+      if (request.code === null) return sendCodeToRecipient(caller, rules, recipient);
+      await redeemCode(caller, recipient, request.code);
       return null;
     },
   };

@@ -20,7 +20,7 @@ describe("reads of entries", () => {
   let fixture: Fixture;
   let people: DataSourceKey;
   let orders: DataSourceKey;
-  const find = (query: unknown, key = people) => fixture.reads.find(key, query, fixture.reader());
+  const find = (query: unknown, key = people) => fixture.entryReader.find(key, query, fixture.readLimits());
 
   before(async () => {
     fixture = await startFixture();
@@ -60,7 +60,7 @@ describe("reads of entries", () => {
     const { entries, pagination } = await find({ limit: 2, offset: 4, includePagination: true });
     expect(entries).to.have.length(1);
     expect(pagination).to.deep.equal({ total: 5, limit: 2, offset: 4 });
-    expect(await fixture.reads.count(people, { Age: 31 }, FULL_SCOPE)).to.deep.equal({ total: 2 });
+    expect(await fixture.entryReader.count(people, { Age: 31 }, FULL_SCOPE)).to.deep.equal({ total: 2 });
   });
 
   it("reach every entry once by cursor, forwards and backwards, over equal values and mixed directions", async () => {
@@ -160,27 +160,31 @@ describe("reads of entries", () => {
   it("do not join entries of another app", async () => {
     const join = { Them: { dataSourceName: "Secret", on: { Name: "Name" } } };
     expect(await refusal(find({ join }))).to.equal("DATA_SOURCE_NOT_FOUND: no such data source");
-    const theirs = { ...fixture.reader(), findJoinedSource: async () => ({ id: 1, appId: 2 }) };
+    const theirs = { ...fixture.readLimits(), findJoinedSource: async () => ({ id: 1, appId: 2 }) };
     const stolen = { Them: { dataSourceId: 1, on: { Name: "Name" } } };
-    expect(await refusal(fixture.reads.find(people, { join: stolen }, theirs))).to.include("DATA_SOURCE_NOT_FOUND");
+    expect(await refusal(fixture.entryReader.find(people, { join: stolen }, theirs))).to.include(
+      "DATA_SOURCE_NOT_FOUND",
+    );
   });
 
   it("return one entry, or none", async () => {
     const [first] = answered(await find({ limit: 1 })).entries;
-    const found = answered(await fixture.reads.findById(people, first.id, fixture.reader()));
+    const found = answered(await fixture.entryReader.findById(people, first.id, fixture.readLimits()));
     expect(found).to.deep.equal(first);
     expect(Date.parse(found.createdAt)).to.be.a("number");
-    expect(await refusal(fixture.reads.findById(orders, first.id, fixture.reader()))).to.equal(
+    expect(await refusal(fixture.entryReader.findById(orders, first.id, fixture.readLimits()))).to.equal(
       "ENTRY_NOT_FOUND: no such entry",
     );
-    expect(await refusal(fixture.reads.findById({ ...people, appId: 2 }, first.id, fixture.reader()))).to.include(
-      "ENTRY_NOT_FOUND",
+    expect(
+      await refusal(fixture.entryReader.findById({ ...people, appId: 2 }, first.id, fixture.readLimits())),
+    ).to.include("ENTRY_NOT_FOUND");
+    expect(await fixture.entryReader.findOne(people, { where: { Name: "nobody" } }, fixture.readLimits())).to.equal(
+      undefined,
     );
-    expect(await fixture.reads.findOne(people, { where: { Name: "nobody" } }, fixture.reader())).to.equal(undefined);
   });
 
   it("return distinct values, sorted, without null", async () => {
-    const values = answered(await fixture.reads.distinct(people, ["Age", "data.Name", "1.z"], FULL_SCOPE));
+    const values = answered(await fixture.entryReader.distinct(people, ["Age", "data.Name", "1.z"], FULL_SCOPE));
     expect(values).to.deep.equal({ Age: ["7", 5, 31, 31.5], "data.Name": ["Ann", "Cid", "bob"], "1.z": [1] });
   });
 

@@ -5,8 +5,8 @@ import { openDatabase, rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
 import { createEntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
 import {
-  createEntryReads,
-  type EntryReader,
+  createEntryReader,
+  type EntryReadLimits,
   type FoundEntries,
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
@@ -19,12 +19,12 @@ export interface Fixture {
   database: FreshDatabase;
   db: DataSource;
   pool: ReturnType<typeof createReadPool>;
-  reads: ReturnType<typeof createEntryReads>;
+  entryReader: ReturnType<typeof createEntryReader>;
   indexes: ReturnType<typeof createEntryIndexes>;
   /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
-  /** Returns a reader of entries. It has the same scope for joined data sources. */
-  reader(scope?: EntryScope): EntryReader<DataSourceKey>;
+  /** Returns limits for reads of entries, with the same scope for joined data sources. */
+  readLimits(scope?: EntryScope): EntryReadLimits<DataSourceKey>;
   stop(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   await db.query("INSERT INTO organization (name) VALUES ('o')");
   await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'one'), (1, 'two')");
   const pool = createReadPool(database.url, timeoutMs);
-  const reads = createEntryReads(pool);
+  const entryReader = createEntryReader(pool);
   const indexes = createEntryIndexes({ url: database.url, log: pino({ level: "silent" }) });
 
   async function fill(name: string, data: readonly (object | string)[], appId = 1): Promise<DataSourceKey> {
@@ -51,7 +51,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     return source!;
   }
 
-  const reader = (scope: EntryScope = FULL_SCOPE): EntryReader<DataSourceKey> => ({
+  const readLimits = (scope: EntryScope = FULL_SCOPE): EntryReadLimits<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
     async findJoinedSource(dataSource: JoinOptions["dataSource"]) {
@@ -69,7 +69,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     await db.destroy();
     await database.drop();
   }
-  return { database, db, pool, reads, indexes, fill, reader, stop };
+  return { database, db, pool, entryReader, indexes, fill, readLimits, stop };
 }
 
 /** Returns the result of a read as a caller gets it: as parsed JSON. */

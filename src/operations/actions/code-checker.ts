@@ -49,7 +49,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
   });
   const verdictsByHash = new Map<string, CodeCheckResult>();
 
-  async function readInThread(code: string): Promise<CodeParseResult> {
+  async function parseInThread(code: string): Promise<CodeParseResult> {
     if (code.length <= MAIN_THREAD_MAX_CHARACTERS) return parseCode(code);
     const threadResult = await threadPool.call(code);
     if (threadResult.ok) return threadResult.value;
@@ -74,7 +74,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
   }
 
   async function checkCode(code: string): Promise<CodeCheckResult> {
-    const reading = await readInThread(code);
+    const reading = await parseInThread(code);
     return { parseResult: reading, compileError: reading.fault === null ? await compileFaultOf(code) : null };
   }
 
@@ -84,7 +84,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
      * @param appId app of the action; the service checks the code of an app's actions one after the other
      * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit
      */
-    async read(appId: number, code: string): Promise<CodeCheckResult> {
+    async check(appId: number, code: string): Promise<CodeCheckResult> {
       // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
       const cachedVerdict = verdictsByHash.get(key);
