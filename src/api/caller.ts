@@ -33,7 +33,7 @@ export interface CallerReader {
    * Returns the service's own origin: the origin of PUBLIC_URL if set, otherwise the `Origin` header if a page of the
    * service sent the request, otherwise `http://` and the `Host` header.
    */
-  requireOwnOrigin(headers: IncomingHttpHeaders): string;
+  getOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for a read that a
    * page of another site requested.
@@ -81,7 +81,7 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
   return {
     requestSourceOf: sourceOf,
 
-    requireOwnOrigin(headers) {
+    getOwnOrigin(headers) {
       if (publicOrigin !== null) return publicOrigin;
       return headers.origin !== undefined && sourceOf(headers) === "own" ? headers.origin : `http://${headers.host}`;
     },

@@ -199,7 +199,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
     const browser: NonNullable<RequestContext["browser"]> = {
-      origin: callers.requireOwnOrigin(headers),
+      origin: callers.getOwnOrigin(headers),
       ...(userAgent !== undefined && { userAgent }),
       ...(headers.origin !== undefined && { pageOrigin: headers.origin }),
       setSession(session) {

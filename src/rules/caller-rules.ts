@@ -31,7 +31,7 @@ export interface ValueCondition {
 export type ColumnConditions = Readonly<Record<string, ValueCondition>>;
 
 /** Rule that allows every caller. */
-export const EVERYONE_RULE = "all";
+export const ALL_CALLERS_RULE = "all";
 
 export type CallerRule = "all" | "loggedIn" | { user: ColumnConditions };
 
@@ -79,7 +79,7 @@ export function checkColumnConditions(value: unknown, field: string): asserts va
 
 /** Checks that the value is a caller rule. @throws REQUEST_INVALID that names `field` */
 export function checkCallerRule(value: unknown, field: string): asserts value is CallerRule {
-  if (value === EVERYONE_RULE || value === "loggedIn") return;
+  if (value === ALL_CALLERS_RULE || value === "loggedIn") return;
   if (!isObject(value) || !Object.hasOwn(value, "user")) {
     refuseField(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
   }
@@ -198,7 +198,7 @@ export function meetsColumnConditions(data: UserData, tests: ColumnConditions): 
  * empty, the user never meets a condition on this column, not even `notequals`.
  */
 export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
-  const isForAll = allow === EVERYONE_RULE;
+  const isForAll = allow === ALL_CALLERS_RULE;
   if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
   const tests = fillColumnConditions(allow.user, user);

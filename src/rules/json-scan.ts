@@ -156,7 +156,7 @@ export function findJsonFault(text: string, levels: number): "invalid" | "deep" 
  * Checks the result of a run with `findJsonFault`. There is only one parameter, because a function that runs in a worker
  * thread gets one argument.
  */
-export const runResultFault = (result: string | Uint8Array): ReturnType<typeof findJsonFault> =>
+export const findRunResultFault = (result: string | Uint8Array): ReturnType<typeof findJsonFault> =>
   findJsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
 
 /**

@@ -1,6 +1,6 @@
 /** GraphQL types of an app's schedules over one week. Contains only declarations. */
 import { Field, Int, ObjectType } from "type-graphql";
-import type { CrowdedTick, MissedTicks, ScheduledAction, WeekOfSchedules } from "../../operations/triggers/week.js";
+import type { CrowdedTick, MissedTickGroup, ScheduledAction, WeekOfSchedules } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";
 
 @ObjectType("ScheduledAction", { description: "Live version with a schedule, and its ticks in the next seven days." })
@@ -18,7 +18,7 @@ class ScheduledActionType implements ScheduledAction {
 @ObjectType("MissedTicks", {
   description: "Ticks of one action on one day that were skipped for the same reason or failed.",
 })
-class MissedTicksType implements MissedTicks {
+class MissedTicksType implements MissedTickGroup {
   @Field(() => Int, { description: "ID of the action's live version." }) actionId: number;
   @Field(() => String, { nullable: true, description: "Name of the action; null if the action is deleted." }) name:
     | string
@@ -56,5 +56,5 @@ export class ScheduleWeekType implements WeekOfSchedules {
   })
   crowded: CrowdedTick[];
   @Field(() => [MissedTicksType], { description: "Skipped and failed ticks of the last seven days, newest first." })
-  missed: MissedTicks[];
+  missed: MissedTickGroup[];
 }

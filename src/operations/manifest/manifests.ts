@@ -29,7 +29,7 @@ import type { IndexReplacement, SourceDefinitions } from "../data-sources/source
 import { recordChange } from "../records/audit.js";
 import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { type BindingDefinitions, storedBindings } from "../requests/binding-definitions.js";
+import { type BindingDefinitions, readStoredBindings } from "../requests/binding-definitions.js";
 import { lockApp } from "../settings/app-lock.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
@@ -192,7 +192,7 @@ export function createManifests(options: {
       rule,
       actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
     }));
-    const bindings = sortedBindings((await storedBindings(manager, appId))?.bindings ?? []);
+    const bindings = sortedBindings((await readStoredBindings(manager, appId))?.bindings ?? []);
     return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
   }
 

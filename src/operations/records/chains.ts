@@ -3,7 +3,7 @@
  * emits a log event that starts the next run.
  */
 import { rows, type SqlClient } from "../../data/database.js";
-import { buildEntryData, LOG_CHANNEL } from "./execution-logs.js";
+import { buildLogEntryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
 /**
@@ -47,7 +47,7 @@ export async function logHaltedRuns(
   for (const { id, actionId, reason } of halted) {
     const message = `not started, ${reason}: ${chainDescription} -> run ${id} (action ${actionId})`;
     const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
-    const data = buildEntryData({
+    const data = buildLogEntryData({
       trigger: "log",
       runOn: "server",
       taskId: actionId,

@@ -83,7 +83,7 @@ export interface EntryFacts {
 }
 
 /** The data of a log entry as the database stores it. */
-export interface EntryData {
+export interface LogEntryData {
   /** JSON of the entry: a string, or UTF-8 bytes if the run's result is long. */
   text: string | Buffer;
   /**
@@ -118,7 +118,7 @@ function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean
  * Builds the data of a log entry. For a successful scheduled run, the data has no `result`. For a failed run, it has
  * the error twice: in `error` and in `result.error`.
  */
-export function buildEntryData(facts: EntryFacts): EntryData {
+export function buildLogEntryData(facts: EntryFacts): LogEntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const isScheduled = trigger === "schedule";
   const entryParts = [
@@ -141,7 +141,7 @@ export function buildEntryData(facts: EntryFacts): EntryData {
  * Returns the JSON of the result in the data of a successful run's log entry; undefined if there is no result. `text`
  * may be only the beginning of the data; then the returned JSON is incomplete too.
  */
-export function resultInEntry(text: string): string | undefined {
+export function readResultFromEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
     // Uses the first occurrence, because no text of a caller precedes the result in the JSON.
     const at = text.indexOf(RESULT_START);

@@ -27,7 +27,7 @@ const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_versi
 /**
  * Returns the bindings of an app and the time of their last change; null if no bindings were ever written for the app.
  */
-export async function storedBindings(
+export async function readStoredBindings(
   executor: SqlClient,
   appId: number,
 ): Promise<{ bindings: SecretBinding[]; updatedAt: Date } | null> {

@@ -68,7 +68,7 @@ const UTF8_DECODER = new TextDecoder(UTF8);
 const EXACT_ENCODINGS = ["utf8", "utf16le", "latin1"] as const;
 
 /** Decodes the response body to text, with the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
-export function textOfResponse({ headers, body, origin }: OutgoingResponse): string {
+export function decodeResponseText({ headers, body, origin }: OutgoingResponse): string {
   const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1]?.toLowerCase() ?? UTF8;
   try {
     return (charsetLabel === UTF8 ? UTF8_DECODER : new TextDecoder(charsetLabel)).decode(body);

@@ -20,7 +20,7 @@ import {
   readRequestedOrigin,
   readRequestOptions,
 } from "../../rules/request-options.js";
-import { maskResponse, textOfResponse } from "./responses.js";
+import { decodeResponseText, maskResponse } from "./responses.js";
 
 /** Data about one outgoing request of a run, which Studio shows on the page of the run. */
 export interface RequestRecord extends Omit<HopSummary, "origin"> {
@@ -117,7 +117,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
   ): Promise<EncodedOutgoingResponse> {
     const { scan, version } = await bindings.scanFor(run.appId);
     run.onSecretsRead(version);
-    const text = type === "bytes" ? null : textOfResponse(response);
+    const text = type === "bytes" ? null : decodeResponseText(response);
     const maskedResponse = scan && (await maskResponse(scan, response, text));
     for (const key of maskedResponse?.keys ?? []) {
       const warning = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;

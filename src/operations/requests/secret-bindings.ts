@@ -16,7 +16,7 @@ import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } fro
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
-import { createBindingDefinitions, storedBindings } from "./binding-definitions.js";
+import { createBindingDefinitions, readStoredBindings } from "./binding-definitions.js";
 import { createCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
 import type { RequestCredential, SecretBindings } from "./run-requests.js";
@@ -50,7 +50,7 @@ export function createSecretBindings(options: {
   const preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
 
   async function readBindings(appId: number, executor: SqlClient = db): Promise<TaggedBindings> {
-    const storedRow = await storedBindings(executor, appId);
+    const storedRow = await readStoredBindings(executor, appId);
     if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, SELECT_APP_CREATED_AT, [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");

@@ -93,7 +93,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
  * says that the action is not published. Visitors do not get this message, because it would reveal which drafts exist.
  * @throws the passed error, or ACTION_NOT_FOUND with the new message
  */
-export async function explainMissing(
+export async function throwMissingActionError(
   db: DataSource,
   caller: Caller,
   { appId, ref }: { appId: number; ref: IdOrName },

@@ -7,13 +7,13 @@ import { isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../
 import { checkTransition, type EndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
-import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
+import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
 /** The final state of a run and its log entry, as they are written when the run ends. */
 export interface RunEnd {
   state: EndState;
   type: "app.task.completed" | "app.task.failed";
-  data: EntryData;
+  data: LogEntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
   /** JSON text of the requests that the run sent to other services; null if it sent none. */
@@ -28,7 +28,7 @@ export interface RunEnd {
 }
 
 /** A run with its final state. `holder` is the process that executed the run; null for a run that was queued. */
-export interface EndedRun extends RunEnd {
+export interface RunToFinish extends RunEnd {
   id: number;
   holder: string | null;
 }
@@ -91,7 +91,7 @@ const FINISH_MANY = `
 
 const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
 
-function statementValuesOf(run: EndedRun) {
+function statementValuesOf(run: RunToFinish) {
   const { id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null, requests = null } = run;
   checkTransition(holder === null ? "queued" : "running", state);
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
@@ -101,7 +101,7 @@ function statementValuesOf(run: EndedRun) {
  * Writes the ends of all these runs, or throws and writes none. Returns for each run whether this call ended it: false
  * if the run had already ended, or if its holder or the app's secrets had changed.
  */
-export async function finishRuns(executor: SqlClient, runs: readonly EndedRun[]): Promise<boolean[]> {
+export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
   const rows = runs.map(statementValuesOf);
   const isSingle = rows.length === 1;
   const columns = (rows[0] ?? []).map((_, column) =>
@@ -122,7 +122,7 @@ export class RunFinisher {
   private readonly batches;
 
   constructor(private readonly db: DataSource) {
-    this.batches = createBatchProcessor<EndedRun, boolean>({
+    this.batches = createBatchProcessor<RunToFinish, boolean>({
       processBatch: (runs) => finishRuns(db, runs),
       maxItems: RUNS_PER_STATEMENT_MAX,
       maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
@@ -135,7 +135,7 @@ export class RunFinisher {
    * @param executor transaction in which to write the end. Without `executor`, one statement writes the ends of all
    *   runs that end at this moment
    */
-  async finish(run: EndedRun, executor?: SqlClient): Promise<boolean> {
+  async finish(run: RunToFinish, executor?: SqlClient): Promise<boolean> {
     const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     try {

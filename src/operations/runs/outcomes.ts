@@ -6,8 +6,8 @@ import type { TriggerType } from "../../data/action-types.js";
 import type { EndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { runResultFault } from "../../rules/json-scan.js";
-import { buildEntryData, type RunOutcome } from "../records/execution-logs.js";
+import { findRunResultFault } from "../../rules/json-scan.js";
+import { buildLogEntryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
 import type { RunEnd } from "./finish.js";
 import type { RunRecord } from "./run-types.js";
@@ -23,15 +23,15 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
  * because checking a text of two million `{}` takes a tenth of a second.
  */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
-const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeof runResultFault>>({
+const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeof findRunResultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
-  name: "runResultFault",
+  name: "findRunResultFault",
   memoryMb: 64,
   timeoutMs: 10_000,
 });
 
-async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof runResultFault>> {
-  if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return runResultFault(data);
+async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof findRunResultFault>> {
+  if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
   const called = await resultCheckThreadPool.call(data);
   if (called.ok) return called.value;
   throw new Error(`the check of the run's result exceeded its ${called.limit} limit`);
@@ -112,7 +112,7 @@ function buildRunEnd(
   return {
     state: endStateOf(outcome),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
-    data: buildEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf: replayOf ?? null, outcome }),
+    data: buildLogEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf: replayOf ?? null, outcome }),
   };
 }
 

@@ -55,8 +55,8 @@ export function runAccessOf(caller: Caller, userOf: FindAppUser): RunAccess {
  * same page has the same credential, but must not get this user's result. Keys that callers send contain no space, so
  * they never equal a key with a user.
  */
-export const keyOfUser = ({ user }: RunAccess, key: string | null): string | null =>
+export const toUserIdempotencyKey = ({ user }: RunAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;
 
 /** Returns the `access` rules that the caller meets, as the parameter of an SQL statement. */
-export const grantedParameter = ({ metRules }: RunAccess): string[] | null => metRules && [...metRules];
+export const toMetRulesParameter = ({ metRules }: RunAccess): string[] | null => metRules && [...metRules];

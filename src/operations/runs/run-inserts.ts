@@ -17,7 +17,7 @@ import {
   type RunnableFacts,
 } from "./find-action.js";
 import { ARE_ROUTES_CURRENT, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
-import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
+import { type RunAccess, toMetRulesParameter, toUserIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
 /** A run on demand, whose action the caller names by ID or name. */
@@ -279,11 +279,11 @@ export async function insertNamedRun(
   const kind = uniqueKeyKindOf(named);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
-    const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };
+    const run = { ...named, idempotencyKey: toUserIdempotencyKey(access, named.idempotencyKey) };
     const actionParameters = [
       ...getReferenceParameters(ref),
       needsPublishedApp,
-      grantedParameter(access),
+      toMetRulesParameter(access),
       trigger,
       isAnnounced,
     ];

@@ -6,7 +6,7 @@ import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { readMemberText } from "../../rules/json-scan.js";
-import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
+import { readResultFromEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
 import { createNewestRunsSql, type RunListOptions, searchRuns, toRunConditions } from "./run-filter.js";
@@ -124,7 +124,7 @@ const excerptOf = (text: string): string =>
   text.length > EXCERPT_MAX_CHARACTERS ? `${text.slice(0, EXCERPT_MAX_CHARACTERS).toWellFormed()}…` : text;
 
 function resultPreviewIn(entry: string): string | null {
-  const result = resultInEntry(entry);
+  const result = readResultFromEntry(entry);
   return result === undefined ? null : excerptOf(result);
 }
 

@@ -18,7 +18,7 @@ import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js"
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { Cancellation } from "./executor.js";
-import { explainMissing } from "./find-action.js";
+import { throwMissingActionError } from "./find-action.js";
 import { createCancelledBrowserRunEnd, createCancelledRunEnd } from "./outcomes.js";
 import { type FindAppUser, runAccessOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
@@ -93,7 +93,9 @@ export class Runs {
   /** Enqueues a run and returns without waiting for its outcome (specification, `run`). */
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
     const enqueued = this.options.enqueuer.enqueueNamed(this.namedRun(caller, request));
-    const { id } = await enqueued.catch((error: unknown) => explainMissing(this.options.db, caller, request, error));
+    const { id } = await enqueued.catch((error: unknown) =>
+      throwMissingActionError(this.options.db, caller, request, error),
+    );
     return { runId: id };
   }
 
@@ -105,7 +107,7 @@ export class Runs {
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
     const run = this.namedRun(caller, request);
     const enqueued = await this.enqueueAwaited(run).catch((error: unknown) =>
-      explainMissing(this.options.db, caller, request, error),
+      throwMissingActionError(this.options.db, caller, request, error),
     );
     const outcome = await this.outcomeOf(enqueued, run, request.disconnectSignal);
     const runId = enqueued.id;

@@ -191,7 +191,7 @@ export function createScheduler(options: {
    * claimed schedules.
    */
   async function claimBatch(moment: Date): Promise<number> {
-    const fates: TickResult[] = [];
+    const tickResults: TickResult[] = [];
     const claimedSchedules = await db.transaction(async (manager) => {
       const dueRows = await rows<DueRow>(manager, SELECT_DUE_SCHEDULES, [moment]);
       if (dueRows.length === 0) return 0;
@@ -202,23 +202,23 @@ export function createScheduler(options: {
         const tick = tickWithoutOffset(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
-        fates.push(...decideTickResults(row, owedTicks, state));
+        tickResults.push(...decideTickResults(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
         // Lets other work of the process run first. After a long pause, a schedule has thousands of missed ticks, and
         // computing all of them at once would block the event loop.
         if (owedTicks.missed.length > 1) await breathe();
       }
       await rows(manager, WRITE_TICKS, [
-        fates.map(({ appId }) => appId),
-        fates.map(({ actionId }) => actionId),
-        fates.map(({ tick }) => tick.toISOString()),
-        fates.map(({ count }) => count),
-        fates.map(({ reason }) => reason),
+        tickResults.map(({ appId }) => appId),
+        tickResults.map(({ actionId }) => actionId),
+        tickResults.map(({ tick }) => tick.toISOString()),
+        tickResults.map(({ count }) => count),
+        tickResults.map(({ reason }) => reason),
       ]);
       await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), next]);
       return dueRows.length;
     });
-    for (const { reason, count } of fates) measures.ticks(metricLabelOf(reason), count);
+    for (const { reason, count } of tickResults) measures.ticks(metricLabelOf(reason), count);
     return claimedSchedules;
   }
 

@@ -27,7 +27,7 @@ export interface ScheduledAction {
 }
 
 /** Ticks of one action on one day that were all skipped for the same reason, or whose runs all failed. */
-export interface MissedTicks {
+export interface MissedTickGroup {
   actionId: number;
   name: string | null;
   state: "skipped" | "failed";
@@ -61,7 +61,7 @@ export interface WeekOfSchedules {
   /** True if the app has more scheduled actions than `scheduled` contains. */
   hasMore: boolean;
   /** Ticks of the last seven days that were skipped or whose run failed, the most recent first. */
-  missed: MissedTicks[];
+  missed: MissedTickGroup[];
 }
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
@@ -105,7 +105,7 @@ const SELECT_MISSED_TICKS = `
    ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${LISTED_MISSED_MAX}`;
 
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
-type MissedRow = Omit<MissedTicks, "from" | "to"> & { from: Date; to: Date };
+type MissedRow = Omit<MissedTickGroup, "from" | "to"> & { from: Date; to: Date };
 
 export type ScheduleWeek = ReturnType<typeof createScheduleWeek>;
 

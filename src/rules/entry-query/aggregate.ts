@@ -9,7 +9,7 @@ import {
   ORDER_COLUMNS_MAX,
   readOperators,
   requireList,
-  requireText,
+  requireQueryText,
   requireWholeNumber,
   STAGES_MAX,
 } from "./checks.js";
@@ -102,7 +102,7 @@ const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) =
 };
 
 const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
-  const name = requireFieldName(requireText(stageOptions, fieldPath, NAME_MAX_CHARACTERS), fieldPath);
+  const name = requireFieldName(requireQueryText(stageOptions, fieldPath, NAME_MAX_CHARACTERS), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
   const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };

@@ -67,7 +67,7 @@ export function requireWholeNumber(value: unknown, fieldPath: string, min: numbe
 }
 
 /** Returns the value if it is a text of at most `max` characters that PostgreSQL can store. @throws REQUEST_INVALID */
-export function requireText(value: unknown, fieldPath: string, max: number): string {
+export function requireQueryText(value: unknown, fieldPath: string, max: number): string {
   if (typeof value === "string" && value.length <= max && findUnstorableCharacter(value) < 0) return value;
   return refuseField(fieldPath, `a text of at most ${max} characters without U+0000 and lone surrogates`, value);
 }

@@ -1,7 +1,7 @@
 /** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { FIELDS_MAX, readOperators, rejectName, requireText, serializeJsonValue } from "./checks.js";
+import { FIELDS_MAX, readOperators, rejectName, requireQueryText, serializeJsonValue } from "./checks.js";
 import { numberSql } from "./filters.js";
 import { textSql, typeSql } from "./operators.js";
 import { type DocumentSource, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
@@ -21,7 +21,7 @@ export const typeRankSql = (value: string): string =>
  * @throws REQUEST_INVALID
  */
 export function requireFieldName(name: string, fieldPath: string): string {
-  const checkedName = requireText(name, fieldPath, NAME_MAX_CHARACTERS);
+  const checkedName = requireQueryText(name, fieldPath, NAME_MAX_CHARACTERS);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
     refuseField(fieldPath, "a name that does not begin with $ and contains no dot", name);
   return checkedName;

@@ -5,7 +5,7 @@
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEqualTexts } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { rejectName, requireFields, requireList, requireText } from "./checks.js";
+import { rejectName, requireFields, requireList, requireQueryText } from "./checks.js";
 import { isScalarSql, textSql, typeSql } from "./operators.js";
 import { anyValuePassesSql, type DocumentSource, parsePath, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
@@ -34,7 +34,7 @@ function requireScalarText(value: unknown, fieldPath: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return formatDecimal(value);
   if (typeof value === "boolean") return String(value);
-  return requireText(value, fieldPath, TEXT_MAX_CHARACTERS);
+  return requireQueryText(value, fieldPath, TEXT_MAX_CHARACTERS);
 }
 
 function parseDay(value: unknown, fieldPath: string): string {

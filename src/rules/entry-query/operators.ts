@@ -1,7 +1,7 @@
 /** Compiles the operators of `where` that compare one value, such as `$eq` and `$in`, to SQL. */
 import { containsTextFoldedSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
-import { LIST_MAX_ITEMS, requireList, requireText, requireWholeNumber, serializeJsonValue } from "./checks.js";
+import { LIST_MAX_ITEMS, requireList, requireQueryText, requireWholeNumber, serializeJsonValue } from "./checks.js";
 import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";
@@ -119,7 +119,7 @@ const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
 export const isScalarSql = (value: string): string => `${typeSql(value)} IN ('string', 'number', 'boolean')`;
 
 const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) => {
-  const boundText = statement.bind(requireText(operand, fieldPath, 10_000), "text");
+  const boundText = statement.bind(requireQueryText(operand, fieldPath, 10_000), "text");
   return createElementTest(
     (value) => `(${isScalarSql(value)} AND ${containsTextFoldedSql(textSql(value), boundText)})`,
   );

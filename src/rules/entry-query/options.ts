@@ -6,7 +6,7 @@ import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { parsePageLimits } from "../page.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
-import { JOINS_MAX, readFlag, requireList, requireObject, requireText, requireWholeNumber } from "./checks.js";
+import { JOINS_MAX, readFlag, requireList, requireObject, requireQueryText, requireWholeNumber } from "./checks.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
@@ -120,7 +120,7 @@ function readJoinedSource(join: Record<string, unknown>, fieldPath: string): Joi
     return { id: requireWholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
   if (typeof dataSourceName === "string")
-    return { name: requireText(dataSourceName, `${fieldPath}.dataSourceName`, 255) };
+    return { name: requireQueryText(dataSourceName, `${fieldPath}.dataSourceName`, 255) };
   return refuseField(fieldPath, 'an object with "dataSourceId" or "dataSourceName"', join);
 }
 
@@ -128,7 +128,7 @@ function readJoinPairs(value: unknown, fieldPath: string): JoinOptions["on"] {
   const pairList = isObject(value) ? Object.entries(value) : [];
   if (pairList.length === 0 || pairList.length > JOIN_PAIRS_MAX)
     refuseField(fieldPath, `an object of 1 to ${JOIN_PAIRS_MAX} pairs of columns, such as {"_id": "OrderId"}`, value);
-  return pairList.map(([left, right]) => [left, requireText(right, `${fieldPath}.${left}`, 512)] as const);
+  return pairList.map(([left, right]) => [left, requireQueryText(right, `${fieldPath}.${left}`, 512)] as const);
 }
 
 function readResultForm(join: Record<string, unknown>, fieldPath: string): JoinOptions["resultForm"] {
@@ -142,12 +142,14 @@ function readResultForm(join: Record<string, unknown>, fieldPath: string): JoinO
     refuseField(fieldPath, 'an object with only one of "has", "count" and "sum"', join);
   if (requestedColumns[0]) return { as: "has" };
   if (requestedColumns[1]) return { as: "count" };
-  return requestedColumns[2] ? { as: "sum", column: requireText(sum, `${fieldPath}.sum`, 512) } : { as: "entries" };
+  return requestedColumns[2]
+    ? { as: "sum", column: requireQueryText(sum, `${fieldPath}.sum`, 512) }
+    : { as: "entries" };
 }
 
 function parseJoin(name: string, value: unknown): JoinOptions {
   const place = `join.${name}`;
-  requireText(name, "the name of a join", JOIN_NAME_MAX_CHARACTERS);
+  requireQueryText(name, "the name of a join", JOIN_NAME_MAX_CHARACTERS);
   const join = requireObject(value, place);
   return {
     name,
@@ -174,7 +176,7 @@ function parseJoins(value: unknown): JoinOptions[] {
 
 function parseCursor(value: unknown): FindOptions["cursor"] {
   if (value === undefined || value === null || value === false) return null;
-  return value === true ? true : requireText(value, "cursor", CURSOR_MAX_CHARACTERS);
+  return value === true ? true : requireQueryText(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
 /** Validates the options of a query. @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value */

@@ -3,7 +3,7 @@
  * documents only through this file. So columns that the caller cannot see are missing everywhere.
  */
 import { refuseField } from "../fields.js";
-import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireText } from "./checks.js";
+import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireQueryText } from "./checks.js";
 import type { SqlStatement } from "./statement.js";
 
 /** Fields that the service stores for each entry, in addition to the columns in its `data`. */
@@ -47,7 +47,7 @@ export function parsePath(
   source: Pick<DocumentSource, "entryAlias">,
   allowsBareFields = false,
 ): Path {
-  const name = requireText(value, fieldPath, PATH_MAX_CHARACTERS);
+  const name = requireQueryText(value, fieldPath, PATH_MAX_CHARACTERS);
   if (source.entryAlias !== null) {
     if (name.startsWith("entry.") && isEntryField(name.slice(6))) return { entryField: name.slice(6) as EntryField };
     if (allowsBareFields && isEntryField(name)) return { entryField: name };
