@@ -25,12 +25,12 @@ export function createMessaging(
     store: DataSourceModules;
     scannerCache: SecretScannerCache;
     logEvents: LogEvents;
-    intake: ReceivedDataLimiter;
+    receivedDataLimiter: ReceivedDataLimiter;
     userChanged: (caller: Caller, appId: number) => Promise<void>;
     processId: string;
   },
 ) {
-  const { settings, store, intake, userChanged, processId } = parts;
+  const { settings, store, receivedDataLimiter, userChanged, processId } = parts;
   const { sessionOf } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
@@ -41,7 +41,7 @@ export function createMessaging(
     notices: notifications,
     settings,
     sessionOf,
-    intake,
+    receivedDataLimiter,
     connections,
     mailFrom,
     processId,

@@ -90,7 +90,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 /** Creates the modules that load the scripts of an app's dependencies from the built-in catalogue, npm and URLs. */
 function createDependencyModules(
   { config, db, baseUrl, browsers, log }: ProcessDependencies,
-  intake: ReceivedDataLimiter,
+  receivedDataLimiter: ReceivedDataLimiter,
 ) {
   const catalogue = readCatalogue(config);
   const addUrls: AddAssetUrls = (stored) => addAssetUrls(stored, catalogue, baseUrl);
@@ -101,7 +101,7 @@ function createDependencyModules(
     packages: createDependencyResolver({
       db,
       catalogue,
-      intake,
+      receivedDataLimiter,
       npm,
       probe: createPackageProbe(browsers),
       allowPrivateNetwork,
@@ -184,14 +184,14 @@ function createHttpTriggerModules(
     Parameters<typeof createTriggerAuthenticator>[0],
 ) {
   const rejectedRequestCounter = createRejectedRequestCounter({ db, log });
-  const { accessChecks, endpoints, runs, logs, intake } = parts;
+  const { accessChecks, endpoints, runs, logs, receivedDataLimiter } = parts;
   const { http: maxRequestsPerWindow } = config.rateLimits;
   const triggerOptions = {
     accessChecks,
     endpoints,
     runs,
     logs,
-    intake,
+    receivedDataLimiter,
     authenticator: createTriggerAuthenticator(parts),
     rejectedRequestCounter,
     maxRequestsPerWindow,
@@ -249,9 +249,9 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = surroundings;
   const access = createAccessModules(surroundings);
   const { credentials, accessChecks, people } = access;
-  const intake = createReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room: diskSpace });
+  const receivedDataLimiter = createReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
-  const logEvents = createLogEvents({ db, queueLimits, intake });
+  const logEvents = createLogEvents({ db, queueLimits, receivedDataLimiter });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
@@ -259,13 +259,36 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
   const outlet = createHookMessageStore(accessChecks, () => messaging.communicate.outboxWriter);
-  const ofStore = { ring, logEvents, intake, readSession: people.session, needsSecondFactor, userChanged, outlet };
+  const ofStore = {
+    ring,
+    logEvents,
+    receivedDataLimiter,
+    readSession: people.session,
+    needsSecondFactor,
+    userChanged,
+    outlet,
+  };
   const store = createDataSourceModules({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;
-  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
-  const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
-  const { catalogue, addAssetUrls, packages } = createDependencyModules(surroundings, intake);
+  const settings = createSettings({
+    db,
+    dataKeys,
+    baseUrl,
+    clientTimeoutMs,
+    sessionOf,
+    logEvents,
+    receivedDataLimiter,
+  });
+  const apps = createApps({
+    db,
+    credentials,
+    organizationOf: people.organizationOf,
+    settings,
+    logEvents,
+    receivedDataLimiter,
+  });
+  const { catalogue, addAssetUrls, packages } = createDependencyModules(surroundings, receivedDataLimiter);
   const schedule = createScheduler({ db, now, defaultTimezone, measures });
   const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
@@ -276,16 +299,35 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue };
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
-  const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
+  const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, receivedDataLimiter, onRenewal });
   const { repository, lease, runs, runWords } = running;
   const { holder } = lease;
-  const ofMessaging = { settings, store, scannerCache, logEvents, intake, userChanged, processId: holder };
+  const ofMessaging = { settings, store, scannerCache, logEvents, receivedDataLimiter, userChanged, processId: holder };
   const messaging = createMessaging(surroundings, ofMessaging);
-  const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addAssetUrls, userOf };
+  const ofClients = {
+    credentials,
+    notifications,
+    repository,
+    logEvents,
+    receivedDataLimiter,
+    diskSpace,
+    addAssetUrls,
+    userOf,
+  };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, processId: holder, intake, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, processId: holder, receivedDataLimiter, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
-  const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
+  const ofManifests = {
+    db,
+    settings,
+    logEvents,
+    receivedDataLimiter,
+    apps,
+    packages,
+    ...store,
+    ...authoring,
+    ...integrations,
+  };
   const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder });
   return {
     ...running,
@@ -295,10 +337,10 @@ export async function createOperations(surroundings: ProcessDependencies) {
     settings,
     apps,
     authoring,
-    ...createHttpTriggerModules(surroundings, { ...running, ...access, endpoints, intake, settings }),
+    ...createHttpTriggerModules(surroundings, { ...running, ...access, endpoints, receivedDataLimiter, settings }),
     ...definitions,
     actionFeed: createActionFeed({ db, notifications, log }),
-    appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
+    appVersions: createAppVersions({ db, settings, logEvents, receivedDataLimiter, lock: apps.lock }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
     triggers: createTriggerModules(surroundings, { schedule, runs, runWords, logEvents }),

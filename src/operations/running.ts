@@ -35,7 +35,7 @@ interface RunningParts {
   catalogue: PackageCatalogue;
   packages: DependencyResolver;
   queueLimits: QueueLimits;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   settings: Settings;
   sessionOf: ReadSession;
   userOf: FindAppUser;
@@ -86,8 +86,18 @@ export function createRunning(surroundings: ProcessDependencies, parts: RunningP
     log,
     onDatabaseReached,
   } = surroundings;
-  const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scannerCache, requests } =
-    parts;
+  const {
+    credentials,
+    catalogue,
+    packages,
+    queueLimits,
+    receivedDataLimiter,
+    settings,
+    sessionOf,
+    userOf,
+    scannerCache,
+    requests,
+  } = parts;
   const logs = createExecutionLogs(db);
   const secrets = new SecretStore({ settings, scannerCache });
   const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
@@ -125,7 +135,7 @@ export function createRunning(surroundings: ProcessDependencies, parts: RunningP
   const limiter = new ConcurrencyLimiter(db, repository, measures);
   const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, processId: holder });
   const isRunner = concurrency > 0;
-  const callParts = { enqueuer, dispatcher, queueLimits, intake, logs, notifications, userOf };
+  const callParts = { enqueuer, dispatcher, queueLimits, receivedDataLimiter, logs, notifications, userOf };
   return {
     logs,
     tail: createLogTail({ logs, notifications, log }),

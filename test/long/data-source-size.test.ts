@@ -106,7 +106,10 @@ describe("a million entries beside a thousand", function () {
       const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE id = $1`;
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
     };
-    const intake = createReceivedDataLimiter({ quotaBytes: 0, room: { level: () => "enough" } as never });
+    const receivedDataLimiter = createReceivedDataLimiter({
+      quotaBytes: 0,
+      diskSpace: { level: () => "enough" } as never,
+    });
     const notifications = { listen: () => undefined, onGap: () => undefined, isHealthy: () => true } as never;
     const changes = createEntryChanges({
       db: fixture.db,
@@ -117,13 +120,13 @@ describe("a million entries beside a thousand", function () {
           maxRunsPerApp: 100_000,
           maxPayloadBytes: 2 ** 32,
         }),
-        intake,
+        receivedDataLimiter,
       }),
       sources: createDataSourceRows({ db: fixture.db, notifications }),
-      messenger: createHookMessageBuilder({ outlet: {} as never, intake }),
+      messenger: createHookMessageBuilder({ outlet: {} as never, receivedDataLimiter }),
       quotaBytes: 0,
     });
-    const writes = createEntryWrites({ changes, intake });
+    const writes = createEntryWrites({ changes, receivedDataLimiter });
     const rights = await createEntryRights({ appUsers: {} as never }).of({ caller: null, isTrusted: true });
     const [large, small] = [await sourceOf(many), await sourceOf(few)];
     const insert = (source: StoredDataSource) => (n: number) =>

@@ -135,14 +135,14 @@ export function createAppVersions(options: {
   db: DataSource;
   settings: Settings;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /**
    * Locks the app until the transaction ends.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
   lock: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
 }) {
-  const { db, settings, logEvents, intake, lock } = options;
+  const { db, settings, logEvents, receivedDataLimiter, lock } = options;
 
   async function findVersion(appId: number, versionId: number): Promise<VersionRow> {
     const [row] = await rows<VersionRow>(
@@ -215,7 +215,7 @@ export function createAppVersions(options: {
     /** Takes a snapshot of an app at a caller's request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
       const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
-      intake.takeRows(caller, appId, size?.bytes ?? 0);
+      receivedDataLimiter.takeRows(caller, appId, size?.bytes ?? 0);
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         const versionId = await takeAppSnapshot(manager, caller, appId, "create");

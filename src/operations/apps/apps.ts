@@ -84,9 +84,9 @@ export function createApps(options: {
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
 }) {
-  const { db, credentials, organizationOf, settings, logEvents, intake } = options;
+  const { db, credentials, organizationOf, settings, logEvents, receivedDataLimiter } = options;
 
   async function findApp(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
@@ -118,7 +118,7 @@ export function createApps(options: {
     if (fields.length > 0) {
       // A change counts in the app's quota for written bytes, because PostgreSQL keeps the replaced row on disk for a
       // while.
-      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
+      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await writeAppChanges(manager, appId, changes);
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
     }

@@ -36,11 +36,11 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 
 export function createAnalytics(options: {
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
 }) {
-  const { logEvents, intake, countRequest } = options;
+  const { logEvents, receivedDataLimiter, countRequest } = options;
 
   return {
     /**
@@ -60,7 +60,7 @@ export function createAnalytics(options: {
       // Records either all events of the request or none. After a partial failure, the client would send all events
       // again.
       const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
-      intake.takeRows(caller, appId, bytes, parsedEvents.length);
+      receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
       await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));
       return { count: parsedEvents.length };
     },

@@ -122,12 +122,12 @@ export function createClientRuns(options: {
   repository: RunRepository;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   clientActions: Pick<ClientActions, "findAccessError">;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
 }) {
-  const { db, repository, timeoutMs, intake, clientActions, countRequest } = options;
+  const { db, repository, timeoutMs, receivedDataLimiter, clientActions, countRequest } = options;
 
   /**
    * Returns the outcome of the run, or a timeout if the run was successful but took longer than the time limit. A
@@ -172,7 +172,7 @@ export function createClientRuns(options: {
         );
       }
       countRequest(caller);
-      intake.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
+      receivedDataLimiter.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
       const refusal = await clientActions.findAccessError(caller, run.appId, run.actionId);
       if (refusal) throw refusal;
       return db.transaction(async (manager) => {
@@ -192,7 +192,12 @@ export function createClientRuns(options: {
       const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
       const outcome = limitOutcome(reported, durationMs);
       countRequest(caller);
-      intake.takeRows(caller, report.appId, Buffer.byteLength(payload) + outcomeBytes(outcome), ROWS_PER_REPORT);
+      receivedDataLimiter.takeRows(
+        caller,
+        report.appId,
+        Buffer.byteLength(payload) + outcomeBytes(outcome),
+        ROWS_PER_REPORT,
+      );
       const refusal = await clientActions.findAccessError(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
         // If the start was recorded, the end is always recorded too, even if the page may no longer run the action.

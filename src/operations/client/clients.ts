@@ -42,7 +42,7 @@ export function createClients(options: {
   notifications: DatabaseNotifications;
   repository: RunRepository;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   diskSpace: DiskSpace;
   addAssetUrls: AddAssetUrls;
   /** Returns the app user who is signed in to the caller's page. */
@@ -53,7 +53,7 @@ export function createClients(options: {
   allowHttp: boolean;
   log: Logger;
 }) {
-  const { db, credentials, notifications, repository, logEvents, intake, diskSpace } = options;
+  const { db, credentials, notifications, repository, logEvents, receivedDataLimiter, diskSpace } = options;
   const { addAssetUrls, userOf, timeoutMs, allowHttp, log } = options;
   const clientActions = createClientActions({ db, addAssetUrls, userOf });
   const countRequest = createRequestCounter();
@@ -64,7 +64,7 @@ export function createClients(options: {
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,
-    clientRuns: createClientRuns({ db, repository, timeoutMs, intake, clientActions, countRequest }),
-    analytics: createAnalytics({ logEvents, intake, countRequest }),
+    clientRuns: createClientRuns({ db, repository, timeoutMs, receivedDataLimiter, clientActions, countRequest }),
+    analytics: createAnalytics({ logEvents, receivedDataLimiter, countRequest }),
   };
 }

@@ -34,7 +34,7 @@ export function createMessagingModules(options: {
   settings: Settings;
   scannerCache: SecretScannerCache;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   operatorMail: OperatorMail;
   allowPrivateNetwork: boolean;
   /** Public URL of the service, for people and for providers' delivery reports. */
@@ -48,7 +48,7 @@ export function createMessagingModules(options: {
     settings,
     scannerCache,
     logEvents,
-    intake,
+    receivedDataLimiter,
     operatorMail,
     allowPrivateNetwork,
     baseUrl,
@@ -82,7 +82,7 @@ export function createMessagingModules(options: {
       reportUrlOf: reportUrl,
     }),
   };
-  const outboxWriter = createOutboxWriter({ outbox, destinations, logEvents, intake, now });
+  const outboxWriter = createOutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
   const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
   return {
     messages: createMessages({ db, outbox, outboxWriter, now }),

@@ -58,10 +58,10 @@ export function createOutboxWriter(options: {
   outbox: Outbox;
   destinations: MessageDestinations;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
 }) {
-  const { outbox, destinations, logEvents, intake, now } = options;
+  const { outbox, destinations, logEvents, receivedDataLimiter, now } = options;
 
   /**
    * Returns "queued" if a mail server or provider for the message is configured, otherwise "kept" (stored, not sent).
@@ -105,7 +105,7 @@ export function createOutboxWriter(options: {
       content: messageContentOf(message),
       recipients: createRecipients(message),
     }));
-    intake.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
+    receivedDataLimiter.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
     return async (executor) => {
       const receipts: MessageReceipt[] = [];
       for (const row of rows) {

@@ -91,9 +91,9 @@ export function createDataSources(options: {
   db: Database;
   sources: DataSourceRows;
   definitions: SourceDefinitions;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
 }) {
-  const { db, sources, definitions, intake } = options;
+  const { db, sources, definitions, receivedDataLimiter } = options;
   const { withIndexes } = definitions;
 
   async function validatedEntries(
@@ -156,7 +156,7 @@ export function createDataSources(options: {
       checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await validatedEntries({ hooks, hashedColumns }, entries, hashQueueKeyOf(appId, caller));
-      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
+      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new NewColumnCollector(columns);
       for (const { data } of first) met.addColumnsOf(data);
       checkPlaceholders(hooks, [...columns, ...met.added]);
@@ -198,7 +198,7 @@ export function createDataSources(options: {
       rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
-      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
       const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
       try {

@@ -94,10 +94,10 @@ export type EntryCommits = ReturnType<typeof createEntryCommits>;
 
 export function createEntryCommits(options: {
   changes: EntryChanges;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   versions: EntryVersions;
 }) {
-  const { changes, intake, versions } = options;
+  const { changes, receivedDataLimiter, versions } = options;
 
   /** Collects the written entries for the response. Throws if these entries exceed RETURNED_MAX_BYTES. */
   function createReturnedCollector(rights: CallerEntryRights, source: StoredDataSource, isWanted: boolean) {
@@ -280,7 +280,7 @@ export function createEntryCommits(options: {
      */
     async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const validated = await validateCommit(rights, source, commit);
-      intake.takeRows(
+      receivedDataLimiter.takeRows(
         rights.writer.emitter,
         source.appId,
         validated.totalBytes,

@@ -88,10 +88,10 @@ export type EntryImports = ReturnType<typeof createEntryImports>;
 
 export function createEntryImports(options: {
   changes: EntryChanges;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   versions: EntryVersions;
 }) {
-  const { changes, intake, versions } = options;
+  const { changes, receivedDataLimiter, versions } = options;
   const importingApps = new Set<number>();
 
   /**
@@ -140,10 +140,10 @@ export function createEntryImports(options: {
       const bytes = Buffer.byteLength(readyEntry.text);
       // Entries that a page imports are counted in the page's rate limit. Imports of other callers are limited only by
       // the disk space and the app's quota.
-      if (!trusted) intake.takeRows(rights.writer.emitter, source.appId, bytes);
+      if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
       if (uncheckedEntries > SPACE_CHECK_BYTES) {
-        intake.checkSpace();
+        receivedDataLimiter.checkSpace();
         uncheckedEntries = 0;
       }
       yield { ...readyEntry, bytes };
@@ -260,7 +260,7 @@ export function createEntryImports(options: {
     ): Promise<ImportResult> {
       rights.grant(source, "insert");
       if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
-      intake.checkSpace();
+      receivedDataLimiter.checkSpace();
       const met = new NewColumnCollector([]);
       const readyEntries = prepareEntries(rights, source, importOptions, met);
       // The beginning of the file is received before the import uses a database connection. For a small file, this is

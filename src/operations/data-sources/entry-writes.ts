@@ -84,9 +84,15 @@ export function mergeHashedColumns(source: StoredDataSource, before: EntryData, 
     : { ...input, ...Object.fromEntries(stored.map((column) => [column, before[column]])) };
 }
 
-export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: ReceivedDataLimiter }) {
+export function createEntryWrites({
+  changes,
+  receivedDataLimiter,
+}: {
+  changes: EntryChanges;
+  receivedDataLimiter: ReceivedDataLimiter;
+}) {
   function countBytes(rights: CallerEntryRights, source: StoredDataSource, bytes: number): void {
-    intake.takeRows(rights.writer.emitter, source.appId, bytes);
+    receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
   /** Checks that the locked entry exists, and returns it. @throws ENTRY_NOT_FOUND */

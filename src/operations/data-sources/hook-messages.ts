@@ -104,10 +104,10 @@ export type HookMessageBuilder = ReturnType<typeof createHookMessageBuilder>;
 
 export function createHookMessageBuilder({
   outlet,
-  intake,
+  receivedDataLimiter,
 }: {
   outlet: HookMessageStore;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
 }) {
   /**
    * Reads the statuses for messages before the transaction, because a read during the transaction would need a second
@@ -212,7 +212,7 @@ export function createHookMessageBuilder({
           throw new ActionError("REQUEST_INVALID", message);
         }
         const rowCount = messages.reduce((sum, { delivery, fault }) => sum + (delivery ? 2 : 0) + (fault ? 1 : 0), 0);
-        if (rowCount > 0) intake.takeRows(emitter, source.appId, bytes, rowCount);
+        if (rowCount > 0) receivedDataLimiter.takeRows(emitter, source.appId, bytes, rowCount);
         for (const { hook, entryId, delivery, fault } of messages) {
           const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
           if (delivery) await outlet.accept(executor, emitter, entry, delivery.message, delivery.status);

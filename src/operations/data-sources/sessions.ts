@@ -44,13 +44,13 @@ export function createSessions(options: {
   sources: DataSourceRows;
   appUsers: AppUsers;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /** Returns the session of a page, without the app user who is signed in to the page. */
   readSession: ReadSession;
   /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, logEvents, intake, readSession, userChanged } = options;
+  const { db, sources, appUsers, logEvents, receivedDataLimiter, readSession, userChanged } = options;
 
   const sessionOf: ReadSession = async (user) => {
     const [session, appUser] = await Promise.all([readSession(user), appUsers.signedIn(user.credentialId, user.appId)]);
@@ -110,7 +110,7 @@ export function createSessions(options: {
      */
     async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);
-      intake.takeRows(caller, appId, locale.length);
+      receivedDataLimiter.takeRows(caller, appId, locale.length);
       reportUnknownField(caller);
       const user = await appUsers.userOf(caller);
       const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };

@@ -44,7 +44,7 @@ export function createDataSourceModules(options: {
   databaseUrl: string;
   notifications: DatabaseNotifications;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /**
    * `dataSourceQuotaMb` is the maximum size of one app's entries in MB; the same limit applies to its snapshots. 0
    * means no limit.
@@ -62,8 +62,17 @@ export function createDataSourceModules(options: {
   outlet: HookMessageStore;
   log: Logger;
 }) {
-  const { db, databaseUrl, log, notifications, logEvents, intake, readSession, needsSecondFactor, userChanged } =
-    options;
+  const {
+    db,
+    databaseUrl,
+    log,
+    notifications,
+    logEvents,
+    receivedDataLimiter,
+    readSession,
+    needsSecondFactor,
+    userChanged,
+  } = options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
   const attempts = createAppUserSignInAttempts({ db });
@@ -71,16 +80,16 @@ export function createDataSourceModules(options: {
   const pool = createReadPool(databaseUrl);
   const entryReader = createEntryReader(pool);
   const rights = createEntryRights({ appUsers });
-  const messenger = createHookMessageBuilder({ outlet: options.outlet, intake });
+  const messenger = createHookMessageBuilder({ outlet: options.outlet, receivedDataLimiter });
   const changes = createEntryChanges({ db, logEvents, sources, messenger, quotaBytes });
   const versions = createEntryVersions({ db, quotaBytes });
-  const writes = createEntryWrites({ changes, intake });
-  const commits = createEntryCommits({ changes, intake, versions });
-  const imports = createEntryImports({ changes, intake, versions });
+  const writes = createEntryWrites({ changes, receivedDataLimiter });
+  const commits = createEntryCommits({ changes, receivedDataLimiter, versions });
+  const imports = createEntryImports({ changes, receivedDataLimiter, versions });
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
-  const dataSources = createDataSources({ db, sources, definitions, intake });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, readSession, userChanged });
+  const dataSources = createDataSources({ db, sources, definitions, receivedDataLimiter });
+  const sessions = createSessions({ db, sources, appUsers, logEvents, receivedDataLimiter, readSession, userChanged });
   const recentQueries = createRecentQueries();
   const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });

@@ -185,7 +185,7 @@ export function createHttpTriggers(options: {
   rejectedRequestCounter: RejectedRequestCounter;
   runs: Runs;
   logs: ExecutionLogs;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /**
    * Maximum number of requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. For one network
    * address, the limit is HTTP_ADDRESS_FACTOR times as high.
@@ -200,7 +200,7 @@ export function createHttpTriggers(options: {
     rejectedRequestCounter,
     runs,
     logs,
-    intake,
+    receivedDataLimiter,
     maxRequestsPerWindow: limit,
   } = options;
   const cached = new LRUCache<string, MatchingRoutes>({
@@ -329,7 +329,7 @@ export function createHttpTriggers(options: {
       if (where.auth.type === "none" && !isDraft && !request.countedLimits.has("payload")) {
         request.countedLimits.add("payload");
         const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
-        intake.takePayload(sender, appId, Buffer.byteLength(payload));
+        receivedDataLimiter.takePayload(sender, appId, Buffer.byteLength(payload));
       }
       const requested: NamedRun = {
         appId,

@@ -173,10 +173,10 @@ export function createManifests(options: {
   sources: DataSourceRows;
   definitions: SourceDefinitions;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   bindings: { definitions: BindingDefinitions };
 }) {
-  const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
+  const { db, importSteps: steps, settings, sources, definitions, logEvents, receivedDataLimiter, bindings } = options;
 
   /** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
   async function readStoredParts(manager: EntityManager, appId: number, lock: boolean, pruned?: Manifest) {
@@ -364,7 +364,8 @@ export function createManifests(options: {
       const plannedResult = await runInTransaction(caller, manifestRead, { ...options, isPlan: true }, preparedParts);
       if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
       const writtenSources = manifestRead.manifest.dataSources ?? [];
-      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
+      const bytes = Buffer.byteLength(JSON.stringify(writtenSources));
+      receivedDataLimiter.takeRows(caller, appId, bytes, writtenSources.length + 1);
       const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sourcesPlan);
       sources.clearCache();
       for (const { id } of outcome.sourcesPlan.removedSources) definitions.dropIndexes({ appId, id });

@@ -24,12 +24,12 @@ export function createMediaFiles(options: {
   db: DataSource;
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   baseUrl: string;
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, mediaRights, folders, intake, baseUrl, markUnused, removeUnused } = options;
+  const { db, mediaRights, folders, receivedDataLimiter, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Returns the row of a file.
@@ -61,7 +61,7 @@ export function createMediaFiles(options: {
       grants.requireRight(target, "create");
       grants.requireNoAddedRights(ownRules ?? target, rules);
     }
-    intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await requireFile(grants, appId, id, manager);

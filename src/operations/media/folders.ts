@@ -101,14 +101,14 @@ export type MediaFolders = ReturnType<typeof createMediaFolders>;
 export function createMediaFolders(options: {
   db: DataSource;
   mediaRights: MediaRightsResolver;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   baseUrl: string;
   /** Marks the blobs of deleted files as unused. Called in the transaction that deletes the files. */
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, mediaRights, intake, baseUrl, markUnused, removeUnused } = options;
+  const { db, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Returns the row of a folder.
@@ -263,7 +263,7 @@ export function createMediaFolders(options: {
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.requireRight(await rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
-    intake.takeRows(emitterOf(admission), appId, name.length);
+    receivedDataLimiter.takeRows(emitterOf(admission), appId, name.length);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
@@ -300,7 +300,7 @@ export function createMediaFolders(options: {
       grants.requireRight(target, "create");
       grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
     }
-    intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);

@@ -51,13 +51,13 @@ export async function createMedia(options: {
   ring: KeyRing;
   /** ID of this process of the service. */
   processId: string;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   logEvents: LogEvents;
   appUserOf: ResolveAppUser;
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, ring, processId, intake, logEvents, appUserOf, baseUrl, log } = options;
+  const { config, db, ring, processId, receivedDataLimiter, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
@@ -85,7 +85,7 @@ export async function createMedia(options: {
     }
   }
 
-  const sharedParts = { db, mediaRights, intake, baseUrl, markUnused: blobs.markUnused, removeUnused };
+  const sharedParts = { db, mediaRights, receivedDataLimiter, baseUrl, markUnused: blobs.markUnused, removeUnused };
   const folders = createMediaFolders(sharedParts);
   const files = createMediaFiles({ ...sharedParts, folders });
   const links = createSignedMediaUrls({ ring, mediaRights, files, baseUrl });
@@ -101,7 +101,7 @@ export async function createMedia(options: {
     pictures,
     mediaRights,
     folders,
-    intake,
+    receivedDataLimiter,
     logEvents,
     baseUrl,
     hasDiskSpace,

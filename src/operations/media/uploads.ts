@@ -74,7 +74,7 @@ export interface UploadsOptions {
   pictures: MediaPictures;
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   logEvents: LogEvents;
   baseUrl: string;
   /** Maximum number of bytes of one uploaded file. */
@@ -118,7 +118,7 @@ export function createUploads(options: UploadsOptions) {
     pictures,
     mediaRights,
     folders,
-    intake,
+    receivedDataLimiter,
     logEvents,
     baseUrl,
     maxFileBytes: maxBytes,
@@ -349,7 +349,7 @@ export function createUploads(options: UploadsOptions) {
      */
     async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
       const grants = await mediaRights.grantsFor(admission);
-      intake.takeRows(emitterOf(admission), appId, 0);
+      receivedDataLimiter.takeRows(emitterOf(admission), appId, 0);
       return upload(admission, appId, grants, length, acquireUploadSlot(appId, grants.isTrusted));
     },
   };

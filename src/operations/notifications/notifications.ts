@@ -88,10 +88,10 @@ export type NotificationsService = ReturnType<typeof createNotificationsService>
 export function createNotificationsService(options: {
   db: DataSource;
   findReader: FindReader;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
 }) {
-  const { db, findReader, intake, now } = options;
+  const { db, findReader, receivedDataLimiter, now } = options;
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
 
   async function readNotification(
@@ -157,7 +157,7 @@ export function createNotificationsService(options: {
     pathOf: (index: number) => string,
   ): Promise<Notification[]> {
     const all = bodies.map((body, index) => parseNotification(body, pathOf(index)));
-    intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
+    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await findReader(caller, appId);
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
@@ -257,7 +257,7 @@ export function createNotificationsService(options: {
     async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
       const { appId, id } = target;
       const fields = parseNotification(body);
-      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const { key } = await findReader(caller, appId);
       await db.transaction(async (manager) => {
         const before = await lockNotification(manager, target, key);
@@ -342,12 +342,12 @@ export function createNotificationsService(options: {
       );
       const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
       if (ids === ALL_NOTIFICATIONS) {
-        intake.takeRows(caller, appId, 0, 1);
+        receivedDataLimiter.takeRows(caller, appId, 0, 1);
         await db.query(MARK_ALL_READ, [appId, reader.key]);
         return { count: unreadNotifications.length };
       }
       const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
-      intake.takeRows(caller, appId, 0, markedIds.length);
+      receivedDataLimiter.takeRows(caller, appId, 0, markedIds.length);
       return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
     },
 

@@ -23,7 +23,7 @@ export function createNotificationModules(options: {
   notices: Notices;
   settings: Settings;
   sessionOf: ReadSession;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   connections: AddressCheckedConnections;
   allowPrivateNetwork: boolean;
   mailFrom: string | null;
@@ -32,7 +32,7 @@ export function createNotificationModules(options: {
   now: () => number;
   log: Logger;
 }) {
-  const { db, notices, settings, sessionOf, intake, connections, allowPrivateNetwork, mailFrom } = options;
+  const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
   const { baseUrl, processId, now, log } = options;
   const readerOf = createFindReader(sessionOf);
   const keysOf = createVapidKeys({ db, settings });
@@ -43,12 +43,12 @@ export function createNotificationModules(options: {
     db,
     findReader: readerOf,
     readVapidKeys: keysOf,
-    intake,
+    receivedDataLimiter,
     mayConnectTo: mayReach,
     allowHttp: allowPrivateNetwork,
   });
   return {
-    service: createNotificationsService({ db, findReader: readerOf, intake, now }),
+    service: createNotificationsService({ db, findReader: readerOf, receivedDataLimiter, now }),
     feed: createNotificationFeed({ db, notices, findReader: readerOf, log }),
     devices: pushSubscriptions,
     push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, processId, now, log }),

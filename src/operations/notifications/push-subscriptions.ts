@@ -42,12 +42,12 @@ export function createPushSubscriptions(options: {
   db: DataSource;
   findReader: FindReader;
   readVapidKeys: ReadVapidKeys;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /** Returns true if the network rules allow connections from the service to this IP address. */
   mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
 }) {
-  const { db, findReader, readVapidKeys, intake, mayConnectTo, allowHttp } = options;
+  const { db, findReader, readVapidKeys, receivedDataLimiter, mayConnectTo, allowHttp } = options;
 
   return {
     /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
@@ -73,7 +73,7 @@ export function createPushSubscriptions(options: {
         throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
       }
       refuseUnknownFields(body, PUSH_TARGET_SHAPE);
-      intake.takeRows(caller, appId, endpoint.length);
+      receivedDataLimiter.takeRows(caller, appId, endpoint.length);
       const { key } = await findReader(caller, appId);
       return db.transaction(async (manager) => {
         const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];

@@ -66,9 +66,9 @@ export function createUrlScripts(options: {
   connections: AddressCheckedConnections;
   scripts: StoredScripts;
   quota: ScriptQuota;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
 }) {
-  const { connections, scripts, quota, intake } = options;
+  const { connections, scripts, quota, receivedDataLimiter } = options;
   /**
    * URLs that did not respond during a request. The service requests such a URL only once in a request, because a list
    * of imported actions can contain the URL a hundred times.
@@ -100,7 +100,7 @@ export function createUrlScripts(options: {
         return unreached;
       }
       await quota.countScript(author, dependency, sha256Hex(source), source.length);
-      intake.takeRows(author.caller, author.appId, source.length);
+      receivedDataLimiter.takeRows(author.caller, author.appId, source.length);
       const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
       return toStoredScriptAsset(dependency, await scripts.store(source, noFacts));
     },

@@ -61,7 +61,7 @@ const DEPENDENCIES_MAX = 100;
 export interface PackagesOptions {
   db: DataSource;
   catalogue: PackageCatalogue;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   /** Configuration of npm packages; null if npm packages are not allowed. `url` has no slash at the end. */
   npm: Config["npm"];
   probe: PackageProbe;
@@ -130,7 +130,7 @@ function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore:
 export type DependencyResolver = ReturnType<typeof createDependencyResolver>;
 
 export function createDependencyResolver(options: PackagesOptions) {
-  const { db, catalogue, intake, npm, probe, log } = options;
+  const { db, catalogue, receivedDataLimiter, npm, probe, log } = options;
   const connections = createPackageConnections(options);
   const scripts: StoredScripts = createStoredScripts(db);
   const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
@@ -142,7 +142,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     address: new FairSemaphore(CONCURRENT_SCRIPT_URLS_MAX, 1),
   };
   const quota = createScriptQuota(scripts);
-  const addresses = createUrlScripts({ connections: connections.scripts, scripts, quota, intake });
+  const addresses = createUrlScripts({ connections: connections.scripts, scripts, quota, receivedDataLimiter });
 
   function checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
     const allowed = npm?.licences;
@@ -183,7 +183,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
     await quota.countScript(author, dependency, sha256Hex(text), bytes);
-    intake.takeRows(author.caller, author.appId, bytes);
+    receivedDataLimiter.takeRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
     const script = await scripts.store(

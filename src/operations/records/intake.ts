@@ -31,7 +31,7 @@ function tooMuchDataError(owner: string, megabytes: number, retryAfter: number):
  * Creates the limits on received data.
  * @param quotaBytes maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited
  */
-export function createReceivedDataLimiter({ quotaBytes, room }: { quotaBytes: number; room: DiskSpace }) {
+export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaBytes: number; diskSpace: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const serviceBucket = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
@@ -46,7 +46,7 @@ export function createReceivedDataLimiter({ quotaBytes, room }: { quotaBytes: nu
 
   /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
   function checkSpace(): void {
-    if (room.level() === "enough") return;
+    if (diskSpace.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
     throw new ActionError(
       "OVERLOADED",

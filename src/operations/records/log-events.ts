@@ -72,11 +72,11 @@ const CONCURRENT_STATEMENTS_MAX = 2;
 export function createLogEvents({
   db,
   queueLimits,
-  intake,
+  receivedDataLimiter,
 }: {
   db: DataSource;
   queueLimits: QueueLimits;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
 }) {
   /**
    * Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not
@@ -139,7 +139,7 @@ export function createLogEvents({
     const stored = await storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
     if (!stored) throw new ActionError("APP_NOT_FOUND");
     const { id, organizationId, completed, started } = stored;
-    intake.charge(emitter, appId, started);
+    receivedDataLimiter.charge(emitter, appId, started);
     const createdAt = stored.createdAt.toISOString();
     const data = completed === null ? input.data : JSON.parse(completed);
     const dataString = completed ?? `${openedData.head}}`;
@@ -157,7 +157,7 @@ export function createLogEvents({
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
       const input = parseLogEvent(body);
-      intake.takeRows(caller, appId, measureEventBytes(body, "the event"));
+      receivedDataLimiter.takeRows(caller, appId, measureEventBytes(body, "the event"));
       return storeValidatedEvent(caller, appId, input);
     },
 

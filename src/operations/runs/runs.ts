@@ -53,7 +53,7 @@ interface RunsOptions {
   enqueuer: Enqueuer;
   dispatcher: Dispatcher;
   queueLimits: QueueLimits;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
   logs: ExecutionLogs;
   notifications: DatabaseNotifications;
   /** Returns the app user who is signed in to the caller's page. */
@@ -172,11 +172,11 @@ export class Runs {
    * @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED
    */
   private namedRun(caller: Caller, request: RunRequest): NamedRun {
-    const { intake, userOf } = this.options;
+    const { receivedDataLimiter, userOf } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
     const payload = payloadText(request.payload);
     const { copy, personId, credentialId, runId: causeRunId, runDepth } = caller;
-    intake.takePayload(caller, appId, Buffer.byteLength(payload));
+    receivedDataLimiter.takePayload(caller, appId, Buffer.byteLength(payload));
     if (runDepth >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",

@@ -111,9 +111,9 @@ export function createSettings(options: {
   clientTimeoutMs: number;
   sessionOf: ReadSession;
   logEvents: LogEvents;
-  intake: ReceivedDataLimiter;
+  receivedDataLimiter: ReceivedDataLimiter;
 }) {
-  const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake } = options;
+  const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, receivedDataLimiter } = options;
 
   async function openSettings(
     appId: number,
@@ -180,7 +180,8 @@ export function createSettings(options: {
     }));
     // Counts each key twice, because the audit log also contains the key. Counts two rows, because the replaced value stays stored for a
     // while.
-    intake.takeRows(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
+    const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
+    receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
