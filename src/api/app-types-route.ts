@@ -3,8 +3,8 @@
  */
 import type { FastifyInstance } from "fastify";
 import { createQuotaHeaders } from "./context.js";
-import { requireCredential } from "./gated.js";
 import type { ManifestResolver } from "./graphql/manifest-resolver.js";
+import { requireCredential } from "./require-credential.js";
 import { createRestRequest } from "./rest/request.js";
 
 export function registerAppTypes(app: FastifyInstance, manifests: ManifestResolver): void {

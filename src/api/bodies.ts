@@ -9,13 +9,13 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { readLargeReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
-import { containsInfinity } from "../rules/described.js";
-import { callWhenResponseEnds } from "./answer-end.js";
+import { containsInfinity } from "../rules/describe-value.js";
 import type { BodyCapacities } from "./body-capacity.js";
+import type { FairTaskQueue } from "./fair-task-queue.js";
 import { parseInParts } from "./json-in-parts.js";
+import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
 import { senderOf, senderOfAddress } from "./sender.js";
-import type { FairTaskQueue } from "./turns.js";
 
 /**
  * In each period of this length (in milliseconds), a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or the rest of it. This is

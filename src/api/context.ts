@@ -7,7 +7,7 @@ import { ActionError } from "../errors.js";
 import type { AccessRequest } from "../operations/access/access-checks.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { TraceSpan } from "../operations/watch/tracing.js";
-import type { ResponseBudget } from "./answers.js";
+import type { ResponseBudget } from "./response-memory.js";
 
 declare module "fastify" {
   interface FastifyRequest {

@@ -6,8 +6,8 @@ import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { buildEnvScript } from "../rules/env-script.js";
 import type { CallerReader } from "./caller.js";
-import { requireCredential } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
+import { requireCredential } from "./require-credential.js";
 import { createRestRequest } from "./rest/request.js";
 
 /**

@@ -13,7 +13,7 @@ import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
-import { isObject } from "../rules/described.js";
+import { isObject } from "../rules/describe-value.js";
 import { writeJson } from "../rules/json-text.js";
 import { createQuotaHeaders, type RequestContext } from "./context.js";
 import { createErrorFormatter, type FormatError } from "./error-reply.js";

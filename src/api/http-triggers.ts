@@ -20,10 +20,10 @@ import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
-import { responseEndSignal } from "./answer-end.js";
 import { readBodyBytes } from "./bodies.js";
 import { tokenFromCookie, tokenFromHeaders } from "./caller.js";
 import { createQuotaHeaders } from "./context.js";
+import { responseEndSignal } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
 import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
 

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
-import { callWhenResponseEnds } from "./answer-end.js";
+import { callWhenResponseEnds } from "./response-end.js";
 
 /** Registers the logging hooks. Call it before all other hooks, so that it also logs requests that another hook answers. */
 export function registerRequestLog(app: FastifyInstance, log: Logger): void {

@@ -5,8 +5,8 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
 import { isPageCaller } from "../rules/access.js";
-import { callWhenResponseEnds } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
+import { callWhenResponseEnds } from "./response-end.js";
 
 /** Returns the trace that the request's `traceparent` header names; null if the service does not trust the sender. */
 function parentTraceOf({ headers, context }: FastifyRequest): string | null {

@@ -13,10 +13,10 @@ import type { HookMessageStore } from "./data-sources/hook-messages.js";
 import type { DataSourceModules } from "./data-sources/store.js";
 import { createAppUserVerification } from "./data-sources/verification.js";
 import { createNotificationModules } from "./notifications/notify.js";
-import type { ReceivedDataLimiter } from "./records/intake.js";
+import type { ProcessDependencies } from "./process-dependencies.js";
 import type { LogEvents } from "./records/log-events.js";
+import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import { createSettings } from "./settings/settings.js";
-import type { ProcessDependencies } from "./surroundings.js";
 
 export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: ProcessDependencies,

@@ -43,10 +43,11 @@ import { createHookMessageStore, createMessaging } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createDependencyResolver } from "./packages/packages.js";
+import type { ProcessDependencies } from "./process-dependencies.js";
 import { type ListAuditLog, listAudit } from "./records/audit.js";
-import { createReceivedDataLimiter, type ReceivedDataLimiter } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
+import { createReceivedDataLimiter, type ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
 import { createRunning } from "./running.js";
@@ -58,7 +59,6 @@ import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createPromotions } from "./stages/promotions.js";
 import { createStages } from "./stages/stages.js";
-import type { ProcessDependencies } from "./surroundings.js";
 import { createBacktest } from "./triggers/backtest.js";
 import { createScheduler, type Scheduler } from "./triggers/schedule.js";
 import { createSchedulePause } from "./triggers/schedule-pause.js";
@@ -234,24 +234,25 @@ function createGitModules(
 
 /** Creates the modules for manifests, promotions between stages, and Git pulls. */
 function createManifestModules(
-  surroundings: ProcessDependencies,
+  processDependencies: ProcessDependencies,
   options: Parameters<typeof createManifests>[0] &
     Omit<Parameters<typeof createStages>[0], "manifests"> &
     Omit<Parameters<typeof createGitModules>[1], "manifests">,
 ) {
   const manifests = createManifests(options);
   const stages = createStages({ ...options, manifests });
-  const git = createGitModules(surroundings, { ...options, manifests });
+  const git = createGitModules(processDependencies, { ...options, manifests });
   return { manifests, stages, git, promotions: createPromotions({ ...options, manifests, stages }) };
 }
 
-export async function createOperations(surroundings: ProcessDependencies) {
-  const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = surroundings;
-  const access = createAccessModules(surroundings);
+export async function createOperations(processDependencies: ProcessDependencies) {
+  const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = processDependencies;
+  const access = createAccessModules(processDependencies);
   const { credentials, accessChecks, people } = access;
   const receivedDataLimiter = createReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
   const logEvents = createLogEvents({ db, queueLimits, receivedDataLimiter });
+  const ofEvents = { logEvents, receivedDataLimiter };
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
@@ -259,76 +260,33 @@ export async function createOperations(surroundings: ProcessDependencies) {
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
   const outlet = createHookMessageStore(accessChecks, () => messaging.communicate.outboxWriter);
-  const ofStore = {
-    ring,
-    logEvents,
-    receivedDataLimiter,
-    readSession: people.session,
-    needsSecondFactor,
-    userChanged,
-    outlet,
-  };
-  const store = createDataSourceModules({ ...surroundings, ...ofStore });
+  const ofStore = { ring, ...ofEvents, readSession: people.session, needsSecondFactor, userChanged, outlet };
+  const store = createDataSourceModules({ ...processDependencies, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;
-  const settings = createSettings({
-    db,
-    dataKeys,
-    baseUrl,
-    clientTimeoutMs,
-    sessionOf,
-    logEvents,
-    receivedDataLimiter,
-  });
-  const apps = createApps({
-    db,
-    credentials,
-    organizationOf: people.organizationOf,
-    settings,
-    logEvents,
-    receivedDataLimiter,
-  });
-  const { catalogue, addAssetUrls, packages } = createDependencyModules(surroundings, receivedDataLimiter);
+  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
+  const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, ...ofEvents });
+  const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);
   const schedule = createScheduler({ db, now, defaultTimezone, measures });
   const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
   const authoring = createAuthoringModules({ db, ...codeRules, packages, addAssetUrls, triggerIndex, endpoints, log });
   const scannerCache = createSecretScannerCache();
-  const integrations = createIntegrationModules(surroundings, { settings, scannerCache, logEvents });
-  const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue };
+  const integrations = createIntegrationModules(processDependencies, { settings, scannerCache, logEvents });
+  const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue, packages };
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
-  const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, receivedDataLimiter, onRenewal });
+  const running = createRunning(processDependencies, { ...ofRuns, queueLimits, receivedDataLimiter, onRenewal });
   const { repository, lease, runs, runWords } = running;
-  const { holder } = lease;
-  const ofMessaging = { settings, store, scannerCache, logEvents, receivedDataLimiter, userChanged, processId: holder };
-  const messaging = createMessaging(surroundings, ofMessaging);
-  const ofClients = {
-    credentials,
-    notifications,
-    repository,
-    logEvents,
-    receivedDataLimiter,
-    diskSpace,
-    addAssetUrls,
-    userOf,
-  };
+  const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
+  const messaging = createMessaging(processDependencies, ofMessaging);
+  const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, processId: holder, receivedDataLimiter, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, processId: lease.holder, ...ofEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
-  const ofManifests = {
-    db,
-    settings,
-    logEvents,
-    receivedDataLimiter,
-    apps,
-    packages,
-    ...store,
-    ...authoring,
-    ...integrations,
-  };
-  const definitions = createManifestModules(surroundings, { ...access, ...ofManifests, holder });
+  const ofManifests = { db, settings, ...ofEvents, apps, packages, ...store, ...authoring, ...integrations };
+  const definitions = createManifestModules(processDependencies, { ...access, ...ofManifests, holder: lease.holder });
   return {
     ...running,
     ...integrations,
@@ -337,14 +295,14 @@ export async function createOperations(surroundings: ProcessDependencies) {
     settings,
     apps,
     authoring,
-    ...createHttpTriggerModules(surroundings, { ...running, ...access, endpoints, receivedDataLimiter, settings }),
+    ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...ofEvents, settings }),
     ...definitions,
     actionFeed: createActionFeed({ db, notifications, log }),
-    appVersions: createAppVersions({ db, settings, logEvents, receivedDataLimiter, lock: apps.lock }),
+    appVersions: createAppVersions({ db, settings, ...ofEvents, lock: apps.lock }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
-    triggers: createTriggerModules(surroundings, { schedule, runs, runWords, logEvents }),
-    ...createUpkeepModules(surroundings, schedule, queueLimits),
+    triggers: createTriggerModules(processDependencies, { schedule, runs, runWords, logEvents }),
+    ...createUpkeepModules(processDependencies, schedule, queueLimits),
     dataKeys,
     clients,
     store,

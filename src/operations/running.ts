@@ -5,10 +5,11 @@ import type { ReadSession } from "../rules/env-script.js";
 import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import type { DependencyResolver } from "./packages/packages.js";
+import type { ProcessDependencies } from "./process-dependencies.js";
 import { createExecutionLogs } from "./records/execution-logs.js";
-import type { ReceivedDataLimiter } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueLimits } from "./records/queue-limits.js";
+import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import { createRunSearch } from "./records/run-words.js";
 import type { RunRequests } from "./requests/run-requests.js";
 import { QueuedRuns } from "./runs/backlog.js";
@@ -28,7 +29,6 @@ import { RunTraces } from "./runs/run-traces.js";
 import type { RunRecord } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
-import type { ProcessDependencies } from "./surroundings.js";
 
 interface RunningParts {
   credentials: Credentials;
@@ -73,7 +73,7 @@ async function settleRuns(
   await dispatcher.findAwaitedRuns();
 }
 
-export function createRunning(surroundings: ProcessDependencies, parts: RunningParts) {
+export function createRunning(processDependencies: ProcessDependencies, parts: RunningParts) {
   const {
     config,
     db,
@@ -85,7 +85,7 @@ export function createRunning(surroundings: ProcessDependencies, parts: RunningP
     tracing,
     log,
     onDatabaseReached,
-  } = surroundings;
+  } = processDependencies;
   const {
     credentials,
     catalogue,
@@ -106,7 +106,7 @@ export function createRunning(surroundings: ProcessDependencies, parts: RunningP
     roles: config.roles,
     isOnlyProcess: alone,
     onRenewal: async (mayDeclareDead) => {
-      await settleRuns(surroundings, { repository, dispatcher }, mayDeclareDead);
+      await settleRuns(processDependencies, { repository, dispatcher }, mayDeclareDead);
       await parts.onRenewal(mayDeclareDead);
     },
     onLateRenewal: () => dispatcher.abortLostRuns(),

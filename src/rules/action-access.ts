@@ -5,7 +5,7 @@
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { allowsUser, checkColumnConditions, type UserData } from "./caller-rules.js";
-import { describeValue, isObject } from "./described.js";
+import { describeValue, isObject } from "./describe-value.js";
 
 /** Value of `access` if the author of the action has set none (contract, section 7). */
 export const DEFAULT_ACCESS: ActionAccess = "everyone";

@@ -1,6 +1,6 @@
 /** Validates the fields of an action. Each function checks for one error status, and returns the error message or null. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
-import { countCharacters, describeValue, findUnstorableCharacter } from "./described.js";
+import { countCharacters, describeValue, findUnstorableCharacter } from "./describe-value.js";
 import { findFrequencyFault, findTimezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 

@@ -11,7 +11,7 @@ import { DEFAULT_ACCESS, findAccessFault, toStoredAccess } from "./action-access
 import * as fields from "./action-fields.js";
 import { findSourceFault, SOURCE_SHAPE, toStoredSource } from "./action-source.js";
 import { findCodeFault } from "./code.js";
-import { isObject } from "./described.js";
+import { isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { findIntegrationOriginsFault, toStoredOrigins } from "./integration-origins.js";
 import {

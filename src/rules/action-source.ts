@@ -2,7 +2,7 @@
  * Validates the field `source` of an action, which contains the files from which the service builds the action's code.
  */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
-import { describeValue, findUnstorableCharacter, isObject } from "./described.js";
+import { describeValue, findUnstorableCharacter, isObject } from "./describe-value.js";
 import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];

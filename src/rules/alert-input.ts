@@ -1,7 +1,7 @@
 /** Validates alert rules. Each error message contains the name of the invalid field. */
 
 import { ActionError } from "../errors.js";
-import { findUnstorableCharacter, isObject } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { isEmailAddress } from "./message-fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";

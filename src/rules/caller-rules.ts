@@ -4,7 +4,7 @@
  */
 
 import { containsTextFolded } from "./comparable-text.js";
-import { findUnstorableCharacter, isObject } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 

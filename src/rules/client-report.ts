@@ -3,7 +3,7 @@
  * because parsing could create two million objects. A worker thread executes this file.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
-import { containsInfinity, isObject } from "./described.js";
+import { containsInfinity, isObject } from "./describe-value.js";
 import { findJsonFault, readMemberTexts } from "./json-scan.js";
 
 /** Maximum numbers of characters of the name, message and stack of a run's error. Longer texts are truncated. */

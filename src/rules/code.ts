@@ -6,7 +6,7 @@ import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern,
 import { ActionError } from "../errors.js";
 import { findNamespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
-import { describeValue, findUnstorableCharacter } from "./described.js";
+import { describeValue, findUnstorableCharacter } from "./describe-value.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
 const ACCEPTED_FORMS =

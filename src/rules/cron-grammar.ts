@@ -1,5 +1,5 @@
 /** Parses cron expressions with five fields. The result has a set of numbers for each field. */
-import { describeValue } from "./described.js";
+import { describeValue } from "./describe-value.js";
 
 type NumberSet = ReadonlySet<number>;
 

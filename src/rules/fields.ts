@@ -1,6 +1,6 @@
 /** Parses common fields of requests, such as texts and IDs. */
 import { ActionError } from "../errors.js";
-import { describeValue } from "./described.js";
+import { describeValue } from "./describe-value.js";
 
 const TEXT_MAX_CHARACTERS = 255;
 

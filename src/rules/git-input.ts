@@ -1,7 +1,7 @@
 /** Validates the settings of a Git connection, and determines which branches and tags the service pulls. */
 import { ActionError } from "../errors.js";
 import { isSourcePath } from "./action-source.js";
-import { describeType, isObject } from "./described.js";
+import { describeType, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { normalizeOrigin } from "./integration-origins.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";

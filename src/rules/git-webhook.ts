@@ -1,7 +1,7 @@
 /** Verifies webhook requests of Git servers, and returns the branch or tag that was pushed to the repository. */
 import { timingSafeEqual } from "node:crypto";
 import { ActionError } from "../errors.js";
-import { describeValue, isObject } from "./described.js";
+import { describeValue, isObject } from "./describe-value.js";
 import type { GitProvider } from "./git-input.js";
 import { isSigned, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 

@@ -5,7 +5,7 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { INTEGRATION_ORIGINS_MAX } from "../limits.js";
-import { describeValue } from "./described.js";
+import { describeValue } from "./describe-value.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;

@@ -1,7 +1,13 @@
 /** Validates log events in requests (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { containsInfinity, describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "./described.js";
+import {
+  containsInfinity,
+  describeValue,
+  findUnstorableCharacter,
+  isObject,
+  nestsDeeperThan,
+} from "./describe-value.js";
 import { parseOptionalId, refuseField } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";

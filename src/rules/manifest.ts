@@ -13,7 +13,7 @@ import {
 import type { ActionInput } from "./action-input.js";
 import type { AlertInput } from "./alert-input.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
-import { describeType, isObject } from "./described.js";
+import { describeType, isObject } from "./describe-value.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js";

@@ -2,7 +2,7 @@
 
 import { ActionError } from "../errors.js";
 import { allowsUser, type CallerRule, checkCallerRule, type UserData } from "./caller-rules.js";
-import { isObject } from "./described.js";
+import { isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 

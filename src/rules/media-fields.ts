@@ -1,5 +1,5 @@
 /** Validates the names of folders and files, and the options of requests that read a file. */
-import { findUnstorableCharacter, isObject } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./describe-value.js";
 import { parseOptionalId, refuseField } from "./fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 

@@ -3,7 +3,7 @@
  * the name of the invalid field, never its value.
  */
 import addressparser from "nodemailer/lib/addressparser";
-import { describeType, isObject } from "./described.js";
+import { describeType, isObject } from "./describe-value.js";
 import { isEmailAddress } from "./message-fields.js";
 import { SMS_PROVIDERS } from "./message-input.js";
 

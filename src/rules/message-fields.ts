@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import { findUnstorableCharacter, isObject } from "./described.js";
+import { findUnstorableCharacter, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 
 export const RECIPIENT_TYPES = ["to", "cc", "bcc"] as const;

@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import { describeValue, isObject } from "./described.js";
+import { describeValue, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import {
   type EmailRecipient,

@@ -2,7 +2,7 @@
 
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { findUnstorableCharacter, isObject, nestsDeeperThan } from "./described.js";
+import { findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { type NotificationScope, parseScope } from "./scope.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";

@@ -4,7 +4,7 @@
  */
 import pickManifest from "npm-pick-manifest";
 import { valid } from "semver";
-import { isObject } from "./described.js";
+import { isObject } from "./describe-value.js";
 
 /**
  * Version of a package that was chosen. `integrity` is the Subresource Integrity hash of the archive at the URL

@@ -2,7 +2,7 @@
 import npa from "npm-package-arg";
 import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
-import { describeValue, isObject } from "./described.js";
+import { describeValue, isObject } from "./describe-value.js";
 import builtIn from "./packages.json" with { type: "json" };
 
 /** Sandbox modes in which a package can run on the server, the cheapest first (engine/browser/globals.ts). */

@@ -4,7 +4,7 @@
  */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
-import { describeType } from "./described.js";
+import { describeType } from "./describe-value.js";
 
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;

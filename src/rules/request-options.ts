@@ -3,7 +3,7 @@
  * converts them to a description of the request.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
-import { describeType, describeValue, isObject } from "./described.js";
+import { describeType, describeValue, isObject } from "./describe-value.js";
 import { normalizeHost, normalizeOrigin } from "./integration-origins.js";
 import { findNearestName } from "./unknown-fields.js";
 

@@ -11,7 +11,7 @@ import {
   JITTER_MAX_SECONDS,
   TIMEOUT_MIN_MS,
 } from "../limits.js";
-import { describeValue, findUnstorableCharacter, isObject } from "./described.js";
+import { describeValue, findUnstorableCharacter, isObject } from "./describe-value.js";
 import { createFlatShape } from "./unknown-fields.js";
 
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];

@@ -14,7 +14,7 @@
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
 import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
-import { describeValue } from "./described.js";
+import { describeValue } from "./describe-value.js";
 import links from "./time-zone-links.json" with { type: "json" };
 import { findEndOfSkip, findInstants, getUtcOffsetMs } from "./zone-clock.js";
 

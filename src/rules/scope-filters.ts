@@ -3,7 +3,7 @@
  * must pass only conditions that entry-query has validated.
  */
 import { containsTextFolded, foldCase, formatDecimal, listEqualTexts } from "./comparable-text.js";
-import { isObject } from "./described.js";
+import { isObject } from "./describe-value.js";
 import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
 
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { containsTextFolded } from "./comparable-text.js";
-import { isObject } from "./described.js";
+import { isObject } from "./describe-value.js";
 
 /** Value at a path of a document: undefined if the document has no value there, null for JSON's null. */
 export type FoundValue = unknown;

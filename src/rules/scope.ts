@@ -3,7 +3,7 @@
  * users who can read the notification.
  */
 
-import { isObject, nestsDeeperThan } from "./described.js";
+import { isObject, nestsDeeperThan } from "./describe-value.js";
 import { parsePath } from "./entry-query/path.js";
 import { SqlStatement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";

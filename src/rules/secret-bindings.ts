@@ -5,7 +5,7 @@
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
-import { describeType, describeValue, isObject } from "./described.js";
+import { describeType, describeValue, isObject } from "./describe-value.js";
 import { findIntegrationOriginsFault, normalizeOrigin } from "./integration-origins.js";
 import { isHeaderName, isHeaderValue } from "./request-options.js";
 import { refuseUnknownFields, type Shape } from "./unknown-fields.js";

@@ -11,7 +11,7 @@
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
 import { AI_SETTING } from "./ai/setting.js";
-import { countCharacters, isObject } from "./described.js";
+import { countCharacters, isObject } from "./describe-value.js";
 import { getSettingTier, type SettingTier } from "./setting-tiers.js";
 
 /**

@@ -15,7 +15,7 @@ import {
   describeValue,
   isObject,
   nestsDeeperThan,
-} from "./described.js";
+} from "./describe-value.js";
 
 export type SettingTier = "public" | "private" | "protected";
 

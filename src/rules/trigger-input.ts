@@ -1,6 +1,6 @@
 /** Validates the field `triggers` of an action, and converts triggers to the form in which they are stored. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
-import { describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "./described.js";
+import { describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
 import { findHttpWhereFault, findRepeatedRouteFault, HTTP_WHERE_FIELDS, toStoredHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 import { createFlatShape, type Shape } from "./unknown-fields.js";

@@ -1,6 +1,6 @@
 /** Rejects fields of a request's body that are not in its schema (contract, section 3). */
 import { ActionError } from "../errors.js";
-import { describeValue, isObject } from "./described.js";
+import { describeValue, isObject } from "./describe-value.js";
 
 /** Allowed fields of an object, or a function that returns them for an object, for example by the object's type. */
 export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);

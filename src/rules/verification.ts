@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import { describeType, describeValue, isObject } from "./described.js";
+import { describeType, describeValue, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { isEmailAddress, parsePhoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodies } from "../../src/api/bodies.js";
 import { createBodyCapacities, createBodyCapacity } from "../../src/api/body-capacity.js";
-import { createFairTaskQueue } from "../../src/api/turns.js";
+import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
 

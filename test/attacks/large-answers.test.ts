@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { createResponseMemory } from "../../src/api/answers.js";
+import { createResponseMemory } from "../../src/api/response-memory.js";
 import { streamSlices } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
-import { createResponseMemory } from "../../src/api/answers.js";
 import { createSharedResults, type ResultReceiver } from "../../src/api/live/shared-results.js";
-import { createAbortableGenerator } from "../../src/operations/records/leavable.js";
+import { createResponseMemory } from "../../src/api/response-memory.js";
+import { createAbortableGenerator } from "../../src/operations/records/abortable-generator.js";
 import { guardSource, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };

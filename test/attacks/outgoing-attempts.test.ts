@@ -13,7 +13,7 @@ import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
 import { createCredential } from "../../src/operations/requests/credentials.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
-import { createEncodedForms } from "../../src/rules/echo-forms.js";
+import { createEncodedForms } from "../../src/rules/encoded-forms.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";

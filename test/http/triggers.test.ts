@@ -152,7 +152,7 @@ describe("HTTP triggers", () => {
       expect(await answer("cached/exact")).to.equal("parameter");
     });
 
-    it("uses the current proof, response and origins", async () => {
+    it("uses the current authentication, response and origins", async () => {
       const headers = { "auth-token": service.tokens.api, origin: "https://a.test" };
       const { id } = await makeAction(service, { path: "changed", auth: NONE }, said("ran"));
       const answerOfChanged = () => answer("changed");

@@ -16,9 +16,9 @@ import { createEntryRights } from "../../src/operations/data-sources/entry-right
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { createEntryWrites } from "../../src/operations/data-sources/entry-writes.js";
 import { createHookMessageBuilder } from "../../src/operations/data-sources/hook-messages.js";
-import { createReceivedDataLimiter } from "../../src/operations/records/intake.js";
 import { createLogEvents } from "../../src/operations/records/log-events.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
+import { createReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
 import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
 import { writeJson } from "../../src/rules/json-text.js";
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";

@@ -6,7 +6,7 @@ import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import type { RequestContext } from "../context.js";
 import { LineStream } from "../lines.js";
 import {

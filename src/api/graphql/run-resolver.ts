@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import { createAbortableGenerator, endOnAbort } from "../../operations/records/leavable.js";
+import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
 import { guardSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";

@@ -140,7 +140,7 @@ function describeRoots(schema: GraphQLSchema): GraphQLSchema {
 
 /**
  * Runs the root fields of an operation one after the other. The response's memory budget counts each of them as a part (see
- * `api/answers.ts`).
+ * `api/response-memory.ts`).
  */
 function resolveRootsInTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {

@@ -6,12 +6,12 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { createAbortableGenerator, endOnAbort } from "../../operations/records/leavable.js";
+import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
 import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
-import { estimateBytes, type ResponseMemory } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
+import { estimateBytes, type ResponseMemory } from "../response-memory.js";
 
 /** Maximum number of open subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;

@@ -7,7 +7,7 @@ import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clie
 import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { createErrorReply } from "../error-reply.js";
 import type { WebPages } from "../web-assets.js";
 

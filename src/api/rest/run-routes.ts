@@ -1,7 +1,7 @@
 /** REST routes of runs: entries for the route table in rest/routes.ts. */
 import type { DraftOrLive } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

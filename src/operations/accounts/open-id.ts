@@ -10,7 +10,7 @@ import { isDuplicate } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { getHighestRole, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";

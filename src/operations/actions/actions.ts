@@ -15,9 +15,9 @@ import {
   type LockDraft,
   readDraft,
 } from "./action-rows.js";
+import type { ActionValidation } from "./action-validation.js";
+import type { DraftWriter } from "./draft-writer.js";
 import { runOnce } from "./idempotency.js";
-import type { ActionValidation } from "./judgement.js";
-import type { DraftWriter } from "./masters.js";
 
 /**
  * Summary of a draft's live version for lists of drafts. `updatedAt` is the time at which the draft was last published.

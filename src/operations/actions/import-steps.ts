@@ -9,14 +9,14 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type ActionInput, NO_LIMITS, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { deleteRoutes } from "../http/routes.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
 import { authoredFieldsOf } from "./action-rows.js";
-import type { ActionValidation, ValidatedAction } from "./judgement.js";
-import { changedFields, type DraftWriter } from "./masters.js";
+import type { ActionValidation, ValidatedAction } from "./action-validation.js";
+import { changedFields, type DraftWriter } from "./draft-writer.js";
 
 /**
  * An exported action: all fields that authors can write. No field is omitted, so that an import also clears fields.

@@ -7,7 +7,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { describeValue, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { describeValue, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
 import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";

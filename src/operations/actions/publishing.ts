@@ -22,9 +22,9 @@ import {
   rejectDuplicateName,
   writeRow,
 } from "./action-rows.js";
+import type { ActionValidation } from "./action-validation.js";
+import { auditFactsOfAddedScripts, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import type { ActionValidation } from "./judgement.js";
-import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
 /** The draft to publish, and the caller's claim that its tests have passed. */

@@ -14,9 +14,9 @@ import {
   type LockDraft,
   readDraft,
 } from "./action-rows.js";
+import type { ActionValidation, ValidatedAction } from "./action-validation.js";
+import { auditFactsOfAddedScripts, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import type { ActionValidation, ValidatedAction } from "./judgement.js";
-import { auditFactsOfAddedScripts, type DraftWriter } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
 export interface RestoreResult {

@@ -12,7 +12,7 @@ import type { SourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES, findSourceFault, omitSourceMap, toStoredSource } from "../../rules/action-source.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 
 /** Maximum number of concurrent builds for all apps. Each app has at most one. */

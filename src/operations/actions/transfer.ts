@@ -8,7 +8,7 @@ import { rows } from "../../data/database.js";
 import { ActionError, type ImportFault } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";

@@ -5,7 +5,7 @@ import { AppRow } from "../../data/app.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { ActionWarning } from "../../rules/action-warnings.js";
-import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";

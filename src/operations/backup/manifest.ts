@@ -4,7 +4,7 @@
  */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchivePart } from "../../engine/archive/tape.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { isTableName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
 
 export const BACKUP_FORMAT = 1;

@@ -6,13 +6,13 @@
 import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 
 const EVENT_TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 

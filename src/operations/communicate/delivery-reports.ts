@@ -10,7 +10,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEvents } from "../records/log-events.js";

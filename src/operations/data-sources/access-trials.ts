@@ -6,7 +6,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
 import { findDecidingRuleIndex, toWhereFilter } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";

@@ -18,7 +18,7 @@ import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
 import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import {
   checkSource,
   DATA_SOURCE_COLUMNS,
@@ -30,8 +30,8 @@ import {
   type StoredDataSource,
   toDataSourceView,
 } from "./data-source-rows.js";
-import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import { removeEntriesExcept } from "./entry-statements.js";
+import { createEntryValidator, type ReadyEntry } from "./entry-validation.js";
 import { validateIndexes } from "./index-definitions.js";
 import { hasEntries, rejectUniqueHashedIndexes, type SourceDefinitions } from "./source-definitions.js";
 

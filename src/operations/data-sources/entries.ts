@@ -6,7 +6,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import { createAccessDenied, maySelectById } from "../../rules/entries/entry-access.js";
 import { parseCommit, readEntryColumns } from "../../rules/entries/entry-input.js";

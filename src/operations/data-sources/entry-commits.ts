@@ -9,11 +9,10 @@ import { createAccessDenied, type EntryPermissions, maySelectById } from "../../
 import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
-import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-judgement.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   deleteEntriesById,
@@ -25,6 +24,7 @@ import {
   splitIntoBatches,
   updateEntryTexts,
 } from "./entry-statements.js";
+import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-validation.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 

@@ -5,7 +5,7 @@
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { createTextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 

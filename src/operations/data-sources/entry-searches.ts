@@ -5,7 +5,7 @@
 import { isDatabaseUnavailable, isRejectedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { type SplitWhere, splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";

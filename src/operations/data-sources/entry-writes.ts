@@ -5,11 +5,10 @@ import { createAccessDenied, maySelectById } from "../../rules/entries/entry-acc
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
-import { createEntryValidator, toReadyEntry } from "./entry-judgement.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   deleteEntriesById,
@@ -19,6 +18,7 @@ import {
   readEntryData,
   updateEntryTexts,
 } from "./entry-statements.js";
+import { createEntryValidator, toReadyEntry } from "./entry-validation.js";
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import pg from "pg";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import {
   type DocumentSource,
   hasArraySql,

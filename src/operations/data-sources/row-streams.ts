@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES } from "../../limits.js";
 import { CsvError, CsvParser, DETECTION_SAMPLE_CHARACTERS, detectDelimiter, isDelimiter } from "../../rules/csv.js";
 import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCell } from "../../rules/csv-types.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;

@@ -4,14 +4,14 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 

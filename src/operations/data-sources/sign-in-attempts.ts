@@ -8,7 +8,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import type { Sender } from "../records/intake.js";
+import type { Sender } from "../records/received-data-limiter.js";
 
 /* Locks the subjects, so that concurrent attempts are counted one after the other. */
 const LOCK_SUBJECTS = `

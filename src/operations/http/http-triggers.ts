@@ -21,7 +21,7 @@ import { readEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
 import type { AccessChecks, AccessRequest } from "../access/access-checks.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { RoutesChangedError } from "../runs/matching-routes.js";
 import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
 import { readRunOutcome } from "../runs/run-texts.js";

@@ -7,7 +7,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { Manifest } from "../../rules/manifest.js";
 import {
   type ExportedAction,

@@ -7,7 +7,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";

@@ -11,7 +11,7 @@ import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
-import { describeType, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { describeType, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import {
   FAULTS_MAX,
   findShapeFaults,
@@ -27,8 +27,8 @@ import { readRules } from "../alerts/alert-rows.js";
 import { type DataSourceRows, lockUnnamedSources } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type BindingDefinitions, readStoredBindings } from "../requests/binding-definitions.js";
 import { lockApp } from "../settings/app-lock.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";

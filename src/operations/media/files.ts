@@ -10,7 +10,7 @@ import { parseMediaChange } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";

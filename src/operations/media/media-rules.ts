@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { parseMediaRules } from "../../rules/media-access.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";

@@ -23,8 +23,8 @@ import {
 } from "../../limits.js";
 import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaBlobs } from "./blobs.js";
 import type { MediaFolders } from "./folders.js";

@@ -10,7 +10,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { requireEmail } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";

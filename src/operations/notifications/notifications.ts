@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import {
   ALL_NOTIFICATIONS,
@@ -25,7 +25,7 @@ import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsTha
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import {
   insertNotification,
   type ListedNotification,

@@ -7,7 +7,7 @@ import type { DatabaseNotifications as Notices } from "../../engine/notification
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import { parseSender } from "../../rules/message-destination.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
 import { createNotificationFeed } from "./notification-feed.js";
 import { createNotificationsService } from "./notifications.js";

@@ -8,10 +8,10 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { PUSH_SUBSCRIPTIONS_PER_READER } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { FindReader } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 

@@ -8,7 +8,7 @@ import {
   TooManyRedirectsError,
 } from "../../engine/checked-connections.js";
 import { createUnresolvedError } from "../../rules/packages.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type StoredScripts, sha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
 import { DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";

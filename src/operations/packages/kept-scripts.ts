@@ -11,7 +11,7 @@ import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { getStoredScriptPath, isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 

@@ -4,7 +4,7 @@
  */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import type { ChosenVersion } from "../../rules/npm-choice.js";
 import { createUnresolvedError, isPackageName } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";

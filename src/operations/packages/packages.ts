@@ -12,7 +12,7 @@ import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../e
 import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { isAllowedLicence } from "../../rules/licences.js";
 import { findAlternative } from "../../rules/package-alternatives.js";
 import {
@@ -24,7 +24,7 @@ import {
   parseDependency,
   type StoredScriptAsset,
 } from "../../rules/packages.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { createUrlScripts, RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
   type ContainedPackage,

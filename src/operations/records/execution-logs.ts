@@ -5,7 +5,7 @@ import { countRows } from "../../data/count.js";
 import { queryPreparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { readMemberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import {

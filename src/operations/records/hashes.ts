@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import type { Sender } from "./intake.js";
+import type { Sender } from "./received-data-limiter.js";
 
 /**
  * Parameters of argon2id that OWASP recommends for computers with little memory: memory in KiB, number of passes, and

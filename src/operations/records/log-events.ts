@@ -7,9 +7,9 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHaltedRuns } from "./chains.js";
-import type { ReceivedDataLimiter, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
+import type { ReceivedDataLimiter, Sender } from "./received-data-limiter.js";
 
 /**
  * A log event, as the API returns it. Times are ISO 8601 text. IDs of resources that the event does not concern are

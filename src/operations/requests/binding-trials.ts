@@ -7,7 +7,7 @@ import { rows } from "../../data/database.js";
 import type { HopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { describeValue, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { RunRequests, SecretBindings } from "./run-requests.js";

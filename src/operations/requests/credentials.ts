@@ -5,7 +5,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { OutgoingError, type OutgoingHop } from "../../engine/outgoing.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { isHeaderValue } from "../../rules/request-options.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { RequestCredential } from "./run-requests.js";

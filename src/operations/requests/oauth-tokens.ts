@@ -7,7 +7,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { OutgoingError, type OutgoingRequestSender, RunBudget } from "../../engine/outgoing.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { Settings } from "../settings/settings.js";

@@ -10,7 +10,7 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { createEncodedForms } from "../../rules/echo-forms.js";
+import { createEncodedForms } from "../../rules/encoded-forms.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";

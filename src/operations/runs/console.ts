@@ -8,8 +8,8 @@ import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
+import { createAbortableGenerator } from "../records/abortable-generator.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
-import { createAbortableGenerator } from "../records/leavable.js";
 
 /** PostgreSQL channel. A message contains the ID of a run that has printed console lines. */
 export const CONSOLE_CHANNEL = "svc_console";

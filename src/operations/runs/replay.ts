@@ -7,7 +7,7 @@ import type { DraftOrLive, Environment } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { parseOptionalCopy } from "./run-filter.js";

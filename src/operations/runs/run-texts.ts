@@ -3,7 +3,7 @@
  */
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { containsInfinity, nestsDeeperThan } from "../../rules/described.js";
+import { containsInfinity, nestsDeeperThan } from "../../rules/describe-value.js";
 import { readMemberText, readMemberTexts } from "../../rules/json-scan.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";

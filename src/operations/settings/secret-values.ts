@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { describeValue } from "../../rules/described.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";

@@ -25,8 +25,8 @@ import {
 } from "../../rules/setting-tiers.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
-import type { ReceivedDataLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
 import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
@@ -178,8 +178,7 @@ export function createSettings(options: {
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Counts each key twice, because the audit log also contains the key. Counts two rows, because the replaced value stays stored for a
-    // while.
+    // Counts each key twice, for the audit log, and two rows, because the replaced value stays stored for a while.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkTotal(executor, appId, texts);

@@ -1,5 +1,5 @@
 /** Validates the options of `Svc.AI` calls. Each error message contains the path of the invalid field. */
-import { describeValue, isObject } from "../described.js";
+import { describeValue, isObject } from "../describe-value.js";
 import { createPolicyError } from "./failure.js";
 
 export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;

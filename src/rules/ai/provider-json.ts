@@ -1,5 +1,5 @@
 /** Parses JSON and event streams of an AI provider. Checks every value, because a provider may send anything. */
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { AiError } from "./failure.js";
 
 export const createMalformedResponseError = (missing: string): AiError =>

@@ -1,5 +1,5 @@
 /** Validates the app's setting `__ai`: the AI provider, its API key, and daily limits. */
-import { describeType, describeValue, isObject } from "../described.js";
+import { describeType, describeValue, isObject } from "../describe-value.js";
 import { type AiError, createPolicyError } from "./failure.js";
 
 export const AI_SETTING = "__ai";

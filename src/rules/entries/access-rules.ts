@@ -7,7 +7,7 @@ import {
   checkColumn,
   checkColumnConditions,
 } from "../caller-rules.js";
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { createFlatShape } from "../unknown-fields.js";
 

@@ -1,7 +1,7 @@
 /** Checks the names of columns, and finds the columns that entries add to a data source. */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, findUnstorableCharacter } from "../described.js";
+import { describeValue, findUnstorableCharacter } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;

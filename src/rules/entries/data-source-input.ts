@@ -1,7 +1,7 @@
 /** Validates the definition of a data source. */
 
 import { ActionError } from "../../errors.js";
-import { findUnstorableCharacter, isObject } from "../described.js";
+import { findUnstorableCharacter, isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";

@@ -10,7 +10,7 @@ import {
   type UserData,
   type ValueCondition,
 } from "../caller-rules.js";
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";

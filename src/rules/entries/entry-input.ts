@@ -2,7 +2,13 @@
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
-import { containsInfinity, describeValue, findUnstorableCharacter, isObject, nestsDeeperThan } from "../described.js";
+import {
+  containsInfinity,
+  describeValue,
+  findUnstorableCharacter,
+  isObject,
+  nestsDeeperThan,
+} from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import type { ExpectedETags } from "../precondition.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";

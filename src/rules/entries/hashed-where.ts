@@ -1,6 +1,6 @@
 /** Separates the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
 import { ActionError } from "../../errors.js";
-import { describeValue, isObject } from "../described.js";
+import { describeValue, isObject } from "../describe-value.js";
 import { getColumnOfWhereKey } from "./entry-access.js";
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";

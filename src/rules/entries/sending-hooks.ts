@@ -3,7 +3,7 @@
  * but does not send it.
  */
 import { ActionError } from "../../errors.js";
-import { describeValue, isObject } from "../described.js";
+import { describeValue, isObject } from "../describe-value.js";
 import { SqlStatement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
 import { refuseField } from "../fields.js";

@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, findUnstorableCharacter, isObject } from "../described.js";
+import { describeValue, findUnstorableCharacter, isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import type { EntryData } from "./entry-input.js";
 

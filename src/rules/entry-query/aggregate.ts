@@ -2,7 +2,7 @@
  * Compiles `aggregate`, a list of stages, to nested SQL selects. The select of each stage returns documents (column `d`)
  * and the keys by which they are sorted (columns `n` and `m`). The first stage gets the documents of the entries.
  */
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import {
   FIELDS_MAX,

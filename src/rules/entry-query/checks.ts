@@ -1,7 +1,7 @@
 /** Checks values in a query on entries. Throws an error if a value is invalid or exceeds a size limit. */
 
 import { ActionError } from "../../errors.js";
-import { containsInfinity, describeValue, findUnstorableCharacter, isObject } from "../described.js";
+import { containsInfinity, describeValue, findUnstorableCharacter, isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { createFlatShape, refuseUnknownFields } from "../unknown-fields.js";
 

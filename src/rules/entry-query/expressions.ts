@@ -1,5 +1,5 @@
 /** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { FIELDS_MAX, readOperators, rejectName, requireQueryText, serializeJsonValue } from "./checks.js";
 import { numberSql } from "./filters.js";

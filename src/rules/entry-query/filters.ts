@@ -3,7 +3,7 @@
  * Comparisons ignore case. A text that contains a number is equal to this number.
  */
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEqualTexts } from "../comparable-text.js";
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectName, requireFields, requireList, requireQueryText } from "./checks.js";
 import { isScalarSql, textSql, typeSql } from "./operators.js";

@@ -2,7 +2,7 @@
  * Validates the options of a query on entries (`find`). The compilers of `where`, `order` and `aggregate` validate
  * these three options.
  */
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { parsePageLimits } from "../page.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";

@@ -1,7 +1,7 @@
 /** Compiles `order` to sort keys, and a cursor to the SQL condition for the entries of the next or previous page. */
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { ORDER_COLUMNS_MAX, requireList, throwLimitError } from "./checks.js";
 import { type DocumentSource, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";

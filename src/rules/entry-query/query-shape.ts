@@ -2,7 +2,7 @@
  * Computes the shape of a query: its columns, operators and order, without values. The service counts slow queries by
  * shape, and can suggest an index for a shape.
  */
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { type EntryField, parsePath } from "./path.js";
 
 /** Column or field (such as `createdAt`) that a query uses in a condition or in its order. */

@@ -5,7 +5,7 @@
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
-import { describeValue } from "../described.js";
+import { describeValue } from "../describe-value.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
 /** Maximum repetition count in `{n}` or `{n,m}` that PostgreSQL allows. */

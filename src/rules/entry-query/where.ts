@@ -2,7 +2,7 @@
  * Validates a `where`, and compiles it to one SQL condition with parameters. path.ts handles paths of columns, and
  * operators.ts operators such as `$eq`.
  */
-import { isObject } from "../described.js";
+import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectName, requireList, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./checks.js";
 import { compileFilter } from "./filters.js";

@@ -3,7 +3,7 @@
  * starts.
  */
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { nestsDeeperThan } from "../described.js";
+import { nestsDeeperThan } from "../describe-value.js";
 
 type NamedValues = Record<string, string | string[]>;
 

@@ -1,6 +1,6 @@
 /** Validates the `where` of an HTTP trigger (contract, section 8), and builds its stored form. */
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
-import { describeValue, isObject } from "../described.js";
+import { describeValue, isObject } from "../describe-value.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { findPatternFault, getPatternShape } from "./path.js";
 

@@ -1,6 +1,6 @@
 /** Tests how tasks take turns on the main thread. */
 import { expect } from "chai";
-import { createFairTaskQueue } from "../../src/api/turns.js";
+import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
 import type { ActionError } from "../../src/errors.js";
 
 /** Clock that advances only by the tasks' work and by waiting. */

@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { createAbortableGenerator, endOnAbort } from "../../src/operations/records/leavable.js";
+import { createAbortableGenerator, endOnAbort } from "../../src/operations/records/abortable-generator.js";
 
 /** Creates a generator that yields 1, then waits until its reader stops reading. */
-const leavableNumbers = (received: string[]) =>
+const abortableNumbers = (received: string[]) =>
   createAbortableGenerator(async function* (left) {
     try {
       yield 1;
@@ -20,7 +20,7 @@ describe("an iterable that a reader can leave while it waits", () => {
   });
 
   it("ends at once when its reader leaves", async () => {
-    const reader = leavableNumbers(received);
+    const reader = abortableNumbers(received);
     expect(await reader.next()).to.deep.equal({ done: false, value: 1 });
     const next = reader.next();
     await reader.return();
@@ -30,7 +30,7 @@ describe("an iterable that a reader can leave while it waits", () => {
 
   it("ends the source from which it is made", async () => {
     const doubled = createAbortableGenerator(async function* (left) {
-      for await (const one of endOnAbort(leavableNumbers(received), left)) yield 2 * one;
+      for await (const one of endOnAbort(abortableNumbers(received), left)) yield 2 * one;
     });
     expect((await doubled.next()).value).to.equal(2);
     const next = doubled.next();
@@ -40,9 +40,9 @@ describe("an iterable that a reader can leave while it waits", () => {
   });
 
   it("ends when a loop is left, and on an error of its reader", async () => {
-    for await (const one of leavableNumbers(received)) if (one === 1) break;
+    for await (const one of abortableNumbers(received)) if (one === 1) break;
     expect(received.splice(0)).to.deep.equal(["over"]);
-    const reader = leavableNumbers(received);
+    const reader = abortableNumbers(received);
     await reader.next();
     const next = reader.next();
     await reader.throw(new Error("enough")).catch(() => {});

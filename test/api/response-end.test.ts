@@ -4,7 +4,7 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { WebSocket, WebSocketServer } from "ws";
-import { responseEndSignal, websocketClosedSignal } from "../../src/api/answer-end.js";
+import { responseEndSignal, websocketClosedSignal } from "../../src/api/response-end.js";
 
 const aborted = (signal: AbortSignal) => signal.aborted || once(signal, "abort");
 

@@ -9,7 +9,7 @@ import { ActionError, type Status } from "../../errors.js";
 import { type CodeCheck, findDependenciesFault } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { findParseResultFault } from "../../rules/code.js";
-import { isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/describe-value.js";
 import { findTriggersFault, toStoredTriggers } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { getValidationPosition } from "../../rules/validation-table.js";
@@ -124,14 +124,14 @@ export function createActionValidation(options: {
   }
 
   /**
-   * Runs `judge`, and checks that no other action of the app has the same name or URL path. If there are several
+   * Runs `validate`, and checks that no other action of the app has the same name or URL path. If there are several
    * errors, throws the one that comes first in the validation table.
    */
   async function withFreeNameAndPaths(
     manager: EntityManager,
     addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
     data: unknown,
-    judge: () => Promise<ValidatedAction>,
+    validate: () => Promise<ValidatedAction>,
   ): Promise<ValidatedAction> {
     const { appId, exceptId, rewritten } = addressScope;
     const draftFilter = {
@@ -139,7 +139,7 @@ export function createActionValidation(options: {
       isDraft: true,
       ignoredActionIds: [...rewritten, ...(exceptId === null ? [] : [exceptId])],
     };
-    const validatedAction = await judge().catch(async (error: unknown) => {
+    const validatedAction = await validate().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
       const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];

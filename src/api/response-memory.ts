@@ -8,7 +8,7 @@ import { ActionError } from "../errors.js";
 import { ANSWER_MAX_BYTES } from "../limits.js";
 import type { Caller } from "../rules/access.js";
 import { JsonText } from "../rules/json-text.js";
-import { createFairTaskQueue, type FairTaskQueue } from "./turns.js";
+import { createFairTaskQueue, type FairTaskQueue } from "./fair-task-queue.js";
 
 const RETRY_AFTER_SECONDS = 2;
 /**

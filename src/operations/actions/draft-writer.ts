@@ -23,7 +23,7 @@ import {
   rejectDuplicateName,
   writeRow,
 } from "./action-rows.js";
-import type { ValidatedAction } from "./judgement.js";
+import type { ValidatedAction } from "./action-validation.js";
 import { recordVersion } from "./versions.js";
 
 /** Returns the names of those fields whose values differ between `before` and `after`. */
