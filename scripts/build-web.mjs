@@ -190,7 +190,7 @@ const PACKAGE_NAMES = [
   "notifications",
   "ai",
 ];
-/** Packages whose library decodes base64 while it loads. They must also work in a language isolate, which has no `atob`. */
+/** Packages whose library decodes base64 while it loads. Server runs without a browser page also load them, and have no `atob`. */
 const DECODING_PACKAGES = ["barcode"];
 
 /** Files that the client library shares with the server. */

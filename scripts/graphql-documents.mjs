@@ -76,7 +76,7 @@ export async function typed(root, text, up = "..") {
     schema,
     documents: [{ document }],
     config: { skipTypename: true, enumType: "string-literal", scalars: SCALAR_TYPES, strictScalars: true },
-    // The generator requires this header to be the first line.
+    // The plugin that adds the header is first, so that the header becomes the first line.
     plugins: [{ constants: {} }, { operations: {} }],
     pluginMap: {
       operations,

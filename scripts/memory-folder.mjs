@@ -39,7 +39,7 @@ export function memoryFolder() {
     if (!hasRoom()) return null;
     const folder = mkdtempSync(join(MEMORY, "svc-tests-"));
     removeAtEnd(folder);
-    // Has the mode of /tmp, because PostgreSQL and Chromium run as other accounts.
+    // Sets the mode of /tmp, because PostgreSQL and Chromium run as other accounts.
     chmodSync(folder, 0o1777);
     return runsPrograms(folder) ? folder : null;
   } catch {

@@ -20,7 +20,7 @@ if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || ownNode === und
   await runProgram(process);
 } else {
   const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
-  // The terminal sends the signals for Ctrl+C and for its own end to both processes.
+  // The terminal sends the signals for Ctrl+C, and for its own closing, to this process and to the child process.
   const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => {

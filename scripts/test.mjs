@@ -12,8 +12,8 @@ import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /**
- * Number of test processes: one more than cores, because tests wait for browsers and timers. With more processes, each of which loads and
- * compiles all code, time limits expire on a slow machine: with 5 on 2 cores, 30 tests failed where 3 needed 1,111 s and all passed.
+ * Number of test processes: one more than cores, because tests wait for browsers and timers. Each process loads and compiles all code, so
+ * with more processes, time limits expire. On 2 slow cores, 30 tests failed with 5 processes; all passed in 1,111 s with 3.
  */
 const PROCESSES = Math.min(8, availableParallelism() + 1);
 /** Folders and files with the longest tests, longest first. Short files then fill the gaps at the end. */

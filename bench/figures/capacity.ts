@@ -35,9 +35,9 @@ const MEASURED_MS = 4_000;
 const IDLE_MS = 10_000;
 const QUEUED_RUNS = 400;
 const QUEUE_LIMIT_MS = 120_000;
-/** Name of the line with the costs of an idle service. */
+/** Name of the table row with the costs of an idle service. */
 const IDLE_LINE = "idle, a second";
-/** Wait before the counters are read: a PostgreSQL session reports its row counts at most once a second. */
+/** Delay before the counters are read, because a PostgreSQL session reports its row counts at most once a second. */
 const STATISTICS_DELAY_MS = 1_500;
 
 /** Columns of docs/operate/capacity.md, each with the unit of its values. */

@@ -1,4 +1,4 @@
-/** Measures how many runs per second are gained by a second core, and by a second runner process. */
+/** Measures how many more runs per second a second core, or a second runner process, makes possible. */
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
@@ -12,7 +12,10 @@ const MEASURED_KINDS = ["language", "fetch"];
 const WARM_UP_MS = 1_000;
 const SERVICE_ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
 
-/** Measures each kind of request on two services: one with few rows, one with many. Both services are running, but only one is called at a time. */
+/**
+ * Measures runs per second of two services. The second one has more cores or runners, and the first one is the baseline. Both services
+ * are running, but only one is called at a time.
+ */
 async function measureGrowth(
   rounds: number,
   names: [string, string],

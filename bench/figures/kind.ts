@@ -7,11 +7,11 @@ import { type Figure, type FigureRow, measureAlternating, median, timeCalls } fr
 import { type ActionKind, createActionBody, LANGUAGE_KIND, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** Number of callers: few are as many as one app can run at the same time on two cores, many are more. */
+/** Number of runs that one app can execute at the same time on two cores. */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
 const CALLER_COUNTS = [1, FEW_CALLERS, 8, MANY_CALLERS];
-/** Numbers of callers for the fastest kind of run. The last one is higher than a queue needs to hold. */
+/** Numbers of callers for the fastest kind of run, which is also measured under extreme load. */
 const LANGUAGE_CALLER_COUNTS = [...CALLER_COUNTS, 256];
 const WARM_UP_MS = 1_000;
 const DOCUMENT_BASELINE_NAME = "Chromium alone, a new document each time";

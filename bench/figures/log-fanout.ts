@@ -15,10 +15,10 @@ export const title = "log entries of one app to 1,000 websockets of one process"
 
 const SOCKET_COUNT = 1_000;
 const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
-/** Number of events in flight while throughput is measured: so many that the server never waits for the next event. */
+/** Number of events in flight while throughput is measured. It is so high that the server never waits for the next event. */
 const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
-/** Number of events in a round that measures the delay, at a rate that both servers sustain. */
+/** Number of events in a round that measures the delay. Both servers can deliver them at this interval. */
 const PACED_EVENTS = 20;
 const PACED_INTERVAL_MS = 100;
 const WARM_UP_INTERVAL_MS = 50;

@@ -11,7 +11,7 @@ const PAGE_ORIGIN = "https://floor.actions.internal";
 const PAGE_BODY = Buffer.from("<!doctype html>").toString("base64");
 const EVALUATED_SCRIPT = "(async () => 1)()";
 
-/** Number of loops that run at once: so many have the best throughput on few cores. */
+/** Number of concurrent loops. On a machine with few cores, two loops have the highest throughput. */
 const LOOP_COUNT = 2;
 const RATE_MS = 800;
 const PACE_MS = 200;

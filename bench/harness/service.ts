@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { startProcess } from "../../test/harness/process.js";
 
-/** Closes idle connections before the service does so after five seconds. Otherwise a call could meet a connection that is being closed. */
+/** Time after which the client closes idle connections. The service closes them after 5 s, and a call must not use a closing connection. */
 const IDLE_CONNECTION_MS = 3_000;
 
 export interface BenchService {
@@ -18,7 +18,7 @@ export interface BenchService {
    * Sends a REST request over a persistent connection, with the editor's token unless `token` is set. Sends `body` as JSON.
    * @throws Error if the response is not 2xx
    */
-  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects
+  // biome-ignore lint/suspicious/noExplicitAny: the type of a response depends on the route
   call(method: string, path: string, body?: unknown, token?: string): Promise<any>;
   /** Creates an action whose draft is active and has a manual trigger. Returns the action's ID. */
   createAction(name: string, code: string): Promise<number>;

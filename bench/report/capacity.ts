@@ -21,7 +21,7 @@ const formatTable = (head: readonly string[], lines: readonly (readonly string[]
 
 type Costs = Map<string, number>;
 
-/** Returns the costs of each line of the measurement, by column. */
+/** Returns the costs in each row of the table, by column. */
 function readCosts({ rows }: StoredFigure): Map<string, Costs> {
   const lines = Map.groupBy(rows, ({ cell }) => cell!.line);
   return new Map([...lines].map(([line, of]) => [line, new Map(of.map(({ cell, value }) => [cell!.column, value]))]));

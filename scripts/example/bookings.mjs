@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { ExampleError } from "./api.mjs";
 
 const EXAMPLE_FOLDER = new URL("../../examples/bookings/", import.meta.url);
-/** Key of the private setting that marks the installation. Its value `{publishedApp}` is true if the app was published for the example. */
+/** Key of the private setting that marks the installation. Its field `publishedApp` is true if the installation published the app. */
 const MARK_SETTING = "_bookings";
 const GUESTS_DATA_SOURCE = "bookings-guests";
 const PAGE_SIZE = 100;
@@ -103,7 +103,7 @@ export function createBookings({ call, target, say }) {
     ];
   }
 
-  /** Pushes the definitions, and inserts entries into empty data sources only, because later entries were made by guests. */
+  /** Pushes the definitions. Inserts entries only into empty data sources, because guests may have made the entries of others. */
   async function pushProject(svc) {
     await svc("push", "--force");
     for (const name of example.dataSources) {
@@ -130,7 +130,7 @@ export function createBookings({ call, target, say }) {
   }
 
   return {
-    /** Installs the example. Resolves to the guests' sign-in. */
+    /** Installs the example. Resolves to the e-mail addresses of the guests and their common password. */
     async put() {
       const found = await readState();
       const foreignParts = found.mark === null ? findForeignParts(found) : [];
@@ -146,7 +146,7 @@ export function createBookings({ call, target, say }) {
       return setPassword();
     },
 
-    /** Removes the example. Resolves to false if no part of it exists. */
+    /** Removes the example. Resolves to false if it is not installed. */
     async remove() {
       const { app, mark, actions, dataSources } = await readState();
       if (mark === null) return false;

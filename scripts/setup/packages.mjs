@@ -71,7 +71,7 @@ export function addAddresses(lock) {
   return { ...lock, packages: Object.fromEntries(Object.entries(lock.packages).map(withAddress)) };
 }
 
-/** Installs the packages in a folder of its own, which has a lock file with addresses, and then moves them to `node_modules`. */
+/** Installs the packages in a temporary folder, whose lock file has addresses, and then moves them to `node_modules`. */
 async function installPackages(root, isService) {
   const stage = join(root, ".setup.packages");
   rmSync(stage, { recursive: true, force: true });

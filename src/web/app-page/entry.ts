@@ -96,7 +96,7 @@ document.querySelector("main")?.append(
   }),
   greetingOutput,
   createNavigation(),
-  // Only editors see the form that runs actions by name. Visitors see only what the author's actions show.
+  // Only the viewer, the preview of an app for its editors, has the form that runs actions by name.
   ...(isViewer ? [createElement("h2", { textContent: "Run an action" }), createRunForm(), resultOutput] : []),
   createElement("h2", { textContent: "Analytics events of this page" }),
   eventOutput,

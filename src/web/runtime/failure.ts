@@ -8,7 +8,7 @@ type ErrorDetails = Pick<
 >;
 
 /**
- * An Error whose own enumerable properties are exactly the error body: `{status, error}`, and `nextValidRequestDate` for an exceeded rate
+ * Creates an Error whose own enumerable properties are exactly the error body: `{status, error}`, and `nextValidRequestDate` for an exceeded rate
  * limit (specification, Errors). Name, stack, retryAfter and runId are readable but not enumerable.
  */
 export function createSvcError(status: string, error: string, details: ErrorDetails = {}): SvcError {

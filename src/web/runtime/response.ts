@@ -30,7 +30,8 @@ function toBytes(body: unknown): Uint8Array | null {
 
 /**
  * Creates the function `response`.
- * @param markProperty property that contains the options in its result; null outside of a server run: `response` then returns its options unchanged
+ * @param markProperty name of the property in the result that contains the options; null outside of a server run, where `response`
+ *   returns its options unchanged
  */
 export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {

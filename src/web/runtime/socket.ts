@@ -102,7 +102,7 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         client ??= openSocket(connection);
         const ownClient = client;
         const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
-        // A getter, because graphql-ws reads the variables each time it sends the subscription.
+        // The getter calls `variables` again at each reconnect, because graphql-ws then sends the subscription again.
         const request = {
           query,
           get variables() {

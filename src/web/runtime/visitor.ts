@@ -90,7 +90,7 @@ export function createVisitorSession(
     return applySession(stored);
   }
 
-  /** Requests the session from the service again. Resolves to true if the connection's token has changed by this. */
+  /** Requests the session from the service again. Resolves to true if this request has replaced the connection's token. */
   function refreshSession(): Promise<boolean> {
     const sessionKey = key;
     if (sessionKey === null) return Promise.resolve(false);

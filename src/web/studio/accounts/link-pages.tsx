@@ -212,7 +212,7 @@ function ResetPassphrasePage() {
   );
 }
 
-/** Returns which page of a one-time link a URL path opens, or null if the path belongs to another page of Studio. */
+/** Returns the name of the one-time link page at a URL path, or null if the path belongs to another page of Studio. */
 export function parseLinkPage(path: string): LinkPageName | null {
   const [name] = /(?:setup|invitation|reset)\/?$/.exec(path.slice(path.lastIndexOf("/studio/") + 8)) ?? [];
   const known = name?.replace("/", "");

@@ -197,8 +197,8 @@ function useEditorText(
   }, [element, editor, plainCodeState]);
   useLayoutEffect(() => {
     const model = editor.current?.getModel();
-    // The parent passes each typed text back as `code`, perhaps after more typing; such a text must not replace the newer text in the
-    // editor. Only a loaded or restored text does.
+    // The parent passes each typed text back as `code`, perhaps after more typing. Such a text must not replace the newer text in the
+    // editor, but a loaded or restored text must.
     const reportedIndex = reportedTexts.current.indexOf(code);
     if (reportedIndex >= 0) reportedTexts.current.splice(0, reportedIndex + 1);
     if (model && reportedIndex < 0 && model.getValue() !== code) {

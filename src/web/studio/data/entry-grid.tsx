@@ -75,7 +75,7 @@ function GridHead({ columns, sortOrder, setOrder, columnLayouts, widthPixels, gr
   );
 }
 
-/** Hook that scrolls to the end of the grid after the person has added an entry. It waits until `total` has grown with the next read. */
+/** Hook that scrolls to the end of the grid after the person has added an entry, until the next read has increased `entryCount`. */
 function useScrollToEnd(
   insertedCount: number,
   entryCount: number,
@@ -89,7 +89,7 @@ function useScrollToEnd(
     if (entryCount > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total: entryCount };
   }, [insertedCount, entryCount, virtualizer]);
   useEffect(() => {
-    // Without a new entry of this person, remembers `total`: entries that other people add must not scroll the grid.
+    // Updates `total` if the count has changed by other people's entries, because these entries must not scroll the grid.
     if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = entryCount;
   }, [insertedCount, entryCount]);
 }

@@ -8,7 +8,7 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 200;
-/** Maximum number of concurrent page requests. So pages that a person only scrolls past are not requested. */
+/** Maximum number of concurrent page requests. It prevents requests for pages that the person only scrolls past. */
 const MAX_CONCURRENT_PAGES = 2;
 /** Maximum number of pages in the cache. If there are more, the cache removes the page that it loaded first. */
 const MAX_LOADED_PAGES = 50;
@@ -77,8 +77,7 @@ function createPageCache(
   onPageRead: (outcome: EntriesResponse | ApiError) => void,
 ) {
   const loadedPages = new Map<number, Entry[]>();
-  /** Numbers of the pages requested since the last change of an entry. Other loaded pages may be outdated, but are shown until they are
-   * read again. */
+  /** Numbers of the pages requested since the last change of an entry. The grid shows other loaded pages, which may be outdated, too. */
   const requestedPages = new Set<number>();
   /** Numbers of the pages whose request failed. The cache requests them again when the visible rows change. */
   const refused = new Set<number>();

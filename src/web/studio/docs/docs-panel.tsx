@@ -159,7 +159,7 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
               onChange={(event) => setQuery(event.target.value)}
             />
           </form>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys */}
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard */}
           <section className="docs-body" aria-label="Documentation" tabIndex={0}>
             {fault && (
               <p className="fault" role="alert">

@@ -20,7 +20,7 @@ export function ResultView({ value, name }: { value: unknown; name: string }) {
   const isCut = text.length > MAX_SHOWN_CHARACTERS;
   return (
     <div className="result-view">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard */}
       <pre className="result" tabIndex={0}>
         {isCut ? `${text.slice(0, MAX_SHOWN_CHARACTERS)} …` : text}
       </pre>

@@ -140,7 +140,7 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
   return (
     <details className="runs-figures">
       <summary>The figures</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard */}
       <section className="figures-box" tabIndex={0} aria-label="Runs by hour or day">
         <table>
           <thead>
@@ -216,7 +216,7 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
           <span className="hint">partial: runs before {formatExactTime(countedFrom)} are not counted</span>
         )}
       </figcaption>
-      {/* On a phone, the charts are closed first, because they would push the runs off the screen. */}
+      {/* On a phone, the charts are collapsed at first. Otherwise the list of runs would be below the visible area. */}
       <details className="charts-box" open={!isNarrow}>
         <summary>Charts</summary>
         <div className="charts" aria-hidden="true">

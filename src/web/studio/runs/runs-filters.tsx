@@ -148,7 +148,7 @@ export function RunsFilters({ query, actionList, changeQuery, setSearch, clearFi
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
       />
-      {/* On a phone, the selects would push the runs off the screen. */}
+      {/* On a phone, the selects are hidden at first. Otherwise the list of runs would be below the visible area. */}
       {isNarrow && (
         <button type="button" className="with-icon" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <SlidersHorizontal size={14} aria-hidden /> Filters{chosenCount > 0 && ` (${chosenCount})`}

@@ -1,5 +1,4 @@
-/** Hook for the draft of a field whose stored value other people may also change. The draft follows the stored value until the person edits
- * it. */
+/** Hook for the draft of a field. Until the person edits it, the draft follows the stored value, which other people may change. */
 import { useState } from "react";
 
 export interface FieldDraft<Value> {
