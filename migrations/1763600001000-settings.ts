@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Settings with one row for each key, so that writers of different keys do not wait for each other, and snapshots of an app. */
+/** Settings, and snapshots of apps. Each setting has its own row, so that writers of different keys do not wait for each other. */
 export class Settings1763600001000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

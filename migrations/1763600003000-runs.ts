@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Runs, the processes that hold them, the log entries that end them, and the rate windows. */
+/** Runs, the processes that execute them (`instance`), their execution log, and the request times for rate limits. */
 export class Runs1763600003000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Triggers that start runs without a caller: schedules by their next tick, log triggers by the events that they match, and the reason why a
- * run did not start.
+ * Triggers that start runs without a caller: schedules with their next run time, log triggers with the events that they match. Also the
+ * reason why a run was skipped.
  */
 export class Triggers1763600008000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

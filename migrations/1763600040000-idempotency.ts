@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** First responses to requests with an Idempotency-Key that create something. */
+/** Responses to requests with an Idempotency-Key. A repeated request gets the stored response and creates nothing again. */
 export class Idempotency1763600040000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Columns of a version that lists show, beside the snapshot. Earlier rows contained no configuration that could be restored. */
+/** Summary of a version for lists. Deletes all earlier versions, because they contained no configuration that could be restored. */
 export class VersionSummary1763600041000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("DELETE FROM action_version");

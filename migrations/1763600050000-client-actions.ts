@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Notifies every process of each change of an action that a client could see. The database does this and not the operations, so that no
- * write is missed, including cascades.
+ * A database trigger notifies all processes of each change of an action that pages can run. Unlike application code, it misses no change,
+ * such as a cascading delete.
  */
 export class ClientActions1763600050000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

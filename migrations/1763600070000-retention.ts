@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Indexes for dropping old task tokens. Each run has such a row, and rows that refer to it must be found without reading whole tables. */
+/** Indexes by which PostgreSQL finds the rows that refer to a token, when the service deletes the tokens of old runs. */
 export class Retention1763600070000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

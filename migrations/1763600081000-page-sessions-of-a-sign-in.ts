@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * A page's token ends with the sign-in in which it was made, and a token of a debug page names its action. Earlier pages had theirs in a
- * cookie: these tokens end now, so that no browser counts as a visitor of an app when it opens Studio.
+ * Links a page's token to the sign-in that created it, so that both end together, and a debug page's token to its action. Revokes the
+ * existing tokens of pages: they are in cookies, so the service would treat an editor who opens Studio as a visitor of an app.
  */
 export class PageSessionsOfASignIn1763600081000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Values of settings that a run could have read: each change has a number, and replaced values are stored while runs may contain them. */
+/** Stores replaced setting values while runs may contain them. Each change of private and protected settings has a version number. */
 export class SecretValues1763600082000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

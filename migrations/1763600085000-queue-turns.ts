@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Index of queued runs by app, which finds the app whose turn it is and the runs of an app without reading the whole queue. */
+/** Index of queued runs by app. It finds the app whose turn it is, and the runs of an app, without reading the whole queue. */
 export class QueueTurns1763600085000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("CREATE INDEX run_queued ON run (app_id, id) WHERE state = 'queued'");

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A payload is stored once: a run of a log event refers to the event, and a log entry to its run. Rows with their own payload stay. */
+/** Stores a payload only once: a run of a log event refers to the event, and a log entry to its run. Existing rows do not change. */
 export class PayloadOnce1763600086000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Notifies every process of each change of an action that its editors could see, however it was written. */
+/** A database trigger notifies all processes of each change of an action that its editors can see. */
 export class ActionChanges1763600090000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Data sources, their entries and snapshots. Every key begins with the app, so that no statement that names one app can reach the rows
- * of another. `data` is the text as it was written, keys in order; `doc` is the same for searching, maintained by the database.
+ * Data sources, their entries and snapshots. Each primary key starts with the app's ID, so that a statement for one app cannot reach rows
+ * of another. `data` is the JSON as received, with its order of keys; `doc` is the same data as jsonb for searches.
  */
 export class DataSources1763600100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Columns and tables for writing entries: their number and size, recent changes for subscribers, and the users that pages signed in by an
- * entry.
+ * Columns and tables for writing entries: number and size of entries, recent changes for subscribers, and sessions of app users, whose
+ * accounts are entries.
  */
 export class DataSourceChanges1763600101000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

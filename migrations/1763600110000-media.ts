@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Folders and files of an app, and the list of the blobs that they have in a store. */
+/** Folders and files of an app, and the blobs in the media store that contain the files' content. */
 export class Media1763600110000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

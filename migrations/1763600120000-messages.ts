@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Outbox: every message is a row before it is sent, is held by one process while it is sent, and ends in one status. */
+/** Outbox of messages. The service stores each message before it sends it, and afterwards updates the stored status. */
 export class Messages1763600120000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Scripts of dependencies, stored by their content; the actions and versions that use them; and recent choices of npm versions. */
+/** Scripts of dependencies by the hash of their content, the actions and versions that use them, and recently chosen npm versions. */
 export class KeptScripts1763600140000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Codes with which a page's user proves an address, and the proofs of a sign-in. */
+/** Codes by which app users verify an address, and the addresses that are verified for a sign-in. */
 export class VerificationCodes1763600160100 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

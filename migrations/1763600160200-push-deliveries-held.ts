@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * A message to a device stays a row while a process sends it: if this process dies, another one sends the message. A device belongs to its
- * reader when a message is sent, and is removed with the user of the page that subscribed it.
+ * A push message stays stored while a process sends it. If this process crashes, another process sends the message. A device refers to the
+ * session of the page that subscribed it, instead of to a user.
  */
 export class PushDeliveriesHeld1763600160200 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

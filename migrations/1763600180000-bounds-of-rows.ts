@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Constraints that the existing rows meet as the first partition: all have IDs below one number. The constraints are not checked yet, so
- * that no statement waits; the next migration checks them beside writers.
+ * Adds constraints that limit the IDs of the existing rows, which become the first partition. The constraints are NOT VALID, so that
+ * adding them blocks no writes. The next migration validates them.
  */
 export class BoundsOfRows1763600180000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

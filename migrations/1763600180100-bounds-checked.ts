@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/* Indexes without a name that is in use. The leftover of an interrupted attempt is dropped first. */
+/* Indexes to create. Their names are new, so an existing index with such a name is left from an interrupted attempt, and is dropped. */
 const INDEXES = [
   ["execution_log_run", "execution_log (run_id)"],
   ["execution_log_failed", "execution_log (app_id, id DESC) WHERE type = 'app.task.failed'"],
@@ -9,7 +9,8 @@ const INDEXES = [
 ] as const;
 
 /**
- * Reads the existing rows once beside writers. With these constraints and indexes, the rows become a partition without being read again.
+ * Validates the constraints and creates the indexes without blocking writes. The table can then become a partition without another read
+ * of all rows.
  */
 export class BoundsChecked1763600180100 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */

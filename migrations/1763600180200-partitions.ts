@@ -1,11 +1,10 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Turns a table into its own first partition without copying rows. Every index and check is moved to the parent by its name, and the parent
- * adopts those of the existing rows. Unique keys without the partition key cannot be moved and are dropped before. Foreign keys are
- * dropped: with them, each created or dropped partition would lock the referenced tables, apps and credentials, against all writers. A
- * writer of such a row has found its app and credential, apps and people are never deleted, and the number of a deleted credential is not
- * used again.
+ * Turns a table into the first partition of a new table with the same name, without copying rows. The new table gets the same indexes and
+ * checks. Unique keys without the partition key are impossible there, so the migrations drop them before. Foreign keys are dropped, because
+ * each created or dropped partition would lock the referenced tables (apps, people and credentials) against writes. References stay valid:
+ * writers have read the app and the credential, apps and people are never deleted, and IDs of credentials are never reused.
  */
 const TURN_INTO_PARTITION = `
   CREATE FUNCTION pg_temp.svc_turn_into_partition(target text, key text) RETURNS void LANGUAGE plpgsql AS $$
@@ -45,7 +44,7 @@ const TURN_INTO_PARTITION = `
     END
   $$`;
 
-/* Acquires locks. Other statements wait behind one that waits for such a lock, so this statement gives up soon and tries again. */
+/* Locks the tables. A waiting lock request blocks all later statements, so each attempt gives up after 500 ms and is then repeated. */
 const lock = (tables: string) => `
   DO $$
     BEGIN
@@ -61,7 +60,7 @@ const lock = (tables: string) => `
     END
   $$`;
 
-/** Partitions logs, runs and the audit log by ID. Partitions are created ahead and dropped whole. */
+/** Partitions tables by ID. The service creates partitions in advance, and deletes old rows by dropping whole partitions. */
 abstract class Partitions implements MigrationInterface {
   protected abstract readonly tables: readonly (readonly [table: string, key: string])[];
   protected abstract readonly before: string;
@@ -69,7 +68,7 @@ abstract class Partitions implements MigrationInterface {
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TURN_INTO_PARTITION);
-    // The tables to which the foreign keys refer are locked as well.
+    // Dropping a foreign key also locks the table to which it refers.
     const referred = ["app", "person", "credential"];
     await runner.query(lock([...this.tables.map(([table]) => table), ...referred].join(", ")));
     await runner.query(this.before);
@@ -85,7 +84,7 @@ abstract class Partitions implements MigrationInterface {
   }
 }
 
-/** One migration for each table, so that no statement waits for more than one at a time. */
+/** Partitions the execution log. Each table has its own migration, so that only one table is locked at a time. */
 export class PartitionsOfEntries1763600180200 extends Partitions {
   protected readonly tables = [["execution_log", "id"]] as const;
   protected readonly before = `

@@ -6,7 +6,7 @@ const SEPARATORS = Array.from({ length: 127 }, (_, code) => String.fromCharCode(
   .join("");
 const QUOTED = `'${SEPARATORS.replaceAll("'", "''")}'`;
 
-/** Words in payloads, results, errors and console lines of runs, which are indexed after the runs; and indexes for reading large logs. */
+/** Search index of the words in payloads, results, errors and console lines of runs. The service adds a run's words after its end. */
 export class Searches1763600180600 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The trace contexts of queued runs, until they start. */
+/** Trace context of each queued run, stored until the run starts. */
 export class RunTraces1763600190000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

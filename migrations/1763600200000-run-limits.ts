@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Run limits of actions, and the state of the runs to which they apply until these end. Rows of `run` state for which limit they wait, so
- * that a claim uses an index without them. A trigger frees the slot of a run, whichever statement ends the run.
+ * Run limits of actions, and the unfinished runs to which they apply. `run.waits_for` names the limit for which a run waits; the index for
+ * claiming runs excludes these runs. A database trigger releases the slot of a run, whichever statement ends the run.
  */
 export class RunLimits1763600200000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

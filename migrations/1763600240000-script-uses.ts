@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A trigger updates the scripts that an action uses from its assets, so that writers need no statement for this. */
+/** Database triggers store which scripts an action uses, according to its `assets`, so that no other statement needs to. */
 export class ScriptUses1763600240000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Adds `isUsers` to data sources: pages can sign in only by data sources that have it. Sets it where a hashed column and a live sign-in of a
- * page exist. Sign-ins live 12 hours, so apps without recent visitors have none: their data sources with a hashed column stay unmarked. The
- * audit log gets an entry for each marked data source and for each that has a hashed column and stays unmarked.
+ * Adds `isUsers` to data sources: app users can sign in only by data sources that have it. Sets it for data sources that have a hashed
+ * column and an unexpired sign-in. Sign-ins expire after 12 hours, so apps without recent visitors have none, and their data sources stay
+ * unmarked. The audit log gets an entry for each data source with a hashed column, marked or unmarked.
  */
 export class AppUsers1764000400000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** State of an app's settings as a whole, which a precondition can name. */
+/** Time of the last change of any setting of an app, which conditional requests compare. */
 export class SettingsState1764000500000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The database records which store has its media, so that a process with another local store is refused at its start. */
+/** Identity of the store that contains the media. A process that is configured with another local store cannot start. */
 export class MediaStoreIdentity1764000700000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,9 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Roles of people in organizations and on apps, and scopes of API tokens. Editors of an app stay in `app_editor`, which processes of the release before read and
- * write; for these, all other roles give no right. People who hold a valid administrator's session become owners of their organization.
+ * Roles of people in organizations and on apps, and scopes of API tokens. Editors of an app stay in `app_editor`, the only table of roles
+ * that processes of the previous release read and write. These processes ignore all other roles. People with a valid administrator token
+ * become owners of their organization.
  */
 export class Roles1764001100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Invitations to organizations and apps; the one-time link says whether one is pending. */
+/** Invitations to organizations and apps. An invitation is pending as long as its one-time link is valid. */
 export class Invitations1764200000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Addresses of HTTP triggers, their secrets, the events that they have received, and the requests that they refused. */
+/** Routes of HTTP triggers, their secrets, the events that they have received, and the requests that they have rejected. */
 export class HttpTriggers1764200150000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    // The check becomes wider, so that existing rows need no validation.
+    // The new check also accepts all earlier values, so existing rows need no validation.
     await runner.query(`
       ALTER TABLE run DROP CONSTRAINT run_trigger_check;
       ALTER TABLE run ADD CONSTRAINT run_trigger_check

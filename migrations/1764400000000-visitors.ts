@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Origins of an app's own pages, and the network address block that a visitor's session was made for. */
+/** Origins whose pages may use the app, and the block of network addresses for which a visitor's session was created. */
 export class Visitors1764400000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * A lease that never lapses for the holder of all runs in browsers (`BROWSER_HOLDER`). Processes of the release before end each run whose
- * holder has no lease; without this row they would end runs that a page announced to a newer process. It has no roles: it is no process.
+ * Lease that never expires, for `BROWSER_HOLDER`, the holder of all runs in browsers. Without it, processes of the previous release would
+ * end these runs, because they end each run whose holder has no lease. The row has no roles, because no process has this ID.
  */
 export class BrowserHolder1764410000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

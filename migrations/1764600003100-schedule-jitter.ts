@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Schedules whose runs start some milliseconds after their tick: `next_tick` includes them. */
+/** Jitter of schedules: a delay in milliseconds after the scheduled time. `schedule.next_tick` includes this delay. */
 export class ScheduleJitter1764600003100 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

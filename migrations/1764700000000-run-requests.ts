@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Facts of the requests that a run sent to other services. */
+/** Metadata of the requests that a run sent to other services. */
 export class RunRequests1764700000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("ALTER TABLE run ADD COLUMN requests json");

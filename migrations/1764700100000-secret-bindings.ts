@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Secret bindings: which settings are sent where, which keys code does not receive, and access tokens of OAuth 2. */
+/** Secret bindings: the settings that the service sends to origins, the settings that code cannot read, and OAuth 2 access tokens. */
 export class SecretBindings1764700100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Use of language models by an app on a day (UTC), for its daily limits. Tokens of calls in progress are counted in advance. */
+/** Use of language models per app and day (UTC), for daily limits. Tokens of calls in progress are counted in advance. */
 export class AiUsage1764900000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

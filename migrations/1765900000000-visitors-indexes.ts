@@ -1,12 +1,12 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Indexes that the bounds on visitors' sessions read: those of one address, and all of one app. */
+/** Indexes for the limits on visitors' sessions: per block of network addresses, and per app. */
 export class VisitorsIndexes1765900000000 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
-    // An interrupted attempt leaves an invalid index.
+    // Drops the invalid index that an interrupted attempt leaves.
     await this.down(runner);
     await runner.query(`CREATE INDEX CONCURRENTLY credential_visitor_block ON credential (app_id, visitor_block, id)
       WHERE visitor_block IS NOT NULL`);

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Queued runs are announced by a notice instead of a job of graphile-worker. Only processes of the release before call these functions;
- * they create the schema graphile_worker themselves. The next release can drop the functions and that schema.
+ * Functions that announce queued runs by NOTIFY instead of a graphile-worker job. Only processes of the previous release call them. These
+ * processes create the schema graphile_worker themselves. The next release can drop the functions and that schema.
  */
 export class QueuedNotices1766000000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

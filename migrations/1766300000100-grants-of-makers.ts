@@ -1,12 +1,12 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Index for the removal of a token with which programs were authorized. */
+/** Index by which PostgreSQL finds the grants to delete when a token is deleted with which programs were authorized. */
 export class GrantsOfMakers1766300000100 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
-    // An interrupted attempt leaves an invalid index.
+    // Drops the invalid index that an interrupted attempt leaves.
     await this.down(runner);
     await runner.query(
       "CREATE INDEX CONCURRENTLY oauth_grant_maker ON oauth_grant (maker_id) WHERE maker_id IS NOT NULL",

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Apps whose actions are published only after their tests. */
+/** Option of an app: an action can be published only after its tests have passed. */
 export class TestsRequired1766500000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("ALTER TABLE app ADD COLUMN requires_tests boolean NOT NULL DEFAULT false");

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Order of pulls of tags, and the tags that were published. */
+/** Counter that orders the pulls of Git tags, and the tags whose actions were published. */
 export class GitPullOrder1766700000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

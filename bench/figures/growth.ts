@@ -1,4 +1,4 @@
-/** Measures how many more runs per second a second core, or a second runner process, makes possible. */
+/** Measures the gain in runs per second from a second core, and from a second runner process. */
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
