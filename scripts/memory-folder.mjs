@@ -34,7 +34,7 @@ function removeAtEnd(folder) {
 }
 
 /** Creates the folder and returns its path. Returns null if this machine has too little memory, or no such file system. */
-export function memoryFolder() {
+export function createMemoryFolder() {
   try {
     if (!hasRoom()) return null;
     const folder = mkdtempSync(join(MEMORY, "svc-tests-"));

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
-import { must, ROOT, SetupError, step } from "./setup/steps.mjs";
+import { ROOT, runOrThrow, SetupError, step } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 
@@ -13,9 +13,9 @@ async function writeAll() {
   await ensurePackages(ROOT);
   ensureNode(ROOT);
   const project = join(ROOT, "scripts/schema.tsconfig.json");
-  await step("compiling what the schema is made of", () => must("tsc", ["-p", project]));
-  process.stdout.write(await must("node", [...NODE_FLAGS, join(ROOT, "dist/src/cli/schema.js")]));
-  process.stdout.write(await must("node", [join(ROOT, "scripts/graphql-documents.mjs")]));
+  await step("compiling what the schema is made of", () => runOrThrow("tsc", ["-p", project]));
+  process.stdout.write(await runOrThrow("node", [...NODE_FLAGS, join(ROOT, "dist/src/cli/schema.js")]));
+  process.stdout.write(await runOrThrow("node", [join(ROOT, "scripts/graphql-documents.mjs")]));
 }
 
 try {

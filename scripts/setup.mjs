@@ -6,7 +6,7 @@ import { build } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";
 import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
-import { allDone, ROOT, SetupError } from "./setup/steps.mjs";
+import { ROOT, SetupError, waitForAll } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
 /** True to prepare only the service, without development packages and without compiling the tests. */
@@ -19,7 +19,7 @@ async function setUp() {
     return build(ROOT, isService);
   });
   // The installation of Chromium takes 20 s. It runs beside the other steps.
-  await allDone([built, wantsBrowser && ensureChromium(ROOT, process.env, packages)]);
+  await waitForAll([built, wantsBrowser && ensureChromium(ROOT, process.env, packages)]);
 }
 
 try {

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { memoryFolder } from "./memory-folder.mjs";
+import { createMemoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
@@ -104,7 +104,7 @@ async function main() {
   const node = ownNode();
   // The test processes share V8's compile cache. It is in this checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
-  process.env["TMPDIR"] = memoryFolder() ?? tmpdir();
+  process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
   const checks = [
     ["biome check", ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]],
     ["oxlint", ["node_modules/oxlint/bin/oxlint", "--deny-warnings", "."]],

@@ -1,6 +1,6 @@
 /** Measures one kind of run over HTTP: runs per second for few and for many callers, and the duration of one run for a single caller. */
 
-import { type BrowserBaseline, startBrowserBaseline } from "../harness/browser-floor.js";
+import { type BrowserBaseline, startBrowserBaseline } from "../harness/browser-baseline.js";
 import { startLoadGenerator } from "../harness/callers.js";
 import { startChildServer } from "../harness/child.js";
 import { type Figure, type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";

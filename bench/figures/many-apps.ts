@@ -2,7 +2,7 @@
  * Measures runs per second when forty apps are called in turn. The baselines are calls of a single app, and a new browser context for each
  * run.
  */
-import { startBrowserBaseline } from "../harness/browser-floor.js";
+import { startBrowserBaseline } from "../harness/browser-baseline.js";
 import { type RunCalls, startLoadGenerator } from "../harness/callers.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";
 import { ACTION_KINDS, type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";

@@ -79,7 +79,7 @@ const NEXT_STEPS = `## Next steps when one machine is full
 `;
 
 /** Returns the content of docs/operate/capacity.md. */
-export function capacityPage(measured: StoredFigure): string {
+export function createCapacityPage(measured: StoredFigure): string {
   const lines = readCosts(measured);
   const idleCosts = lines.get(IDLE_LINE)!;
   lines.delete(IDLE_LINE);

@@ -2,10 +2,10 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FigureRow } from "../harness/figure.js";
-import { CAPACITY_PAGE, capacityPage } from "./capacity.js";
+import { CAPACITY_PAGE, createCapacityPage } from "./capacity.js";
+import { FIGURE_INTRODUCTIONS, MANUAL_MEASUREMENTS, PAGE_INTRODUCTION } from "./introductions.js";
 import { drawSvg, type PlotLine } from "./plot.js";
 import { readResults, type StoredFigure, type StoredFigures } from "./results.js";
-import { FIGURE_INTRODUCTIONS, MANUAL_MEASUREMENTS, PAGE_INTRODUCTION } from "./words.js";
 
 const DRAWINGS_FOLDER = "docs/pictures/bench";
 /** Minimum number of sizes for which a figure gets a drawing. */
@@ -58,7 +58,7 @@ export function createReport(results: StoredFigures, order: readonly string[]): 
     .map((figure) => {
       const measured = results[figure]!;
       if (figure === "capacity") {
-        files[CAPACITY_PAGE] = capacityPage(measured);
+        files[CAPACITY_PAGE] = createCapacityPage(measured);
         return `## ${figure}\n\n${FIGURE_INTRODUCTIONS[figure]}\n`;
       }
       const drawing = toDrawingLines(measured.rows);

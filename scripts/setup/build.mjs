@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { allDone, must, ownEnvironment, step } from "./steps.mjs";
+import { createToolEnvironment, runOrThrow, step, waitForAll } from "./steps.mjs";
 
 const SERVICE_INPUTS = [
   "src",
@@ -28,7 +28,7 @@ function filesUnder(path) {
  * Returns a hash of the names, sizes and times of all inputs. It changes with every changed, new or deleted file. Hashing contents would
  * take longer.
  */
-export function fingerprint(root, isService = false) {
+export function hashBuildInputs(root, isService = false) {
   const hash = createHash("sha256");
   const inputs = isService ? SERVICE_INPUTS : INPUTS;
   for (const file of inputs.flatMap((input) => filesUnder(join(root, input))).sort()) {
@@ -51,44 +51,46 @@ const stampOf = (root, isService) => join(root, isService ? "dist/.stamp-service
 
 function isBuilt(root, isService) {
   const stamp = stampOf(root, isService);
-  return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root, isService);
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isService);
 }
 
 /** True if a build is needed. A complete build is also sufficient for the service. */
-export function buildIsStale(root, isService = false) {
+export function isBuildStale(root, isService = false) {
   return !isBuilt(root, false) && !(isService && isBuilt(root, true));
 }
 
 /** Compiles the changed files and the files that depend on them. This takes a quarter of the processor time of a complete build. */
 function compileAndCheck(root, project, state) {
-  return must("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], { cwd: root });
+  return runOrThrow("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], {
+    cwd: root,
+  });
 }
 
 function buildAll(root) {
   return [
     compileAndCheck(root, root, ".tsbuildinfo"),
     compileAndCheck(root, join(root, "src/web"), ".tsbuildinfo-web"),
-    must("node", ["scripts/build-web.mjs"], { cwd: root }),
+    runOrThrow("node", ["scripts/build-web.mjs"], { cwd: root }),
   ];
 }
 
 /** Builds only what `npm start` needs, each file alone and without a type check. This takes a fifth of the processor time. */
 function buildService(root) {
   // The compiler and the bundler are Go programs. With fewer garbage collections, they need 15 % less processor time.
-  const options = { cwd: root, env: { ...ownEnvironment(root), GOGC: "400" } };
+  const options = { cwd: root, env: { ...createToolEnvironment(root), GOGC: "400" } };
   return [
-    must("tsc", ["-p", "tsconfig.service.json"], options),
-    must("node", ["scripts/build-web.mjs", "--service"], options),
+    runOrThrow("tsc", ["-p", "tsconfig.service.json"], options),
+    runOrThrow("node", ["scripts/build-web.mjs", "--service"], options),
   ];
 }
 
 /** Compiles the sources and bundles the pages, both at once. */
-const compile = (root, isService) => allDone(isService ? buildService(root) : buildAll(root));
+const compile = (root, isService) => waitForAll(isService ? buildService(root) : buildAll(root));
 
 export async function build(root, isService = false) {
-  if (!buildIsStale(root, isService)) return;
-  // The fingerprint is from before the build, so that files that change during the build are compiled the next time.
-  const stamp = fingerprint(root, isService);
+  if (!isBuildStale(root, isService)) return;
+  // The hash is from before the build, so that files that change during the build are compiled the next time.
+  const stamp = hashBuildInputs(root, isService);
   await step("building", () => compile(root, isService));
   removeOrphans(root);
   mkdirSync(join(root, "dist"), { recursive: true });

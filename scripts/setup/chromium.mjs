@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { defaultChromiumPaths, findChromium, PUBLIC_BROWSER_CACHE } from "../../src/engine/chromium-path.mjs";
-import { ownEnvironment, run, SetupError, step } from "./steps.mjs";
+import { createToolEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
 
@@ -42,7 +42,7 @@ async function installByApt() {
 async function installByPuppeteer(root, cache) {
   const args = ["browsers", "install", "chrome-headless-shell"];
   const installer = join(root, "node_modules/.bin/puppeteer");
-  const env = { ...ownEnvironment(root), PUPPETEER_CACHE_DIR: cache };
+  const env = { ...createToolEnvironment(root), PUPPETEER_CACHE_DIR: cache };
   await step("downloading chrome-headless-shell", () =>
     attempt("Puppeteer's installer", installer, args, { cwd: root, env }),
   );

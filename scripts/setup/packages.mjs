@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { prunePackages } from "./prune.mjs";
-import { must, SetupError, step } from "./steps.mjs";
+import { runOrThrow, SetupError, step } from "./steps.mjs";
 
 const NODE_MAJOR = 24;
 const NODE_MINOR = 11;
@@ -41,7 +41,7 @@ function mayBeAbsent(entry, machine) {
  * True if node_modules differs from the lock file, according to npm's record of the installation, which an interrupted installation lacks.
  * With `isService`, development packages may be missing.
  */
-export function packagesAreStale(root, machine = process, isService = false) {
+export function arePackagesStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
   const installed = readPackages(join(root, "node_modules/.package-lock.json"));
   if (!wanted || !installed) return true;
@@ -79,7 +79,7 @@ async function installPackages(root, isService) {
   for (const file of ["package.json", ".npmrc"]) copyFileSync(join(root, file), join(stage, file));
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addAddresses(lock)));
-  await must("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
+  await runOrThrow("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
   try {
     rmSync(join(root, "node_modules"), { recursive: true, force: true });
     renameSync(join(stage, "node_modules"), join(root, "node_modules"));
@@ -90,7 +90,7 @@ async function installPackages(root, isService) {
 }
 
 export async function ensurePackages(root, isService = false) {
-  if (!packagesAreStale(root, process, isService)) return;
+  if (!arePackagesStale(root, process, isService)) return;
   if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
     throw new SetupError("node_modules is a link and does not match package-lock.json; run `npm ci` where it leads");
   }

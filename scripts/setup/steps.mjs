@@ -15,12 +15,12 @@ export function say(line) {
 }
 
 /** Returns the environment with the project's programs first in PATH, because the Node that started the set-up may be older. */
-export function ownEnvironment(root) {
+export function createToolEnvironment(root) {
   return { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
 }
 
 /** Runs a program. Resolves to `{code, output}`, with code 127 if the program does not exist. */
-export function run(command, args, { cwd = ROOT, env = ownEnvironment(ROOT) } = {}) {
+export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     const chunks = [];
@@ -50,7 +50,7 @@ export async function step(title, action) {
 }
 
 /** Runs a program that must succeed. Shows its output only if it fails. @throws SetupError */
-export async function must(command, args, options) {
+export async function runOrThrow(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;
   process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
@@ -58,7 +58,7 @@ export async function must(command, args, options) {
 }
 
 /** Waits for all promises, also after one has failed, so that nothing runs on afterwards. Then throws the first failure. */
-export async function allDone(promises) {
+export async function waitForAll(promises) {
   const results = await Promise.allSettled(promises);
   const failed = results.find(({ status }) => status === "rejected");
   if (failed) throw failed.reason;

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { FIGURE_LOADERS } from "../../bench/figures.js";
+import { FIGURE_INTRODUCTIONS } from "../../bench/report/introductions.js";
 import { createReport } from "../../bench/report/page.js";
 import { drawSvg } from "../../bench/report/plot.js";
 import { readResults, type StoredFigures } from "../../bench/report/results.js";
-import { FIGURE_INTRODUCTIONS } from "../../bench/report/words.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 

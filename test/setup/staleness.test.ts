@@ -10,16 +10,16 @@ interface Machine {
   platform: string;
   arch: string;
 }
-const { addAddresses, packagesAreStale, ensurePackages, ensureNode } = await importSetUpModule<{
+const { addAddresses, arePackagesStale, ensurePackages, ensureNode } = await importSetUpModule<{
   addAddresses(lock: { packages: Record<string, object> }): { packages: Record<string, { resolved?: string }> };
-  packagesAreStale(root: string, machine?: Machine, isService?: boolean): boolean;
+  arePackagesStale(root: string, machine?: Machine, isService?: boolean): boolean;
   ensurePackages(root: string): Promise<void>;
   ensureNode(root: string, version: string): void;
 }>("packages");
-const { fingerprint, removeOrphans, buildIsStale } = await importSetUpModule<{
-  fingerprint(root: string, isService?: boolean): string;
+const { hashBuildInputs, removeOrphans, isBuildStale } = await importSetUpModule<{
+  hashBuildInputs(root: string, isService?: boolean): string;
   removeOrphans(root: string): void;
-  buildIsStale(root: string, isService?: boolean): boolean;
+  isBuildStale(root: string, isService?: boolean): boolean;
 }>("build");
 
 /** Matches an import of a package. The group is the package's name with its scope. */
@@ -51,7 +51,7 @@ describe("the set-up's check for outdated files", () => {
   afterEach(() => rm(root, { recursive: true, force: true }));
 
   it("regards this installation as current", () => {
-    expect(packagesAreStale(PROJECT)).to.equal(false);
+    expect(arePackagesStale(PROJECT)).to.equal(false);
   });
 
   it("installs neither a file for each icon, nor the thousands of files of all components of react-aria", () => {
@@ -79,25 +79,25 @@ describe("the set-up's check for outdated files", () => {
   it("installs no development package for the service, and keeps an existing one", () => {
     const [a, b] = [{ version: "1.0.0" }, { version: "1.0.0", dev: true }];
     putPackages({ a, b }, { a });
-    expect([packagesAreStale(root, process, true), packagesAreStale(root)]).to.deep.equal([false, true]);
+    expect([arePackagesStale(root, process, true), arePackagesStale(root)]).to.deep.equal([false, true]);
     putPackages({ a, b }, { a, b });
-    expect([packagesAreStale(root, process, true), packagesAreStale(root)]).to.deep.equal([false, false]);
+    expect([arePackagesStale(root, process, true), arePackagesStale(root)]).to.deep.equal([false, false]);
     putPackages({ a, b }, { b });
-    expect(packagesAreStale(root, process, true)).to.equal(true);
+    expect(arePackagesStale(root, process, true)).to.equal(true);
   });
 
   it("builds only the service, unless it or everything is built", () => {
     put("src/a.ts", "1");
     put("test/a.test.ts", "1");
-    expect(buildIsStale(root, true)).to.equal(true);
-    put("dist/.stamp-service", fingerprint(root, true));
-    expect([buildIsStale(root, true), buildIsStale(root)]).to.deep.equal([false, true]);
+    expect(isBuildStale(root, true)).to.equal(true);
+    put("dist/.stamp-service", hashBuildInputs(root, true));
+    expect([isBuildStale(root, true), isBuildStale(root)]).to.deep.equal([false, true]);
     put("src/a.ts", "22");
-    expect(buildIsStale(root, true)).to.equal(true);
-    put("dist/.stamp", fingerprint(root));
-    expect([buildIsStale(root, true), buildIsStale(root)]).to.deep.equal([false, false]);
+    expect(isBuildStale(root, true)).to.equal(true);
+    put("dist/.stamp", hashBuildInputs(root));
+    expect([isBuildStale(root, true), isBuildStale(root)]).to.deep.equal([false, false]);
     put("test/a.test.ts", "22");
-    expect(buildIsStale(root)).to.equal(true);
+    expect(isBuildStale(root)).to.equal(true);
   });
 
   it("compiles for the service no test, and each file without the types of other files and packages", () => {
@@ -126,9 +126,9 @@ describe("the set-up's check for outdated files", () => {
 
   it("installs without node_modules, or after an interrupted npm", () => {
     put("package-lock.json", JSON.stringify({ packages: {} }));
-    const without = packagesAreStale(root);
+    const without = arePackagesStale(root);
     mkdirSync(join(root, "node_modules/left"), { recursive: true });
-    expect([without, packagesAreStale(root)]).to.deep.equal([true, true]);
+    expect([without, arePackagesStale(root)]).to.deep.equal([true, true]);
   });
 
   for (const [title, wanted, installed, stale] of [
@@ -162,7 +162,7 @@ describe("the set-up's check for outdated files", () => {
   ] as const) {
     it(title, () => {
       putPackages(wanted, installed);
-      expect(packagesAreStale(root, LINUX_MACHINE)).to.equal(stale);
+      expect(arePackagesStale(root, LINUX_MACHINE)).to.equal(stale);
     });
   }
 
@@ -211,16 +211,16 @@ describe("the set-up's check for outdated files", () => {
 
   it("builds again after a source was changed, added or deleted, and only then", () => {
     const source = put("src/a.ts", "1");
-    put("dist/.stamp", fingerprint(root));
-    const seen = [buildIsStale(root)];
+    put("dist/.stamp", hashBuildInputs(root));
+    const seen = [isBuildStale(root)];
     utimesSync(source, new Date(0), new Date(0));
-    seen.push(buildIsStale(root));
-    put("dist/.stamp", fingerprint(root));
+    seen.push(isBuildStale(root));
+    put("dist/.stamp", hashBuildInputs(root));
     put("test/deep/b.test.ts");
-    seen.push(buildIsStale(root));
-    put("dist/.stamp", fingerprint(root));
+    seen.push(isBuildStale(root));
+    put("dist/.stamp", hashBuildInputs(root));
     rmSync(join(root, "test/deep/b.test.ts"));
-    seen.push(buildIsStale(root));
+    seen.push(isBuildStale(root));
     expect(seen).to.deep.equal([false, true, true, true]);
   });
 

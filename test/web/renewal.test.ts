@@ -6,7 +6,7 @@ import {
   resumeRequests,
   setRequestPausing,
   waitForRenewal,
-} from "../../src/web/studio/accounts/renewal.js";
+} from "../../src/web/studio/accounts/session-renewal.js";
 
 describe("requests of an expired session", () => {
   const shown: boolean[] = [];

@@ -5,7 +5,11 @@ import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { removeConfig } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
-import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "../../src/web/studio/actions/code-findings.js";
+import {
+  type CompilerDiagnostic,
+  getDiagnosticText,
+  isCodeError,
+} from "../../src/web/studio/actions/code-diagnostics.js";
 import { COMPILER_OPTIONS, createActionTypes, replaceUnknownByAny } from "../../src/web/studio/actions/code-types.js";
 import { ACTION_TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";

@@ -9,7 +9,7 @@ import type { Client } from "./public-types.js";
 import { createRequests, type OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 import { createScriptLoader } from "./scripts.js";
-import type { SendToService } from "./service-way.js";
+import type { SendToService } from "./service-transport.js";
 import { createSessionReader } from "./session.js";
 import { createSubscriptionSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";

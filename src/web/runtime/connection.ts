@@ -3,7 +3,7 @@ import { createSvcError, toSvcError } from "./failure.js";
 import { parseLines } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
 import { globalScope } from "./scope.js";
-import type { SendToService, ServiceReply } from "./service-way.js";
+import type { SendToService, ServiceReply } from "./service-transport.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;

@@ -4,7 +4,7 @@
  */
 import { createRequests } from "./requests.js";
 import { globalScope } from "./scope.js";
-import { takeServiceTransport } from "./service-way.js";
+import { takeServiceTransport } from "./service-transport.js";
 
 const { request, settings } = createRequests(takeServiceTransport().outgoingTransport);
 globalScope.Svc = Object.assign(globalScope.Svc ?? {}, {

@@ -1,5 +1,5 @@
 /** Reads a response of the service line by line, without waiting for the whole response. */
-import type { ServiceReply } from "./service-way.js";
+import type { ServiceReply } from "./service-transport.js";
 
 interface TextReader {
   /** Returns the next part of the text, or null at its end. */

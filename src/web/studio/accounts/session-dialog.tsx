@@ -6,7 +6,7 @@ import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
 import { ModalDialog } from "../shared/modal.js";
 import { readSignedInEmail } from "../shell/session.js";
-import { onSessionExpiry, resumeRequests } from "./renewal.js";
+import { onSessionExpiry, resumeRequests } from "./session-renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {

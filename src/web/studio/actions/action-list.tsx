@@ -3,7 +3,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { TRIGGER_WORDS } from "../runs/run-words.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, LiveVersion } from "../shared/model.js";
-import { useMediaQuery } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-media-query.js";
 import { ForEditors } from "../shell/role.js";
 import type { Navigation } from "../shell/studio-route.js";
 import type { ActionsState } from "./use-actions.js";

@@ -4,10 +4,11 @@ import { GetAction, UpdateAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 
 /** Matches the service's message for the error POLICY: the action called an origin that is not in its list of allowed origins. */
-const REFUSED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this action/;
+const REJECTED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this action/;
 
 /** Returns the origin that a failed run was not allowed to call. Returns null for messages of other errors. */
-export const findRefusedOrigin = (message: string): string | null => REFUSED_ORIGIN_PATTERN.exec(message)?.[1] ?? null;
+export const findRejectedOrigin = (message: string): string | null =>
+  REJECTED_ORIGIN_PATTERN.exec(message)?.[1] ?? null;
 
 interface AllowOriginProps {
   api: ApiClient;
@@ -20,7 +21,7 @@ interface AllowOriginProps {
 
 /** Button on a run's page. It adds the origin that the run was not allowed to call to the saved draft of the action. */
 export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
-  const origin = findRefusedOrigin(message);
+  const origin = findRejectedOrigin(message);
   const [status, setStatus] = useState<string | null>(null);
   if (origin === null) return null;
   const allowOrigin = async () => {

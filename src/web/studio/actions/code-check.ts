@@ -1,6 +1,6 @@
 /** Configures Monaco's TypeScript compiler for the code of actions, and reads the type errors that it finds. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
-import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "./code-findings.js";
+import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "./code-diagnostics.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
 import * as monaco from "./editor-features.js";
 

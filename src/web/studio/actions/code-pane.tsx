@@ -3,7 +3,7 @@ import { useCallback, useMemo, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { useCommands } from "../shell/commands.js";
 import { ForEditors } from "../shell/role.js";
-import type { FieldError } from "./field-fault.js";
+import type { FieldError } from "./field-error.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
 import type { CodePosition } from "./use-code-position.js";

@@ -2,7 +2,7 @@
 import type { ApiClient } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import type { ActionDraft } from "./draft.js";
-import type { FieldError } from "./field-fault.js";
+import type { FieldError } from "./field-error.js";
 
 export interface ActionFieldsProps {
   api: ApiClient;

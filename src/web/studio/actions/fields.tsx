@@ -4,7 +4,7 @@ import type { Environment } from "../../../data/action-types.js";
 import { FormField } from "../shared/field.js";
 import { AccessField } from "./access-field.js";
 import { DependencyFields } from "./dependency-fields.js";
-import type { FieldError } from "./field-fault.js";
+import type { FieldError } from "./field-error.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 import { LimitFields } from "./limit-fields.js";
 import { OriginFields } from "./origin-fields.js";

@@ -7,7 +7,7 @@ import type { ApiClient } from "../shared/api.js";
 import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
 import { createHref } from "../shell/studio-route.js";
-import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
+import { AllowInDraftButton, findRejectedOrigin } from "./allow-origin.js";
 import type { ActionDraft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { ActionRunner, StartedRun } from "./use-run.js";
@@ -112,7 +112,7 @@ export function RunPanel(props: RunPanelProps) {
   } = props;
   const { allowOrigin } = props;
   const { run, cancelRun } = runner;
-  const blockedOrigin = run?.error ? findRefusedOrigin(run.error.message) : null;
+  const blockedOrigin = run?.error ? findRejectedOrigin(run.error.message) : null;
   const obstacleText = findRunObstacle(draft);
   return (
     <div className="run-panel">

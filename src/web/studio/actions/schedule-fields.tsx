@@ -7,7 +7,7 @@ import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import { FormField } from "../shared/field.js";
 import { formatExactTime, formatLocalTime } from "../shared/format.js";
-import { type FieldError, toFieldError } from "./field-fault.js";
+import { type FieldError, toFieldError } from "./field-error.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
 

@@ -1,7 +1,7 @@
 /** Pane with the source files of an action that consists of several modules. Shows one file at a time, and the error of the last save. */
 import { useId, useState } from "react";
 import type { SourceFiles } from "./draft.js";
-import type { FieldError } from "./field-fault.js";
+import type { FieldError } from "./field-error.js";
 
 const ENTRY_FILE_PATTERN = /^action\.[jt]sx?$/;
 

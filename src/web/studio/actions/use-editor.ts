@@ -5,10 +5,10 @@ import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { parseId } from "../shell/studio-route.js";
 import { type ActionDraft, actionToDraft, draftToInput, isSameInput } from "./draft.js";
-import { type FieldError, toFieldError } from "./field-fault.js";
+import { type FieldError, toFieldError } from "./field-error.js";
 import { createDraftFromTemplate } from "./templates.js";
 import type { ActionChanges } from "./use-actions.js";
-import { type OtherPeopleChanges, useOtherPeopleChanges } from "./use-others.js";
+import { type OtherPeopleChanges, useOtherPeopleChanges } from "./use-other-people-changes.js";
 
 export interface ActionEditor {
   /** Draft with the person's changes; null while the action is loaded. */

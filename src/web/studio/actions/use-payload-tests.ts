@@ -1,10 +1,10 @@
 /** Hook that runs an action's draft with each of its payload presets, one after the other, and stores the last result of each. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
-import { retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatJson } from "../shared/format.js";
 import type { Action, PayloadPreset } from "../shared/model.js";
+import { retryAfterRateLimit } from "../shared/rate-limit-retry.js";
 import { waitForRunEnd } from "./use-run.js";
 
 export interface PayloadTest {

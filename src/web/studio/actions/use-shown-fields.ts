@@ -1,7 +1,7 @@
 /** Hook that shows and hides the form fields of an action. */
 import { useState } from "react";
-import { useMediaQuery } from "../shared/use-narrow.js";
-import type { FieldError } from "./field-fault.js";
+import { useMediaQuery } from "../shared/use-media-query.js";
+import type { FieldError } from "./field-error.js";
 
 /** Media query for windows in which the form fields are above the dock instead of beside it. layout.css uses the same width. */
 const ONE_COLUMN_QUERY = "(max-width: 1100px)";

@@ -4,7 +4,7 @@
  */
 import { useRef, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
-import { fetchSignedIn } from "../accounts/renewal.js";
+import { fetchSignedIn } from "../accounts/session-renewal.js";
 import { ApiError, asApiError } from "../shared/api.js";
 import type { ManifestPlan } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";

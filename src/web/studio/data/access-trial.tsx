@@ -8,8 +8,8 @@ import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "..
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { useDebouncedText } from "./use-debounced-text.js";
 import { getColumnPath } from "./use-entries.js";
-import { useDebouncedText } from "./use-typed.js";
 
 interface AccessTrialFormProps {
   api: ApiClient;

@@ -5,7 +5,7 @@
 import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { fetchSignedIn } from "../accounts/renewal.js";
+import { fetchSignedIn } from "../accounts/session-renewal.js";
 import { capitalize } from "../shared/format.js";
 import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
 

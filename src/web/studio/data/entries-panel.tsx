@@ -7,8 +7,8 @@ import type { PageProps } from "../shell/page-props.js";
 import { ForEditors } from "../shell/role.js";
 import { EntryGrid } from "./entry-grid.js";
 import { NewColumnForm } from "./new-column.js";
+import { useDebouncedText } from "./use-debounced-text.js";
 import { type EntryOrder, getColumnPath, useEntries } from "./use-entries.js";
-import { useDebouncedText } from "./use-typed.js";
 
 /** Props of each tab on the page of a data source. */
 export interface DataSourcePanelProps extends Pick<PageProps, "api" | "appId" | "confirm"> {

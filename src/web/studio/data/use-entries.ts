@@ -2,8 +2,8 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
+import { createReload } from "../shared/create-reload.js";
 import type { Entry } from "../shared/model.js";
-import { createReload } from "../shared/newest-read.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 

@@ -1,6 +1,7 @@
 /** Sends one request for each of several runs. The caller passes the functions that send and wait, which tests can replace. */
-import { type RateLimitOptions, retryAfterRateLimit } from "../shared/after-rate-limit.js";
+
 import { formatCount } from "../shared/format.js";
+import { type RateLimitOptions, retryAfterRateLimit } from "../shared/rate-limit-retry.js";
 
 interface BulkRequest extends RateLimitOptions {
   /** Past participle of the operation, such as "cancelled", for the summary. */

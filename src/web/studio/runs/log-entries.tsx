@@ -7,7 +7,7 @@ import { memo, useCallback, useEffect, useRef, useState } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
 import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-narrow.js";
+import { useIsNarrow } from "../shared/use-media-query.js";
 import { isCancelled, isFailed } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { ErrorStack, type ErrorStackProps } from "./stack.js";

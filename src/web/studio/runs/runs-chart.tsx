@@ -7,7 +7,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { formatCount, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-narrow.js";
+import { useIsNarrow } from "../shared/use-media-query.js";
 
 const HOUR_SECONDS = 3_600;
 const CHART_HEIGHT_PIXELS = 120;

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-narrow.js";
+import { useIsNarrow } from "../shared/use-media-query.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
 import { RUN_STATES, type RunsQuery, TIME_RANGES, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 

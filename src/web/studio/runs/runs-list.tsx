@@ -4,7 +4,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-narrow.js";
+import { useIsNarrow } from "../shared/use-media-query.js";
 import type { StudioRoute } from "../shell/studio-route.js";
 import { createGridTemplate, type RunColumn } from "./run-columns.js";
 import type { RunListState } from "./use-runs.js";

@@ -1,6 +1,6 @@
 /** Hook for the columns of the table of runs that the person has shown or hidden. The browser stores these choices. */
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { useMediaQuery } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-media-query.js";
 import { HIDDEN_BY_DEFAULT, HIDDEN_IN_MEDIUM_WINDOWS, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
 
 const STORAGE_KEY = "studio.runs.hidden-columns";

@@ -2,7 +2,7 @@
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { fetchSignedIn, getRenewalCount, shouldWaitForRenewal, waitForRenewal } from "../accounts/renewal.js";
+import { fetchSignedIn, getRenewalCount, shouldWaitForRenewal, waitForRenewal } from "../accounts/session-renewal.js";
 
 const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
 

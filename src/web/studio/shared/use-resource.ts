@@ -10,7 +10,7 @@ import {
 import { useMemo, useState } from "react";
 import type { Document } from "../../document.js";
 import { ApiError, asApiError, describeRejection } from "./api.js";
-import { createReload } from "./newest-read.js";
+import { createReload } from "./create-reload.js";
 
 /**
  * Returns the options with which the query cache reads a GraphQL document. The variables must contain the app's ID, so that apps do not

@@ -3,7 +3,7 @@
  * also closes the connection but has its own dialog.
  */
 import { useEffect, useState } from "react";
-import { onSessionExpiry } from "../accounts/renewal.js";
+import { onSessionExpiry } from "../accounts/session-renewal.js";
 import type { ApiClient } from "../shared/api.js";
 
 export function ConnectionBanner({ api }: { api: ApiClient }) {

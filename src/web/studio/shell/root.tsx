@@ -3,7 +3,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
-import { setRequestPausing } from "../accounts/renewal.js";
+import { setRequestPausing } from "../accounts/session-renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFoundPage } from "./not-found.js";
 import type { StudioSession } from "./session.js";

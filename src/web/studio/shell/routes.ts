@@ -1,7 +1,7 @@
 /** Functions that load the modules of the pages. Each page is a separate file in the build. Add a new page here and in views.ts. */
 import type { ComponentType } from "react";
 import type { PageProps } from "./page-props.js";
-import { preloadPart } from "./parts.js";
+import { preloadPart } from "./preload-parts.js";
 import type { View } from "./views.js";
 
 const PAGE_LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {

@@ -10,7 +10,7 @@ import { useDocs } from "../docs/use-docs.js";
 import { Apps } from "../documents.js";
 import { useConfirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
-import { useMediaQuery } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-media-query.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
 import { withLoadError } from "./load-error.js";

@@ -9,7 +9,7 @@ import type { ActionsState } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";
 import { ListDataSources } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
-import { useMediaQuery } from "../shared/use-narrow.js";
+import { useMediaQuery } from "../shared/use-media-query.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";

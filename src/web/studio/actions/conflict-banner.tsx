@@ -8,7 +8,7 @@ import { ModalDialog } from "../shared/modal.js";
 import { CodeComparison } from "./code-compare.js";
 import { type ActionDraft, actionToDraft, draftToInput } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
-import type { ConflictingChange } from "./use-others.js";
+import type { ConflictingChange } from "./use-other-people-changes.js";
 
 /** Shows the form fields, except the code, that differ between the other person's draft and the draft in this page. */
 function DraftFieldComparison({ theirs, mine }: { theirs: ActionDraft; mine: ActionDraft }) {
