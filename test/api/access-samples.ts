@@ -60,7 +60,7 @@ const subscription =
     }
   };
 
-/** // The authorization page shows its refusal as HTML; the test reads the HTTP status. */
+/** The authorization page shows its refusal as HTML, so the test reads the HTTP status. */
 const page =
   (path: string): Sample =>
   async (service, { token, appId }) => {

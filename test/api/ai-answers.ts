@@ -16,7 +16,7 @@ export interface ProviderCall {
   path: string;
   headers: IncomingMessage["headers"];
   text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a request has whatever shape the provider's API has
+  // biome-ignore lint/suspicious/noExplicitAny: each provider's API has another type
   body: any;
 }
 

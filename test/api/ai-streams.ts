@@ -20,7 +20,7 @@ export interface TestProvider {
   readonly asked: readonly ProviderCall[];
   answer: ProviderAnswer;
   /** Runs the body of a server action. @param fields of the action */
-  // biome-ignore lint/suspicious/noExplicitAny: the result of any action
+  // biome-ignore lint/suspicious/noExplicitAny: each action returns another type
   run(code: string, fields?: object): Promise<any>;
 }
 

@@ -296,7 +296,7 @@ export function bodiesWithUnknownField({ body, free = [] }: BodySample): { path:
   return found;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a schema is taken apart as it comes
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI schema has no static type
 export type Schema = Record<string, any>;
 
 /**

@@ -53,7 +53,7 @@ export class BoundRequests {
     this.undoTrust();
   }
 
-  /** Forgets the received requests, and sets the response to "fine" again. */
+  /** Removes the received requests, and sets the response to "fine" again. */
   reset(): void {
     this.received = [];
     this.answer = (_request, response) => response.end("fine");

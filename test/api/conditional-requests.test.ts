@@ -71,7 +71,7 @@ describe("conditional requests", () => {
 
     describe(name, () => {
       const sampledTest = index % 2 === 0 ? it : longTest;
-      /** Number of this route among those that the gate tests. */
+      /** Position of this route in the order by which `npm test` selects its sample. */
       const sampleIndex = Math.floor(index / 2);
 
       async function sample() {

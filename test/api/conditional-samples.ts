@@ -370,17 +370,17 @@ export const STATELESS_MUTATIONS = [
   "promote",
   "rollbackPromotion",
   "pullGit",
-  // These add or remove one member of a set: repeating the request changes nothing.
+  // Mutations that add or remove one member of a set: repeating the request changes nothing.
   ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
-  // These change the caller's own account and sessions.
+  // Mutations that change the caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
-  // This one sets a flag of a person: repeating the request changes nothing.
+  // Sets a flag of a person: repeating the request changes nothing.
   "addAdministrator",
-  // These change the caller's own session of a page.
+  // Mutations that change the caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
-  // These resources never change: they are revoked, cancelled or decided once.
+  // Mutations of resources that never change otherwise: they are revoked, cancelled or decided once.
   ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
-  // These change many resources at once; a commit states the expected state of each entry.
+  // Mutations that change many resources at once. A commit states the expected state of each entry.
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],
 ];
 

@@ -19,7 +19,7 @@ function selectionOf(name: string): string {
   return `{ ${fields.map((field) => `${field.name} ${selectionOf(getNamedType(field.type).name)}`).join(" ")} }`;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a document of any form
+// biome-ignore lint/suspicious/noExplicitAny: a document has no static type
 const withoutNulls = (value: unknown): any =>
   JSON.parse(JSON.stringify(value, (_, item: unknown) => (item === null ? undefined : item)));
 
@@ -332,7 +332,7 @@ describe("GraphQL's types", () => {
       expect(read.actions.find(({ name }: { name: string }) => name === "built").source.fileList).to.deep.equal(
         fileList,
       );
-      // `read` lacks the nulls inside a setting's value, so the settings come from WHOLE.
+      // The variable `read` lacks the nulls inside a setting's value, so the settings come from WHOLE_MANIFEST.
       const unchanged = { ...read, settings: WHOLE_MANIFEST.settings };
       expect(await apply(unchanged)).to.deep.equal({ created: [], changed: [], removed: [] });
       // The manifest is applied exactly as it was read, with null for absent fields.

@@ -1,4 +1,4 @@
-/** Calls of the tools of /mcp. Has valid arguments, and values that try to reach another app. */
+/** Calls the tools of /mcp. Contains valid arguments, and values that try to reach another app. */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { expect } from "chai";
 
@@ -19,14 +19,14 @@ export async function call(client: Client, name: string, args: Record<string, un
 }
 
 /** Parses the JSON in a tool's result. The JSON may be in a frame that marks it as untrusted data. */
-// biome-ignore lint/suspicious/noExplicitAny: a result has the shape of its tool
+// biome-ignore lint/suspicious/noExplicitAny: each tool returns another type
 export function dataOf({ isError, text }: CalledTool): any {
   expect(isError, text).to.equal(false);
   const framed = /<untrusted-data id="(\w+)">\n([\s\S]*)\n<\/untrusted-data id="\1">/.exec(text);
   return JSON.parse(framed ? framed[2]! : text);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a run has the fields of its kind
+// biome-ignore lint/suspicious/noExplicitAny: the fields of a run depend on its kind
 export async function waitForEnd(client: Client, runId: number): Promise<any> {
   for (;;) {
     const run = dataOf(await call(client, "wait_for_run", { runId, seconds: LONGEST_WAIT }));

@@ -7,7 +7,7 @@ import type { TestService } from "../harness/service.js";
 export const REDIRECT_URI = "http://127.0.0.1:7777/callback";
 export const DEVICE_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
 
-// biome-ignore lint/suspicious/noExplicitAny: answers have the shape of their route
+// biome-ignore lint/suspicious/noExplicitAny: each route returns another type
 export type Json = any;
 
 /** @param started returns the service; called only after the service has started */

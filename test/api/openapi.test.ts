@@ -13,7 +13,7 @@ import { differences } from "../docs/response.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requests.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
 type Schema = Record<string, any>;
 
 /**
@@ -82,13 +82,16 @@ function clientOf(document: Schema, base: string, token: string) {
   };
 }
 
-/** Recorded responses of the reference. `RECORD_RESPONSES=1` writes them again. Then format the file by biome, and run `npm run reference`. */
+/**
+ * File with the recorded responses for the reference. `RECORD_RESPONSES=1` writes it again. Afterwards, format the file with biome, and run
+ * `npm run reference`.
+ */
 const RECORDED_FILE = `${ROOT}src/cli/reference/rest-responses.json`;
 
-/** Durations, which differ from run to run. */
+/** True if the differing field is a duration. Durations differ from run to run. */
 const isDuration = (difference: string): boolean => /(?:Ms|p50|p95): [^:]*$/.test(difference);
 
-/** Returns a sample without the marks `…` for further fields and items. */
+/** Returns a sample without the marker `…`, which stands for further fields and items. */
 function withoutMarks(sample: unknown): unknown {
   if (Array.isArray(sample)) return sample.filter((item) => item !== "…").map(withoutMarks);
   if (typeof sample !== "object" || sample === null) return sample;

@@ -211,7 +211,7 @@ describe("requests of server actions", () => {
     expect((await code("{ url: payload.origin }"))[1]).to.equal("UNSUPPORTED");
     answer = (_request, response) => response.destroy();
     expect((await code("{ url: payload.origin }"))[1]).to.equal("TRANSPORT");
-    // The target's origin is text of the other server, as a body is.
+    // The other server chooses the target of the redirect, so the error must not contain the target, just as it must not contain a body.
     answer = (_request, response) => response.writeHead(302, { location: "https://elsewhere.example/" }).end();
     const [, refused, reason] = await code("{ url: payload.origin }");
     expect(refused).to.equal("POLICY");
@@ -243,7 +243,7 @@ describe("requests of server actions", () => {
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
-      // The kind of a failure, and when it arrives, are data of the other server too.
+      // The other server also controls the kind of a failure and the time at which it arrives.
       "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {

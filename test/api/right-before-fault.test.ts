@@ -96,7 +96,7 @@ describe("permission is checked before any other error", function () {
   }
 
   for (const [at, [name, tokenOf]] of CALLERS.entries()) {
-    // One check refuses the first two callers on every route, and another one the third.
+    // On every route, one check refuses the callers without a credential and of another app. Another check refuses the third caller.
     const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
@@ -143,7 +143,7 @@ describe("permission is checked before any other error", function () {
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
   ];
 
-  // The first caller has no credential, so the service does not parse its documents.
+  // The test skips the caller without a credential, because the service does not parse that caller's documents.
   for (const [name, tokenOf] of sampleOf(CALLERS.slice(1), 1, 2)) {
     it(`also for invalid GraphQL arguments from ${name}, and for null in optional ones`, async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));

@@ -311,6 +311,6 @@ describe("lists and statistics of runs", () => {
     });
   });
 
-  // Last, because the week of schedules would list its runs.
+  // These tests must be last, because the test of the schedules' week would list their runs.
   describeFilteredStatistics(() => ({ service, actionIds: [action, other] }));
 });

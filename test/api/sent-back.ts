@@ -4,14 +4,14 @@ import type { TestService } from "../harness/service.js";
 import { BODY_SAMPLES, filled, type Ids } from "./body-samples.js";
 import { REST_CHANGES } from "./conditional-samples.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: JSON of the service
+// biome-ignore lint/suspicious/noExplicitAny: each route returns another type
 type Json = any;
 
 export const PUT_ROUTES: readonly string[] = ROUTES.filter(({ method }) => method === "PUT").map(
   ({ path }) => `PUT ${path}`,
 );
 
-/** Routes whose resource cannot be sent back as it was read, each with the reason. */
+/** Routes whose resource cannot be sent back as it was read. Each has the reason. */
 export const NEVER_SENT_BACK: Readonly<Record<string, string>> = {
   "PUT /v1/apps/:appId/settings/secrecy": "The body marks keys as secret. A read returns the values of settings.",
 };

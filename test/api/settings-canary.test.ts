@@ -80,7 +80,7 @@ describe("settings in every response", () => {
   it("are read by every GET and every query", async () => {
     for (const [index, [kind, as]] of Object.entries(tokens).entries()) {
       const sampledPaths = sampleOf(getPaths(ids), index, 3);
-      // The last tests expect the settings in these responses.
+      // The last tests expect the settings in the responses of these paths.
       const paths = getPaths(ids).filter(
         (path) => sampledPaths.includes(path) || /settings|env\.js|versions/.test(path),
       );

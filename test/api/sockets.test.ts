@@ -15,7 +15,7 @@ const MESSAGE_LIMIT_MS = 20_000;
 interface Message {
   type: string;
   id?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a frame's payload has the shape of its type
+  // biome-ignore lint/suspicious/noExplicitAny: the type of a frame determines the type of its payload
   payload?: any;
 }
 

@@ -184,7 +184,7 @@ describe("unknown fields of a body", () => {
       });
     }
 
-    // The gate tests at least one field of each route.
+    // `npm test` tests at least one field of each route.
     const faults = samples.flatMap(([route, sample], index) => {
       const bodies = bodiesWithFaults(sample);
       return sampleOf(bodies, index % Math.min(3, bodies.length), 3).map((one) => ({ route, ...one }));

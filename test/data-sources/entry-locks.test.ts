@@ -203,7 +203,7 @@ describe("data sources under locks", () => {
       const select = "SELECT FROM data_source_change WHERE data_source_id = $1";
       const age = "UPDATE data_source_change SET created_at = now() - interval '1 day' WHERE data_source_id = $1";
       await service.db.query(age, [id]);
-      // More old changes than one batch deletes must not keep those of another data source.
+      // Adds more old changes than one batch deletes. They must not prevent the deletion of another data source's old changes.
       const copy =
         "INSERT INTO data_source_change (app_id, data_source_id, bulk, inserted, replaced, created_at) SELECT $1, $2, true, '{}', '[]', now() - interval '1 day'";
       await service.db.query(`${copy} FROM generate_series(1, 1500)`, [service.appId, id]);

@@ -212,7 +212,7 @@ describe("hooks of data sources that send", () => {
         const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
         answers.push((await limited.rest("POST", `${path}/Open/entries`, call)).http);
       }
-      // Visitors can use the whole limit. The app itself may exceed it by as much as visitors have used beyond two thirds of it.
+      // Visitors of the app can use the whole limit. The app itself may exceed it by as much as visitors used beyond two thirds of it.
       expect(answers).to.deep.equal([201, 201, 201, 429]);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(201);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(429);

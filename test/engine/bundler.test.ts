@@ -1,4 +1,4 @@
-/** Tests how the bundler finds package names in code, and the globals that a script uses: it parses them. */
+/** Tests how the bundler parses code to find the names of packages and the globals that a script uses. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { runInNewContext } from "node:vm";
@@ -132,7 +132,7 @@ describe("globals that a script uses", () => {
 });
 
 describe("a package that is bundled", () => {
-  /** Bundles with a time limit that ends at once. Returns the error. @param seconds processor time that the process reports */
+  /** Bundles with a time limit of 1 ms. Returns the error. @param seconds processor time that the process reports */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };
@@ -168,7 +168,7 @@ describe("a package that is bundled", () => {
       expect(ofChild).to.be.above(20 * 2 ** 20);
       expect(await readMemory(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
     } finally {
-      // The child ends with its input, and the parent after the child.
+      // The child ends when its input is closed, and the parent ends after the child.
       parent.stdin.end();
       await once(parent, "close");
     }

@@ -23,7 +23,7 @@ function isLogMethod(node: AnyNode): boolean {
   return computed || (property.type === "Identifier" && [...LEVELS, "child"].includes(property.name));
 }
 
-/** Returns the keys that an expression gives to a log line, also those of spread objects. Keys of nested objects are not among them. */
+/** Returns the keys that an expression adds to a log line, including those of spread objects. Excludes keys of nested objects. */
 function keysOf(node: AnyNode | undefined): string[] {
   switch (node?.type) {
     case "ObjectExpression":

@@ -45,7 +45,7 @@ async function reportOf({ port, folder }: ProbeTask): Promise<Report> {
     create: attempt(() => writeFileSync(join(folder, "made"), "")),
     folder: attempt(() => mkdirSync(join(folder, "made"))),
     remove: attempt(() => rmSync(kept)),
-    // Tries the same with a process that this script starts.
+    // Tries to remove the file with a process that this script starts.
     shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
   };
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };

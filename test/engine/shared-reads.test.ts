@@ -5,7 +5,7 @@ import { shareReads } from "../../src/engine/shared-reads.js";
 describe("shared reads", () => {
   let stands = 0;
   const started: string[] = [];
-  /** Read that returns `stands` as it was when the read started. A key that begins with - makes it fail. */
+  /** Reads the variable `stands`, and returns its value from the start of the read. A key that begins with - makes the read fail. */
   const read = shareReads(async (key: string) => {
     started.push(key);
     const found = stands;

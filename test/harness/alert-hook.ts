@@ -1,6 +1,6 @@
 /**
- * Webhook that stores received alerts, and alert rules for it. Checks that the service has reported each failure of an action. Starts no
- * service.
+ * HTTP server that stores the alerts it receives, and alert rules that report to it. Checks that the service reported each failure of an
+ * action. Starts no service.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -17,7 +17,7 @@ export interface Content {
 }
 
 /** Sends a request as the holder of a token. @throws AssertionError unless the response is a success */
-// biome-ignore lint/suspicious/noExplicitAny: each route answers something else
+// biome-ignore lint/suspicious/noExplicitAny: each route returns another type
 async function send(url: string, token: string, method: string, path: string, body?: object): Promise<any> {
   const isForm = body instanceof FormData;
   const response = await fetch(url + path, {

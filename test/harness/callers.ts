@@ -1,12 +1,12 @@
 /** Callers that send requests to a service one after the other, and count the responses. */
 
-/** Time limit that ends a request that hangs, in milliseconds. No other request takes as long, whatever fails. */
+/** Time limit of a request in milliseconds. Only a request that hangs takes this long. */
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface Answers {
   /**
-   * Number of responses by `code status`, or by `code` for bodies without a status. `unreachable` counts requests while the process was
-   * down.
+   * Number of responses by `code status`, such as `503 OVERLOADED`, or by `code` for bodies without a status. `unreachable` counts requests
+   * to a process that was down.
    */
   counts: Record<string, number>;
   /** Number of 503 responses without Retry-After. */
@@ -30,7 +30,7 @@ interface Body {
   result?: unknown;
 }
 
-/** Sends a request, and counts the response. @throws Error if none arrives in time, or if the process ends during the request */
+/** Sends a request and counts its response. @throws Error if no response arrives in time, or if the process ends during the request */
 async function call(target: CallTarget, answers: Answers, method: string, path: string, body?: unknown): Promise<Body> {
   const response = await fetch(target.url() + path, {
     method,
@@ -48,16 +48,16 @@ async function call(target: CallTarget, answers: Answers, method: string, path: 
   return answer;
 }
 
-/** Type of the log event that starts the action `on-event` of SUBJECTS. */
+/** Type of the log event that starts the action `on-event` of CALLED_ACTIONS. */
 export const EVENT = "dataSource.entry.create";
 
-/** Actions that the callers' requests need. The app must have them, published. */
+/** Actions that the requests of `createRequests` use. They must be published in the app. */
 export const CALLED_ACTIONS = [
   { name: "subject", triggers: [{ trigger: "manual" as const }] },
   { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },
 ];
 
-/** Returns functions that send the requests of one caller: those in `runs` start runs, those in `others` read and write. */
+/** Returns functions that send the requests of one caller. Those in `runs` start runs; those in `others` only read and write. */
 export function createRequests(target: CallTarget, answers: Answers) {
   const { appId } = target;
   const actions = `/v3/apps/${appId}/actions`;

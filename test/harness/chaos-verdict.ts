@@ -3,9 +3,7 @@ import { expect } from "chai";
 import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
-/**
- * Responses that callers may get: a run fails if its code cannot be read or its process is killed, and a killed process cannot be reached.
- */
+/** Responses that callers may get. A run fails if its code cannot be read or its process is killed. A killed process is unreachable. */
 const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
 const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
@@ -35,7 +33,7 @@ export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
   expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 
-/** Checks a chaos test without kills: expects that no run waits too long, and that an instance does not report READY while one does. */
+/** Checks a chaos test without kills: no run waits longer than the limit, and no instance reports READY while a run does. */
 export function expectRunsClaimed({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);

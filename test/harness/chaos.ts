@@ -1,6 +1,6 @@
 /**
- * Executes a chaos test: instances on one database fire schedules each second and answer requests, while the test kills them and loses the
- * database. Returns the state of the runs afterwards.
+ * Executes a chaos test: instances on one database fire schedules each second and answer requests, while the test kills instances and stops
+ * the database. Returns the state of the runs afterwards.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,13 +20,13 @@ import { until } from "./until.js";
 
 /** Frequency of the schedules: every minute except one, because the specification does not allow every minute. */
 export const SCHEDULE_FREQUENCY = "0-58 * * * *";
-/** Number of actions whose failures the alert rules report: SUBJECTS, and some of the schedules. */
+/** Number of actions whose failures the alert rules report: CALLED_ACTIONS and the last schedules. */
 const ALERTED_ACTIONS = 5;
 const SETTLE_LIMIT_MS = 120_000;
 const RECOVERY_LIMIT_MS = 30_000;
 
 export interface ChaosOptions {
-  /** Roles of each instance. */
+  /** One entry for each instance: its roles. */
   roles: readonly string[];
   schedules: number;
   callers: number;
@@ -35,38 +35,38 @@ export interface ChaosOptions {
   /** Number of kills of instances, and of browsers if `pace` includes them. */
   kills: number;
   pace?: Pace;
-  /** Webhook that receives failures of SUBJECTS and of the first schedules. */
+  /** Webhook that receives alerts about failed runs. Without it, the test creates no alert rules. */
   hook?: AlertHook;
-  /** Ways to lose the database, one after the other. Each time, the database returns. */
+  /** Ways to lose the database, in order. The test restores the database after each loss. */
   losses: readonly DatabaseLoss[];
 }
 
 export interface ChaosOutcome extends FleetObservations {
-  /** Number of ticks that all schedules should have. */
+  /** Number of ticks (due times) that all schedules should have. */
   expected: number;
-  /** Ticks for which no row exists, as `action tick`. */
+  /** Ticks that no row in `run` has, as `<action ID> <tick>`. */
   missing: string[];
-  /** Number of rows for which no tick is expected. */
+  /** Number of ticks that occur twice or are not expected. */
   surplus: number;
-  /** Number of ticks by state, and of skipped ones by reason. */
+  /** Number of scheduled runs by their reason, or by their state if they have no reason. */
   fates: Record<string, number>;
   /** Number of started runs that do not have exactly one log entry. */
   unlogged: number;
-  /** IDs of acknowledged runs without a row. */
+  /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
   answers: Answers["counts"];
   /** Differences between the sent alerts and the failed runs. */
   unreported: string[];
   kills: number;
-  /** Reasons for which instances ended by themselves while they served. */
+  /** Exit codes and standard error of instances that ended without being killed. */
   crashes: string[];
-  /** Failures of requests that the instances logged and the test does not expect. */
+  /** Failed requests that the instances logged and that the test does not expect. */
   faults: string[];
-  /** Milliseconds from a last restart of the database, with every instance ready, to the next tick that completes. */
+  /** Milliseconds from the start of a final restart of the database, with all instances ready, until a later scheduled run completes. */
   recoveryMs: number;
 }
 
-/** Waits until a tick that becomes due after this call completes. Returns the duration in milliseconds. */
+/** Waits until a scheduled run completes that was created after this call. Returns the duration in milliseconds. */
 async function measureRecovery(db: DataSource): Promise<number> {
   const startedAt = performance.now();
   const newest = (where: string) => async () =>
@@ -87,13 +87,13 @@ interface RunRow {
 
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
-/** Returns every tick that a row stands for. */
+/** Returns the ticks of a row. A row covers `tickCount` consecutive ticks of one schedule. */
 function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   const more = tickCount > 1 ? computeNextTicks(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
-/** Compares the rows with the expected ticks of these actions in a period. */
+/** Compares the rows in `run` with the ticks that these actions should have in the period. */
 export async function checkTicks(db: DataSource, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(
@@ -115,7 +115,10 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
   };
 }
 
-/** Stops the schedules, and waits until no run is in progress. Returns the end of the period whose ticks count. */
+/**
+ * Waits until all ticks that are due now are claimed, deletes the schedules, and waits until all runs have ended. Returns the time up to
+ * which the test expects ticks.
+ */
 export async function waitUntilSettled(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
@@ -126,7 +129,7 @@ export async function waitUntilSettled(db: DataSource, now: () => number): Promi
   return to;
 }
 
-/** Returns the number of started runs that do not have exactly one log entry, and the acknowledged runs without a row. */
+/** Returns the number of started runs that do not have exactly one log entry, and the IDs of acknowledged runs without a row. */
 export async function runsOf(db: DataSource, { acknowledged }: Answers) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'

@@ -1,4 +1,4 @@
-/** Proxy to PostgreSQL that cuts connections after a random number of bytes, or becomes silent, on request. */
+/** Proxy to PostgreSQL. On request, it cuts connections after a random number of bytes, or stops forwarding data. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -20,7 +20,7 @@ export interface CuttingProxy {
    * Withholds the response to the next statement whose text contains `to`. Resolves at that moment to a function that cuts this connection.
    */
   withhold(to: string): Promise<() => void>;
-  /** Passes nothing on from now on, without an error to either side. */
+  /** Stops forwarding data on all connections, without an error to either side. */
   silence(): void;
   heal(): void;
   stop(): Promise<void>;
@@ -30,7 +30,7 @@ interface ProxyConnection {
   sockets: readonly [Socket, Socket];
   /** Number of bytes until the cut; null if none is planned. */
   left: number | null;
-  /** True if the proxy drops all further bytes from the server. */
+  /** True if the proxy ends the connection instead of forwarding the server's next response. */
   mute: boolean;
   /** True if the proxy drops all further bytes from the server, but keeps the connection open. */
   withheld: boolean;
@@ -57,7 +57,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
-  /** True if the proxy must drop this response. */
+  /** True if the chunk is a response that the proxy must drop. Also searches the chunk for the text of `loseAnswer`. */
   function isLost(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === way.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
@@ -68,7 +68,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return isAnswer && way.mute;
   }
 
-  /** True if the proxy must withhold this response. */
+  /** True if the chunk is a response that the proxy must withhold. Also searches the chunk for the text of `withhold`. */
   function isWithheld(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     if (from === way.sockets[1]) return way.withheld;
     if (withholding && chunk.includes(withholding.to)) {

@@ -1,5 +1,6 @@
 /**
- * Cuts the database connections of a working service process at random bytes. Returns its responses, and the state of its runs afterwards.
+ * Cuts the database connections of a working service process after random numbers of bytes. Returns its responses, and the state of its
+ * runs afterwards.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -30,13 +31,13 @@ export interface CutsOutcome {
   answers: Answers["counts"];
   /** Number of 503 responses without Retry-After. */
   withoutRetryAfter: number;
-  /** Acknowledged runs without a row. */
+  /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
-  /** Number of ended runs by state. */
+  /** Number of runs by state. */
   fates: Record<string, number>;
-  /** Runs that do not have exactly one log entry. */
+  /** Number of runs that do not have exactly one log entry. */
   unlogged: number;
-  /** Database sessions that stayed in a transaction, and session locks that were not released. */
+  /** Number of database sessions that stay in a transaction, plus session locks that are not released. */
   leftovers: number;
   /** Milliseconds from the last cut until the service was ready. */
   readyMs: number;
@@ -65,7 +66,8 @@ async function judge(db: DataSource, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // PostgreSQL ends the session of a cut connection only after a moment, and the service still has transactions of its own.
+  // PostgreSQL ends the session of a cut connection with a delay, and the service opens transactions itself. So the test waits until there
+  // are none.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
@@ -95,7 +97,7 @@ export async function cutDatabaseConnections(count: number): Promise<CutsOutcome
     proxy.cut();
     const over = () => ended !== null || proxy.cuts() >= count;
     const callers = Array.from({ length: CALLERS }, async (_, at) => {
-      // Most callers only read and write, because runs would wait for each other.
+      // Most callers only read and write, because runs of all callers would wait for each other.
       const own = at < RUNNING_CALLERS ? [...runs, ...others] : others;
       for (let n = at; !over(); n += 1) await own[n % own.length]!();
     });

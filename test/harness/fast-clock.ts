@@ -1,7 +1,6 @@
 /**
- * Replaces the clock of the process by one that starts at `startTime` and runs `rate` times as fast. All processes with the same two
- * arguments have the same time. The clock starts three days in the past, because schedules wait until a tick is also due by the database's
- * clock.
+ * Creates the clock of a service process, which runs `rate` times as fast as real time. Processes with the same arguments have the same
+ * time. The clock starts three days in the past, because schedules wait until a tick is also due by the database's clock.
  */
 import type { Clock } from "../../src/service/plan.js";
 

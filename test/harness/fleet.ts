@@ -20,9 +20,9 @@ export interface ServiceFleet {
   ready(): Promise<unknown>;
   stop(): Promise<void>;
   kills(): number;
-  /** Reasons for which instances ended by themselves while they served. */
+  /** Exit codes and standard error of instances that ended without being killed. */
   crashes(): string[];
-  /** Failures of requests that the instances logged and the test does not expect. */
+  /** Failed requests that the instances logged and that the test does not expect. */
   faults(): string[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Fixed port in front of a PostgreSQL server that a test stops and starts again. Clients see one server that becomes
+ * Proxy with a fixed port in front of a PostgreSQL server that a test stops and starts again. Clients see one server that becomes
  * unreachable and then reachable again.
  */
 
@@ -19,7 +19,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/e
 export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
 export interface RestartablePostgres {
-  /** URL that stays the same over all restarts. */
+  /** URL that stays the same when the server restarts. */
   url: string;
   /** Stops the server with SIGINT (a fast stop) and starts it again. */
   restart(): Promise<void>;

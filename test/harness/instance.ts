@@ -1,4 +1,4 @@
-/** Starts an instance of the service on a shared database: in the gate in this process, in the long tests as a process of its own. */
+/** Starts an instance of the service on a shared database. `npm test` starts it in this process, the long tests as a separate process. */
 import { rmSync } from "node:fs";
 import { readConfig } from "../../src/config.js";
 import { startService } from "../../src/service.js";
@@ -7,12 +7,12 @@ import { runsAll } from "./samples.js";
 
 export interface Instance {
   url: string;
-  /** Process of the instance in the long tests; null in the gate. */
+  /** Process of the instance in the long tests; null in `npm test`. */
   process: ServiceProcess | null;
   stop(): Promise<void>;
 }
 
-/** Variables of each instance in this process. They are the defaults of `startProcess`, and silent logs. */
+/** Environment variables of an instance in this process: the defaults of `startProcess`, and silent logs. */
 const DEFAULTS = {
   PORT: "0",
   LOG_LEVEL: "silent",
@@ -24,7 +24,7 @@ const DEFAULTS = {
 };
 
 /**
- * `environment` must contain DATA_DIR, a folder that the stop removes. The gate starts no separate process, because
+ * Starts an instance. `environment` must contain DATA_DIR, a folder that `stop` removes. `npm test` starts no separate process, because
  * that takes four times as much processor time.
  */
 export async function startInstance(environment: Record<string, string>): Promise<Instance> {

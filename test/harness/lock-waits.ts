@@ -1,4 +1,4 @@
-/** Waits until statements wait for the locks of a transaction. */
+/** Waits until other statements are blocked by the locks of a transaction. */
 import type { EntityManager } from "typeorm";
 import { rows } from "../../src/data/database.js";
 import { until } from "./until.js";

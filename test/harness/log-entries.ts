@@ -12,7 +12,6 @@ const ADD = `
     RETURNING id, app_id, run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Returns the data of an entry, with this payload. */
 export const createLogData = (payload: object) => ({
   mode: "on-demand",
   runOn: "server",

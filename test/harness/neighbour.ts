@@ -28,7 +28,7 @@ export interface NeighbourApp {
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-/** Returns the event loop's longest pause since the last call of this function, in milliseconds. */
+/** Returns the longest pause of the service's event loop since the last call, in milliseconds. */
 export async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
@@ -36,10 +36,10 @@ export async function longestPause(url: string): Promise<number> {
   return Number(seconds) * 1_000;
 }
 
-/** Creates the neighbour: a separate app with one action that needs only the language. */
+/** Creates the neighbour: a separate app with one action that uses no APIs outside of the JavaScript language. */
 export async function createNeighbour(service: ServiceProcess, url: string): Promise<NeighbourApp> {
   const { admin } = service.credentials().tokens;
-  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects of it
+  // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   const post = async (path: string, body: object): Promise<{ http: number; body: any }> => {
     const headers = { "auth-token": admin, "content-type": "application/json" };
     const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -72,7 +72,8 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, durations, failures));
-        // Reading the metric resets it. Its maximum is stored here, because the response may itself have waited.
+        // Each read resets the metric to 0, so the maximum of all reads is stored here. The loop does not wait for the read, which can be
+        // slow.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }

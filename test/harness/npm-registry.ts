@@ -53,7 +53,6 @@ export interface TestRegistry {
   /** Headers of the last request. */
   headers: IncomingMessage["headers"];
   publish(...packages: PublishedPackage[]): void;
-  /** Removes a package. */
   remove(name: string): void;
   /** Handler of all requests in place of the registry; null for none. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | null;

@@ -1,6 +1,6 @@
 /**
- * Loses the database while each run sends one request to an HTTP server, the witness, which counts the requests of each run. Returns which
- * runs are doubled or missing, and how the runs ended.
+ * Loses the database while each run sends one request to an HTTP server, called the witness. The witness counts the requests of each run.
+ * Returns the runs that were executed twice or never, and how runs ended.
  */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -49,15 +49,15 @@ export interface DatabaseOutage {
 
 export interface OutageVerdict {
   runs: number;
-  /** Keys that were inserted more than once. */
+  /** Keys that the witness received more than once. */
   doubled: string[];
-  /** Keys that were never inserted, or whose caller never got the result. */
+  /** Keys that the witness never received, or whose caller never got the result. */
   missing: string[];
   /** Runs that did not complete, with their errors. */
   ended: string[];
 }
 
-/** Starts the witness, which counts the inserts of each key. */
+/** Starts the witness, which counts the requests of each key. */
 async function startWitness() {
   const inserts = new Map<string, number>();
   const server = createServer((request, response) => {

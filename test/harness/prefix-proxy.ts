@@ -39,7 +39,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       answer.pipe(reply);
     });
     onward.on("error", () => reply.destroy());
-    // Discards data that nothing reads: it would keep its connection open, even after the service has closed it.
+    // Destroys the connection to the service together with the client's. Otherwise, a response that no client reads would keep it open.
     reply.on("close", () => onward.destroy());
     asked.pipe(onward);
   });

@@ -45,7 +45,7 @@ export function pushDevice(endpoint: string): PushDevice {
 }
 
 /**
- * Script for a page that subscribes this device: a Chromium without keys of Google has no push service of its own.
+ * Script for a page that subscribes this device. It replaces the browser's push service, which Chromium lacks without Google's API keys.
  */
 export const pushManagerOf = ({ subscription }: PushDevice): string => `{
   let current = null;

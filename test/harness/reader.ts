@@ -1,6 +1,6 @@
 /**
- * Follows the commands of a page as a reader would: in a checkout in a new folder, and in a shell with only PATH and HOME. For tests that
- * run a page's commands against real processes.
+ * Follows the commands of a documentation page as a reader would: in a checkout in a new folder, and in a shell with only PATH and HOME.
+ * Runs the commands against real processes.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -58,7 +58,7 @@ export function freshCheckout(): string {
   return folder;
 }
 
-/** Replaces placeholders in the text of a page by this machine's values. @throws Error if the text lacks a placeholder */
+/** Replaces placeholders in the text of a documentation page by this machine's values. @throws Error if the text lacks a placeholder */
 export function fillPlaceholders(text: string, values: Record<string, string>): string {
   let result = text;
   for (const [placeholder, value] of Object.entries(values)) {
@@ -69,7 +69,7 @@ export function fillPlaceholders(text: string, values: Record<string, string>): 
 }
 
 /** Parses the last line of a command's output as JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: each test expects something else
+// biome-ignore lint/suspicious/noExplicitAny: each command prints another type
 export const lastLine = (output: string): any => JSON.parse(output.trim().split("\n").at(-1)!);
 
 function spawnShell(commands: string, folder: string, environment: Record<string, string>): ChildProcess {

@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
-/** Returns the last commit before the first migration that is newer than this one. */
+/** Returns the last commit before the first migration that is newer than `migration`. */
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
   const newer = files.find((file) => Number.parseInt(file, 10) > schemaVersionOf(migration));

@@ -1,4 +1,4 @@
-/** Selects the generated cases, and the tests of a file, that the gate runs. The long tests run all of them (all-samples, subscription-ends). */
+/** Selects the generated cases and the tests that `npm test` runs. The long tests run all of them (all-samples, subscription-ends). */
 
 /** True in the long tests. They set the variable after other files have loaded this module. */
 export const runsAll = () => Boolean(process.env["ALL_SAMPLES"]);
@@ -11,10 +11,10 @@ export function sampleOf<T>(items: readonly T[], first: number, step: number): T
   return runsAll() ? [...items] : items.filter((_item, at) => at % step === first % step);
 }
 
-/** Returns the number of random cases of a test: a fifth of `all` in the gate, `all` in the long tests. */
+/** Returns the number of random cases of a test: a fifth of `all` in `npm test`, `all` in the long tests. */
 export const caseCount = (all: number): number => (runsAll() ? all : Math.ceil(all / 5));
 
-/** Declares a test that only the long tests run. It shares the set-up of a file whose other tests run in the gate. */
+/** Declares a test that only the long tests run. It shares the set-up of a file whose other tests run in `npm test`. */
 export function longTest(title: string, body: Mocha.AsyncFunc | Mocha.Func): void {
   if (runsAll()) it(title, body);
 }

@@ -20,7 +20,7 @@ export type Kind = keyof FirstCredentials["tokens"];
 export interface Answer {
   http: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape the test expects of it
+  // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   body: any;
 }
 
@@ -41,7 +41,7 @@ export interface TestService {
   db: DataSource;
   rest(method: string, path: string, call?: Call): Promise<Answer>;
   /** Sends a GraphQL request. Returns `data` and `errors` of the response. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: the type depends on the query
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */
   socket(as?: Kind | (string & {})): Client;
@@ -68,7 +68,7 @@ interface FirstAppTemplate {
   first: FirstCredentials;
 }
 
-/** Templates with the first app, by the URL of their server. */
+/** Names of template databases that contain the first app, by the URL of their PostgreSQL server. */
 const firstAppTemplates = new Map<string, Promise<FirstAppTemplate>>();
 
 async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate> {

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface StallingProxy {
-  /** Returns the given URL with the address of the proxy. */
+  /** URL of the target with the address of the proxy in place of its own. */
   url: string;
   /** Resolves when the proxy has passed on the first bytes of a response. */
   stalled: Promise<void>;

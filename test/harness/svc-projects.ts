@@ -1,5 +1,6 @@
 /**
- * Creates project folders and runs commands of `svc` in them, which call a service. A command runs in this process or in a separate one.
+ * Creates project folders, and runs commands of the `svc` CLI in them against a service. A command runs in this process or in a separate
+ * one.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +27,7 @@ export interface EndedCommand {
 interface Options {
   env?: Record<string, string>;
   input?: string;
-  /** True if a person sees the output. */
+  /** True to simulate a terminal as the command's output. */
   isTerminal?: boolean;
 }
 
@@ -89,7 +90,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return { code, out: await out, err: await err };
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: each command has its own JSON
+  // biome-ignore lint/suspicious/noExplicitAny: each command prints another type
   async function json(cwd: string, args: readonly string[], options?: Options): Promise<any> {
     const { code, out, err } = await svc(cwd, [...args, "--json", "--yes"], options);
     expect([code, err], out + err).to.deep.equal([0, ""]);

@@ -1,4 +1,4 @@
-/** Checks that the service's periodic statements do not read ended runs, however many exist. */
+/** Checks that the service's periodic SQL statements do not read ended runs, however many exist. */
 import { expect } from "chai";
 import type { DataSource, EntityManager } from "typeorm";
 import type { RunEnd } from "../../src/operations/runs/finish.js";

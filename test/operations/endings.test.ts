@@ -107,7 +107,7 @@ describe("runs that end together", () => {
   it("are locked in the order of their IDs, in whatever order they are passed", async () => {
     const [first, second, third] = [await start(0), await start(1), await start(2)];
     const runs = [third, first, second].map((id) => ({ id, holder: HOLDER, ...ending(0) }));
-    // Moves the first run behind the others in the table, so that a plan that reads the whole table reads it last.
+    // The update moves the first run behind the others in the table. A plan that scans the whole table then reads this run last.
     await db.query("UPDATE run SET queued_at = queued_at WHERE id = $1", [first]);
     const lock = "SELECT FROM run WHERE id = $1 FOR UPDATE NOWAIT";
     let finished: Promise<boolean[]> | null = null;

@@ -1,4 +1,7 @@
-/** Tests when a call whose run must be queued is checked. The parts around the queue are replaced, because only a full queue shows it. */
+/**
+ * Tests when the service checks a call that must be queued, relative to the limits of the queue. Fakes replace the modules around the
+ * queue, because only a full queue shows the difference.
+ */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";

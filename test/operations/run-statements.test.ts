@@ -36,7 +36,7 @@ describe("a run whose code is known", () => {
       asked.push(texts);
       asking.enterWith(texts);
     };
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the driver is given
+    // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
     pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
       const [{ text = given[0], name = String(text).replaceAll(/\s+/g, " ").slice(0, 60) }] = given;
       // A request that opens a connection also configures it.

@@ -17,7 +17,6 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const ROTATE_COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
 const APPS = 4;
-/** Number of rotations of each case. */
 const ROTATIONS_PER_CASE = 2;
 
 describe("rotation of the settings' key", () => {

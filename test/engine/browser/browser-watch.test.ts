@@ -1,8 +1,7 @@
-/** Tests when the watch measures a browser's processes, and when it does not. */
+/** Tests when the browser watch, which measures the browser's processes, includes a run in a check, and when it does not. */
 import { expect } from "chai";
 import { isActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 
-/** Creates a function that returns these answers one after the other, and counts its calls. */
 function createAnswers(...answers: readonly boolean[]) {
   let asked = 0;
   return { active: () => answers[asked++]!, asked: () => asked };

@@ -5,7 +5,10 @@ import type { PageOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
 
 const QUIET_RUNS = 20;
-/** Time limit that ends only a run that hangs: how soon a flood ends depends on the processor time that the browser gets. */
+/**
+ * Time limit of a run in milliseconds. It ends only a run that hangs, because the duration of a flood depends on the processor time of the
+ * browser.
+ */
 const LIMIT_MS = 240_000;
 
 const inWorker = (code: string) =>
@@ -71,7 +74,7 @@ export const CHANNEL_FLOODS = [
   "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
 ] as const;
 export const LOCK_FLOOD = "for (;;) navigator.locks.request('a' + Math.random(), () => {});";
-/** Places of a page from which an error of the flood ends the run. */
+/** Contexts of a page in which an error of the flood ends the run. */
 export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ...PLACES.slice(0, 2),
   [

@@ -1,5 +1,6 @@
 /**
- * Tests which process the watch blames for a flood. It decides by the processor time that processes used while the browser did not respond.
+ * Tests which process the browser watch blames for a flood. It decides by the processor time that processes used while the browser did not
+ * respond.
  */
 import { expect } from "chai";
 import { findFloodingRenderer, isStarved, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
@@ -29,8 +30,8 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample =
 });
 
 /**
- * Returns the process that the watch blames, if processes use these times within the window. Each has used a second before it, half of it
- * in the kernel, which must not count.
+ * Returns the process that the watch blames if processes use these times within the window. Each process used a second before the window,
+ * half of it in the kernel. That second must not count.
  */
 function sender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));

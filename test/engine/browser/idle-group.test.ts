@@ -1,4 +1,4 @@
-/** Tests the control group into which the service moves processes with the lowest priority. */
+/** Tests the Linux control group into which the service moves processes with the lowest priority. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

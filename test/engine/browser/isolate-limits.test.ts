@@ -82,7 +82,7 @@ const COUNTS = [25_000, 100_000, 300_000, 300_000];
 const VIEWS =
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float16Array Float32Array " +
   "Float64Array BigInt64Array BigUint64Array DataView";
-/** Returns code that reads one part of a response whose body is a stream of the author's. */
+/** Returns code that reads one part of a response. The body of the response is a ReadableStream that the code creates. */
 const partOf = (part: string, seen: string) =>
   `const own = new ReadableStream({ start(controller) { controller.enqueue(${part}); controller.close(); } });
    const { value } = await new Response(own).body.getReader().read();

@@ -233,9 +233,9 @@ describe("a run without a document", function () {
           const ends = [Object.prototype, globalThis.EventTarget?.prototype];
           for (let scope = globalThis; !ends.includes(scope); scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope).map(String))`;
         const found = (await resultOf(browsers, source, here)) as string[];
-        // A worker has two constants that cannot be removed, and the tag that names the class of its global object.
+        // A worker's global object has two constants that cannot be removed, and the tag that names its class.
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
-        // Only this mode has `performance` on the global object, which no list of names contains.
+        // Only this mode has `performance` on the global object. No list of names contains it.
         if (mode === "network-isolate") also.push("performance");
         expect(found.filter((name) => !GLOBALS[mode].includes(name) && !also.includes(name))).to.deep.equal([]);
         expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);

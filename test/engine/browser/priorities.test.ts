@@ -31,7 +31,7 @@ describe("the priority of renderers", () => {
 
   if (existsSync("/proc/self/autogroup")) {
     it("is below that of the service's session, because the kernel divides processor time between sessions first", () => {
-      // The file of a process is empty as long as neither the process nor its ancestors have started a session.
+      // The file `autogroup` of a process is empty as long as neither the process nor its ancestors have started a session.
       const readNice = (pid: number) =>
         Number(/ nice (-?\d+)$/m.exec(readFileSync(`/proc/${pid}/autogroup`, "utf8"))?.[1] ?? 0);
       expect(readNice(browsers.getBrowserPid()!)).to.equal(SESSION_PRIORITY);

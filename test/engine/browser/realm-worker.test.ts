@@ -1,4 +1,7 @@
-/** Tests the thread of realms: when it creates the realm of the next run, and what it has reported of the previous run by then. */
+/**
+ * Tests the worker thread that runs each run in a new ShadowRealm: when it creates the realm of the next run, and what it has reported of
+ * the previous run by then.
+ */
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
@@ -21,7 +24,7 @@ interface RealmThread {
   part(from: number, to: number): string;
 }
 
-/** Creates a thread of realms, with a clock that the test moves. */
+/** Simulates the worker thread, with a clock that the test moves. */
 function createRealmThread() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];

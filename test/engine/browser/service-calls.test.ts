@@ -294,7 +294,7 @@ describe("calls of the service from a network isolate", () => {
     };
     for (let n = 0; n < 3; n += 1) {
       await run(source, { service: counted });
-      // Requests from before may still arrive. Only those that this run sends count.
+      // Requests of the previous run may still arrive. The check counts only those of the next run.
       sent = [];
       const next = `${BOTH_WAYS_CODE} const execute = async () => (await direct("fine"))[0]`;
       expect(await run(next, { service: counted })).to.equal(200);

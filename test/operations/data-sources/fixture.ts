@@ -73,7 +73,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
 }
 
 /** Returns the result of a read as a caller gets it: as parsed JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: an answer of any shape, to be looked into
+// biome-ignore lint/suspicious/noExplicitAny: each read returns another type
 export const answered = (found: unknown): any => JSON.parse(writeJson(found));
 
 /** Returns only the data of the entries that a read found. */

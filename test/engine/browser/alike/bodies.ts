@@ -1,4 +1,4 @@
-/** Samples that read each kind of body, in each of its states, with each method. */
+/** Code samples that read each kind of body, in each of its states, with each method. */
 import type { Sample } from "./outcomes.js";
 
 const BODIES: Readonly<Record<string, string>> = {

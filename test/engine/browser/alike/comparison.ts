@@ -1,4 +1,7 @@
-/** Runs the same samples in a worker, which has the real platform, and in a network isolate, and compares the results. */
+/**
+ * Runs the same code samples in a web worker, which has the browser's own APIs, and in a network isolate (a sandbox mode), and compares the
+ * results.
+ */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../host.js";

@@ -1,4 +1,4 @@
-/** Samples of WebCrypto: its classes, each operation of each algorithm, keys, and invalid arguments. */
+/** Code samples of WebCrypto: its classes, each operation of each algorithm, keys, and invalid arguments. */
 import type { Sample } from "./outcomes.js";
 
 /**

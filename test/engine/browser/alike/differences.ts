@@ -1,4 +1,7 @@
-/** Runs the same samples in a worker, which has the real platform, and in a network isolate. Returns the samples with different results. */
+/**
+ * Runs the same code samples in a web worker, which has the browser's own APIs, and in a network isolate. Returns the samples with
+ * different results.
+ */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
 import { UNNAMED_HOST_CLASSES } from "../../../../src/engine/browser/globals.js";
 import { wrapInFunction } from "../../../../src/engine/browser/pages/action-script.js";
@@ -20,7 +23,7 @@ const workerDocumentCode = (source: string) => {
   })`;
 };
 
-/** Matches error messages of functions that the realm implements itself, whose messages do not name the method. */
+/** Matches error messages of functions that the isolate implements itself, and whose messages do not name the method. */
 const METHOD_IN_MESSAGE = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
 export async function differences(browsers: Browsers, samples: readonly Sample[], before = ""): Promise<Difference[]> {

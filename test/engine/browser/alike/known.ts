@@ -1,4 +1,4 @@
-/** Known differences between a network isolate and a worker, each with the reason why it stays. */
+/** Known differences between a network isolate and a web worker, each with the reason why it stays. */
 
 const any = (titles: readonly string[]): RegExp =>
   new RegExp(`^(${titles.map((title) => title.replaceAll(/[{}()'[\]/.?*+|]/g, "\\$&")).join("|")})$`);

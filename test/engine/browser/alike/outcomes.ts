@@ -1,9 +1,9 @@
 /**
- * Evaluates samples of code and describes their results as text that can be compared. `outcomes` runs inside the browser, beside the
- * samples.
+ * Evaluates code samples and describes their results as text that can be compared. The function `outcomes` runs inside the browser, in the
+ * same scope as the samples.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: samples return values of any type, from browser globals without types here
 type Any = any;
 
 /** Title of a sample, and its code: an expression, or a block that returns a value. */
@@ -51,7 +51,7 @@ function outcomes() {
     if (name === "Headers" || name === "URLSearchParams")
       return [...value].map(([key, text]) => `${key}: ${show(text)}`);
     if (name === "Blob") return [value.type, value.size, show(await value.text())];
-    // Without a given time, a file has the current time, which the samples compare only roughly.
+    // A file without a given time has the current time. The samples compare it only roughly, because it differs between runs.
     if (name === "File") {
       const age = Math.abs(Date.now() - value.lastModified) < 100_000 ? "now" : value.lastModified;
       return [value.name, age, value.type, value.size, show(await value.text())];

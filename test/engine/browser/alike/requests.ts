@@ -1,4 +1,4 @@
-/** Samples of requests to a host on loopback (HOST) and their responses, of timers, and of unhandled errors. */
+/** Code samples of requests to a host on loopback (HOST) and their responses, of timers, and of unhandled errors. */
 import type { Sample } from "./outcomes.js";
 
 const BODIES: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 /**
- * Samples of the properties of classes and functions that code can inspect without calling them, and of calls with invalid receivers or
- * arguments.
+ * Code samples of the properties of classes and functions that code can inspect without calling them, and of calls with invalid receivers
+ * or arguments.
  */
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../../src/engine/browser/globals.js";
 import type { Sample } from "./outcomes.js";

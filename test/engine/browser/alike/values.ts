@@ -1,4 +1,4 @@
-/** Generates samples that pass values of every kind to every function that takes a value. */
+/** Generates code samples that pass values of every kind to every function that takes a value. */
 import type { Sample } from "./outcomes.js";
 
 /** Values by title, each as the code that creates it. */
