@@ -223,7 +223,7 @@ describe("the source code", () => {
     const makers = (source: string) =>
       /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);
     expect(files.filter((file) => makers(read(file)))).to.deep.equal(["src/postgres.ts"]);
-    // Only src/postgres.ts opens connections: libraries that would open their own get the service's.
+    // Only src/postgres.ts opens connections. It passes them to libraries that would otherwise open their own.
     const own = (source: string) => /\bconnectionString\b/.test(source);
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
     const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));

@@ -39,7 +39,7 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** Returns the text of an argument, with SAMPLE in place of its values; null if the text is only known at run time. */
+/** Returns the text of an argument, with SAMPLE_VALUE in place of its inserted values; null if the text is only known at run time. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
@@ -82,7 +82,7 @@ describe("regular expressions", () => {
   let expressions: Map<string, Expression>;
 
   before(async () => {
-    // transformSync would hang, if other code in the process also uses esbuild.
+    // Uses esbuild's asynchronous API, because transformSync would hang if other code in the process also uses esbuild.
     all = await Promise.all(files.map(expressionsOf));
     expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
   });

@@ -140,7 +140,7 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   it("docs/reference/rest-routes.md shows no empty body, only fields of the schemas, and the callers of deletions", async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has whatever shape the routes give it
+    // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
     const document: any = await createOpenapiDocument(await loadSchema(), ROUTES, "");
     const schemaOf = (route: string) => {
       const [method = "", path = ""] = route.split(" ");
@@ -248,7 +248,7 @@ describe("the committed contracts, which npm run schema writes", () => {
         });
       const paged = queries.filter(({ args }) => pages(args));
       const types = outputs(schema).filter(isPage);
-      // The earlier types of positions remain only in deprecated fields.
+      // Earlier types for positions in a list remain only in deprecated fields.
       const others = outputs(schema).filter((type) => !isPage(type) && !type.name.endsWith("Pagination"));
       const beside = [...types, ...others].flatMap((type) =>
         Object.values(type.getFields())

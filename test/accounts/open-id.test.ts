@@ -103,7 +103,7 @@ describe("Sign-in at an OpenID provider", () => {
     );
     return { browser, landed: landed.slice(service.url.length) };
   }
-  // biome-ignore lint/suspicious/noExplicitAny: an answer has the shape that the test expects of it
+  // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   type Json = any;
   const session = async (browser: Browser) =>
     (await browser.request(`${service.url}/v1/auth/session`)).json() as Promise<Json>;

@@ -38,7 +38,7 @@ describe("The address of an asset", () => {
     const headers = { "auth-token": service.tokens.editor };
     const answer = await fetch(`${moved.url}/v3/apps/${service.appId}/actions${path}`, { method, headers });
     expect(answer.ok, path).to.equal(true);
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the path answers
+    // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
     return (await answer.json()) as any;
   }
 

@@ -205,7 +205,7 @@ async function production(exit: Exit): Promise<number> {
   return (await exit.publish((await make(exit)).id)).value.action.id;
 }
 
-/** Makes the database fail at the audit entry, the last write of each operation: all earlier writes must be rolled back. */
+/** Makes the database fail at the audit entry, the last write of each operation. All earlier writes must then be rolled back. */
 async function whileWritesFail({ db }: TestService, work: () => Promise<Outcome>): Promise<Outcome> {
   const rowsOf = async () => db.query("SELECT * FROM action ORDER BY id");
   const versions = async () => db.query("SELECT id FROM action_version ORDER BY id");

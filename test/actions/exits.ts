@@ -6,7 +6,7 @@ export interface Outcome {
   status: string;
   error?: string;
   http?: number;
-  // biome-ignore lint/suspicious/noExplicitAny: each verb answers with its own shape
+  // biome-ignore lint/suspicious/noExplicitAny: each operation returns another type
   value: any;
 }
 
@@ -106,10 +106,10 @@ function plain<T>(answer: T): T {
   return Object.fromEntries(entries) as T;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: as REST answers
+// biome-ignore lint/suspicious/noExplicitAny: an object of a GraphQL response
 function restDiff({ from, to, fields, before, after, code }: any): object {
   const side = (id: string) => (/^\d+$/.test(id) ? Number(id) : id);
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: an object of a GraphQL response
   const changes = fields.map((field: any) => ({ field, before: before[field], after: after[field] }));
   return { from: side(from), to: side(to), changes, code };
 }

@@ -138,7 +138,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
       .body;
     const { id, updatedAt } = await make(restExit(service));
     const known = { reset: false, id, removed: false };
-    // Changes from before this point may still arrive. Changes of the other app must not arrive.
+    // Changes that were made before the subscription may still arrive, so other IDs are skipped. Changes of the other app must not arrive.
     const next = async (): Promise<Record<string, unknown>> => {
       const change = (await events.next()).value!.data!.actionChanged;
       expect(change["id"]).to.be.a("number").and.not.equal(theirs.action.id);

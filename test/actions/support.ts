@@ -20,7 +20,7 @@ export const validAction = (changes: object = {}): Record<string, unknown> => ({
 });
 
 /** Creates an action and returns it. @throws AssertionError if the service refuses it */
-// biome-ignore lint/suspicious/noExplicitAny: an action as the exit answers it
+// biome-ignore lint/suspicious/noExplicitAny: an action has no static type here
 export async function make(exit: Exit, changes: object = {}): Promise<any> {
   const { status, error, value } = await exit.create(validAction(changes));
   if (status !== "OK") throw new Error(`${status}: ${error}`);
@@ -42,7 +42,6 @@ export async function publishApp({ rest, appId }: TestService): Promise<void> {
   await rest("POST", `/v1/apps/${appId}/publish`);
 }
 
-/** Counts matching rows of a table. */
 export async function count({ db }: TestService, table: string, where: string, parameters: unknown[]): Promise<number> {
   const [row] = await rows<{ count: number }>(db, `SELECT count(*) FROM ${table} WHERE ${where}`, parameters);
   return row!.count;

@@ -71,7 +71,7 @@ describe("conditional requests", () => {
 
     describe(name, () => {
       const sampledTest = index % 2 === 0 ? it : longTest;
-      /** Position of this route in the order by which `npm test` selects its sample. */
+      /** Number of this route among the routes that `npm test` tests (every second route). */
       const sampleIndex = Math.floor(index / 2);
 
       async function sample() {

@@ -17,7 +17,7 @@ import { attempts, REFUSED, REPORT } from "./attempts.js";
 const FOREIGN_SCRIPT_URL = "https://evil.example/x.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
-/** Pages that run authors' code. All other pages, in RUNS_NONE, must not. */
+/** Pages that run authors' code. The pages in PAGES_WITHOUT_AUTHORS_CODE must not run it. */
 const PAGES_WITH_AUTHORS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
 const PAGES_WITHOUT_AUTHORS_CODE = [
   "/graphql",
@@ -63,7 +63,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   let network: Network;
   let runtimeUrl: string;
   const reports: Record<string, string>[] = [];
-  // The gate tests the pages on the service's own origin. test/api/runtime-url.test.ts tests over HTTP what each of two origins serves.
+  // `npm test` tests the pages on the service's own origin. test/api/runtime-url.test.ts tests over HTTP what each of two origins serves.
   const test = runtimeHost === null ? it : longTest;
 
   const fill = (path: string) =>

@@ -9,7 +9,7 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
 
-/** Moments after the end of a run at which a document, or something that it started, may still act. */
+/** Events after the end of a run during which a document, or a worker or timer that it started, may still act. */
 const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
   "as the page is hidden": (send) => `addEventListener("pagehide", () => { ${send} });`,
   "as the page is unloaded": (send) => `addEventListener("unload", () => { ${send} });`,

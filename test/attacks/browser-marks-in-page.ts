@@ -1,6 +1,6 @@
 /** Leaves a mark in each writable part of a global scope, and reads the whole state again. Runs inside the browser as source text. */
 
-// biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
+// biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
 /** Finds the objects that are reachable from a global scope, and marks or reads them. Objects have paths. `mark` is a unique text. */
@@ -99,7 +99,7 @@ export function marks(scope: Any, mark: string) {
     }
   }
 
-  /** Of the page's address, only the fragment is changed, because leaving the page ends the run. */
+  /** Of the page's URL, only the fragment may be changed, because navigating away ends the run. */
   const mayMark = ({ key, owner }: Member) =>
     !UNCALLED_FUNCTIONS.test(key) && !(owner === scope.location && key !== "hash");
 

@@ -106,7 +106,8 @@ describe("the features of the browser", () => {
   for (const mode of ISOLATE_MODES)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
-      // If the browser removed the interface, only its instances have the name. In the isolate, one object has all globals.
+      // Variants of a key under which the table may contain a name. Brackets mark names that only instances have, because the browser
+      // removed the interface. In the isolate, one object has all globals.
       const ways = (key: string) => [
         key,
         key.replace(/[()]/g, ""),

@@ -1,6 +1,6 @@
 /** Lists the names of a global scope for the tests of the browser's surface. Runs inside the browser as source text. */
 
-// biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
+// biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
 /**

@@ -17,9 +17,9 @@ import {
 
 export interface CallByNumber {
   operation: "query" | "mutation" | "subscription";
-  /** Name of the operation and of its arguments with a number. */
+  /** Name of the operation and of its arguments that contain a number. */
   name: string;
-  /** Number of its arguments with a number. */
+  /** Number of arguments that contain a number. */
   numbers: number;
   /** Builds the document for an app and these numbers. */
   document(appId: number, numbers: readonly number[]): string;

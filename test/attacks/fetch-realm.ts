@@ -6,7 +6,7 @@ import { resultOf } from "../engine/browser/support.js";
 
 /**
  * Starts browsers and a local host for the enclosing suite. `arrived` has the URLs that the test's runs requested. `lost` has the sandbox
- * kinds of pages that ended.
+ * modes of pages that ended.
  */
 export function fetchRealm() {
   const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };

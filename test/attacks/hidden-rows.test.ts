@@ -57,7 +57,7 @@ type Replies = ReadonlyMap<string, (Reply & { request: string })[]>;
 
 interface Difference {
   endpoint: string;
-  /** The request, and its responses before and after. */
+  /** The endpoint and the request, and the responses before and after the change of the rows. */
   text: string;
 }
 

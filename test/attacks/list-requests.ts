@@ -17,7 +17,7 @@ import { sampleOf } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { selectionOf } from "./calls-by-number.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is taken apart as it comes
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
 type Json = Record<string, any>;
 type Values = Readonly<Record<string, unknown>>;
 
@@ -42,7 +42,7 @@ export interface Reply {
 export const VISIBLE_TEXT = "kept-by-its-own";
 export const HIDDEN_TEXT = "never-to-be-shown";
 
-/** Replaced by the ID when a request is sent. */
+/** Placeholder that is replaced by the ID when a request is sent. */
 const ID = Symbol("ID");
 const WHERE = { Owner: "all" };
 const ENTRY_QUERIES = [
@@ -55,7 +55,7 @@ const ENTRY_QUERIES = [
   { where: WHERE, aggregate: [{ $group: { _id: "$Secret", n: { $count: {} } } }] },
   { where: WHERE, aggregate: [{ $count: "n" }] },
 ];
-/** The last text is part of both. */
+/** The text "own" is part of both other texts. */
 const TEXTS = [HIDDEN_TEXT, VISIBLE_TEXT, "own"];
 const DAY_MS = 86_400_000;
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();

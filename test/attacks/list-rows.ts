@@ -87,7 +87,7 @@ export function createHiddenRows(service: TestService) {
     return token;
   }
 
-  /** Adds rows that the API of an app lists by no ID: an origin, a rejected request, a queued run and a schedule. */
+  /** Adds rows that the API lists without an ID: an origin, a secret binding, a rejected request, a queued run and a schedule. */
   async function addRowsWithoutId(admin: string, id: number, mark: string): Promise<void> {
     const app = `/v1/apps/${id}`;
     await send(admin, "PUT", `${app}/origins`, { origins: [`https://${mark}.example`] });

@@ -23,7 +23,7 @@ describe("one event to sockets that each request it with a different document", 
   interface Received {
     results: (string | Buffer)[];
     missed: number;
-    /** Called by the test to report that the held text has been sent. */
+    /** Simulates that the socket has sent the text that it holds. */
     send(): void;
   }
 

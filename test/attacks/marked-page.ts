@@ -1,4 +1,4 @@
-/** Page whose runs leave marks and search for them. Used by tests of the gate and of test/long. */
+/** Page whose runs leave marks and search for them. Used by test/attacks and test/long. */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";

@@ -16,7 +16,7 @@ describe("documents that the service knows", () => {
 
   const ask = (body: object, as?: string) => service.rest("POST", "/graphql", { body, ...(as && { as }) });
   const first = (query: string, documentId: string | undefined, as: string) =>
-    // biome-ignore lint/suspicious/noExplicitAny: data or errors, as they come
+    // biome-ignore lint/suspicious/noExplicitAny: the type depends on the query
     new Promise<any>((resolve) => {
       const client = service.socket(as);
       const done = (value: unknown) => void Promise.resolve(client.dispose()).then(() => resolve(value));

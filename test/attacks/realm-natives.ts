@@ -1,6 +1,6 @@
-/** Calls the native functions of a realm. Runs inside the realm as source text. */
+/** Calls the native functions of a realm (the globals of an isolate). Runs inside the realm as source text. */
 
-// biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
+// biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
 /**

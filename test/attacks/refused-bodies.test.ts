@@ -117,7 +117,7 @@ describe("commits and imports", () => {
     expect(imported.http).to.be.oneOf([400, 413]);
   });
 
-  // The gate sends the type that inserts nothing.
+  // `npm test` sends the content type whose request inserts nothing.
   for (const type of sampleOf(["application/json", "text/plain"], 1, 2)) {
     it(`count the bytes of a chunked body towards the same limits, with the type ${type}`, async () => {
       const head = (token: string) =>

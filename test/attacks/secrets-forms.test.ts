@@ -92,7 +92,7 @@ const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 
-/** Returns all forms for a short value, and in the gate a fifth of them for a long one. */
+/** Returns all forms for a short value. `npm test` gets a fifth of the forms for a long value. */
 const formsFor = ({ length }: string) => {
   const forms = Object.entries(ENCODING_FORMS);
   return length > 10_000 ? sampleOf(forms, 0, 5) : forms;

@@ -88,7 +88,7 @@ describe("forged calls of the service", () => {
     await new Promise((resolve) => setImmediate(resolve));
     for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"]) await calls.receive(other);
     await calls.receive(call(4, "GET", `${BASE}again`));
-    // Three refusals of texts that are no cancellation, and one of an ID that is in use.
+    // Three messages are not valid cancellations, and one call uses an ID that is already in use. Each of them is refused.
     expect(replies).to.deep.equal([3, 3, 3, 4].map((id) => [id, null, null, true]));
     replies.length = 0;
     await calls.receive("3:cancel");

@@ -10,7 +10,7 @@ import { createBrowserSources } from "../../src/service/browser-sources.js";
 import { until } from "../harness/until.js";
 
 const REQUEST_COUNT = 60;
-/** Time limit of a lookup, longer than any response takes on a busy machine. */
+/** Time limit of a lookup in milliseconds, longer than any response takes on a busy machine. */
 const LIMIT_MS = 60_000;
 const ADDRESSES = { A: "203.0.113.9", AAAA: "2001:db8::9" };
 const TYPES = { 1: "A", 28: "AAAA" } as const;

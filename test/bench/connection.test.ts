@@ -1,4 +1,4 @@
-/** Tests the HTTP connection of the benchmarks: only wrong figures would show its faults. */
+/** Tests the HTTP connection of the benchmarks, because its faults would only show as wrong figures. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";

@@ -38,7 +38,7 @@ const names = fc
     { minLength: 1, maxLength: 4 },
   )
   .map((parts) => parts.join(""))
-  // The file name of a longer one is shortened.
+  // Longer names are excluded, because their file names are shortened.
   .filter((name) => name.isWellFormed() && 3 * Buffer.byteLength(name) <= 200);
 
 const segments = fc.stringMatching(/^[a-zA-Z0-9_$@-]{1,12}(?:\.[a-z]{1,4})?$/);
@@ -144,7 +144,7 @@ describe("paths of a project", () => {
     beforeEach(() => {
       folder = mkdtempSync(join(tmpdir(), "svc-project-"));
     });
-    // It evaluates the configs.
+    // Stops esbuild, with which the project evaluates the configs.
     after(() => stopEsbuild());
     afterEach(() => rmSync(folder, { recursive: true, force: true }));
     const list = () => ["actions", "data"].flatMap((part) => readdirSync(join(folder, part)).sort());

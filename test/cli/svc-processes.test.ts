@@ -227,7 +227,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     await json(folder, ["publish", "hello"]);
     const [plain, lines] = [start(folder, ["logs", "--follow"]), start(folder, ["logs", "--follow", "--json"])];
     const { runId } = await json(folder, ["run", "hello"]);
-    // If the command reads the list of runs only after the run has ended, it prints this run as an earlier one.
+    // A command that reads the list of runs only after the run has ended prints this run as an earlier one.
     await until(async () => /completed {2}hello {2}run \d+/.test(plain.printed()));
     await until(async () => lines.printed().includes(`"id":${runId}`));
     for (const line of lines.printed().trim().split("\n")) expect(JSON.parse(line)).to.include.keys("id", "state");

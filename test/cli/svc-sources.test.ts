@@ -275,7 +275,7 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
 
   longTest("publishes with the commands of the templates for GitHub and GitLab", async () => {
     const template = (file: string) => readFileSync(new URL(`../../../examples/ci/${file}`, import.meta.url), "utf8");
-    // biome-ignore lint/suspicious/noExplicitAny: the documents have the form of their services
+    // biome-ignore lint/suspicious/noExplicitAny: each template has another type
     const parsed = (file: string) => load(template(file)) as any;
     const [github, twoApps, gitlab] = ["github-workflow.yml", "github-two-apps.yml", "gitlab-ci.yml"].map(parsed);
     const stepsOf = ({ jobs }: typeof github): { run?: string }[] => jobs.svc.steps;

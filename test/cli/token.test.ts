@@ -19,7 +19,7 @@ const PROGRAM = fileURLToPath(new URL("../../src/cli/token.js", import.meta.url)
 interface CommandOutput {
   code: number;
   stderr: string;
-  // biome-ignore lint/suspicious/noExplicitAny: each command answers its own shape
+  // biome-ignore lint/suspicious/noExplicitAny: each command prints another type
   answer: any;
 }
 
@@ -39,7 +39,7 @@ describe("npm run token", () => {
   let environment: Record<string, string>;
 
   /** Runs the token program in this process with these arguments, because starting a process costs a second. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: each command returns another type
   const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTask(words));
 
   before(async () => {

@@ -38,7 +38,10 @@ function valueCheckOf({ table, says }: { table: string; says: string }): ValueCh
   return { frame: `${table} ${says.replace(/ARRAY\[.*\]/, "ARRAY[]").replace(/ NOT VALID$/, "")}`, values };
 }
 
-/** True if an earlier check allowed some of the values of this one and no others: each statement that passed it passes this one too. */
+/**
+ * True if the schema before has the same check with a subset of these values. Each row that passes the old check then also passes this
+ * check.
+ */
 function allowsMoreValues(demand: { table: string; says: string }, before: Catalogue): boolean {
   if (!demand.says.includes("ARRAY[")) return false;
   const is = valueCheckOf(demand);

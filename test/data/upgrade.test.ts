@@ -9,7 +9,7 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";
 
-/** Statements of the last release. When a release is made, replace them by its own. */
+/** SQL statements of the last release. At each release, replace them with the statements of the new release. */
 const STATEMENTS = [
   `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at, hosts)
    VALUES (1, 1, 'master', 'manual', '{"n": 1}', 'running', '00000000-0000-4000-8000-000000000001', now(), '{a}')`,

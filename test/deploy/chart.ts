@@ -10,7 +10,7 @@ export interface Manifest {
   apiVersion: string;
   kind: string;
   metadata: { name: string };
-  // biome-ignore lint/suspicious/noExplicitAny: what Kubernetes has there is its schema's to say
+  // biome-ignore lint/suspicious/noExplicitAny: the type depends on the kind of resource
   spec: any;
 }
 

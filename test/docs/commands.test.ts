@@ -1,6 +1,6 @@
 /**
- * Pastes the commands of the docs into a shell: those of README.md and of every eighth page, in the long tests those of all pages. One
- * service serves all pages; each page has its own app and folder.
+ * Pastes the commands of the docs into a shell. `npm test` uses README.md and every eighth page, the long tests use all pages. One service
+ * serves all pages; each page has its own app and folder.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,8 +33,8 @@ const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Pages whose commands start the most processes. Only the long tests run them. Of the same commands the gate runs svc in README.md, uploads a
- * picture in a guide, and queries entries in data-source-queries.md.
+ * Pages whose commands start the most processes. Only the long tests run them. `npm test` runs some of the same commands: svc in README.md,
+ * an upload in a guide, and queries in data-source-queries.md.
  */
 const LONG_PAGES = [
   "docs/reference/command-line.md",
@@ -43,7 +43,7 @@ const LONG_PAGES = [
   "docs/reference/media.md",
 ];
 
-/** Pages that the gate always runs. The results of queries have no other test there. */
+/** Pages that `npm test` always runs. Without them, `npm test` has no test of the results of queries. */
 const ALWAYS_RUN_PAGES = ["README.md", "docs/reference/data-source-queries.md"];
 
 /** Returns the blocks of a page, preceded by those that the page requires. */

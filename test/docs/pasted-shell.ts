@@ -37,7 +37,7 @@ export interface PastedShell {
 }
 
 export function pastedShell(folder: string): PastedShell {
-  // The shell lacks DATA_DIR and the other variables of the test, because a reader only has what the page says.
+  // The shell lacks DATA_DIR and the other variables of the test, because a reader has only the variables that the page sets.
   const env = programEnvironment();
   const bash = spawn("bash", { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
   let printed = "";

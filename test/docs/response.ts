@@ -8,7 +8,7 @@ export function lastJson(printed: string): unknown {
     try {
       return JSON.parse(text.slice(at));
     } catch {
-      // No JSON begins here. The loop tries the next position.
+      // No JSON begins at this position. The loop tries the next one.
     }
   }
   throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);

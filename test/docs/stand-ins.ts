@@ -25,7 +25,7 @@ const MODEL_ANSWERS: Readonly<Record<string, string>> = {
   "/audio/transcriptions": JSON.stringify({ text: "two seats" }),
 };
 
-/** Creates what it receives, as APIs do: responds with 201 and the body of the request. */
+/** Simulates the creation of a resource: responds with 201 and the body of the request. */
 const createReceived: RequestListener = (request, response) => {
   void text(request).then((body) => response.writeHead(201, { "content-type": "application/json" }).end(body));
 };

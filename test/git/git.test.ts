@@ -321,7 +321,7 @@ describe("git connections", () => {
       const [{ id, holder }] = (await rows<{ id: number; holder: string }>(manager, held, [appId])) as [
         { id: number; holder: string },
       ];
-      // A process that is stopped in order returns the attempt, so that it does not count.
+      // A process that stops normally returns the attempt, so that it does not count.
       await createGitWebhookQueue({ db: manager as never, holder }).returnAttempts([id]);
       const sql = "SELECT attempts FROM git_webhook WHERE id = $1";
       expect(await rows(manager, sql, [id])).to.deep.equal([{ attempts: 2 }]);

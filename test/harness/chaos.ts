@@ -1,6 +1,6 @@
 /**
- * Executes a chaos test: instances on one database fire schedules each second and answer requests, while the test kills instances and stops
- * the database. Returns the state of the runs afterwards.
+ * Executes a chaos test: instances on one database fire schedules each second and answer requests, while the test kills instances and makes
+ * the database unavailable. Returns the state of the runs afterwards.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -68,7 +68,7 @@ interface FirstAppTemplate {
   first: FirstCredentials;
 }
 
-/** Names of template databases that contain the first app, by the URL of their PostgreSQL server. */
+/** Template databases that contain the first app, by the URL of their PostgreSQL server. */
 const firstAppTemplates = new Map<string, Promise<FirstAppTemplate>>();
 
 async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate> {

@@ -1,4 +1,4 @@
-/** Runs the test files that use test/harness/samples.ts with all of their cases; in the gate they run only some. */
+/** Runs the test files that use test/harness/samples.ts with all of their cases. `npm test` runs only some of them. */
 process.env["ALL_SAMPLES"] = "1";
 await import("../accounts/accounts.test.js");
 await import("../accounts/open-id.test.js");

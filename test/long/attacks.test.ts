@@ -16,7 +16,7 @@ const CALM_MS = 3_000;
 const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
 const SLOWDOWN_MAX = 3;
-/** Lower bound of the p95 to compare with, in milliseconds. Below it, differences are noise. */
+/** Minimum p95 to compare with, in milliseconds. Below this value, differences are noise. */
 const QUIET_FLOOR_MS = 15;
 
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
@@ -61,7 +61,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     return { http: response.status, text: await response.text() };
   }
 
-  /** Creates an app of the attacker, whose token is the administrator's: it has more rights than an unauthorized client. */
+  /** Creates an app for the attacker, with the token of an administrator. This token has more rights than an unauthorized client. */
   async function hostile(actions: Record<string, string> = {}): Promise<HostileApp> {
     const { admin } = service.credentials().tokens;
     apps += 1;
@@ -80,7 +80,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
 
   const createThreeApps = (actions: Record<string, string>) => Promise.all([1, 2, 3].map(() => hostile(actions)));
 
-  /** Cancels everything that an attack has left behind. */
+  /** Cancels all runs that an attack has left unfinished. */
   async function cancelAll(): Promise<void> {
     const { admin } = service.credentials().tokens;
     await until(async () => {
@@ -90,7 +90,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     }, 60_000);
   }
 
-  /** Runs `callers` callers in parallel. Each repeats its request until the time of the attack has passed. */
+  /** Runs `callers` callers in parallel. Each repeats its request until the attack has lasted for ATTACK_MS. */
   async function again(callers: number, once: (n: number) => Promise<unknown>): Promise<void> {
     const end = Date.now() + ATTACK_MS;
     let n = 0;
@@ -100,7 +100,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     await Promise.all(Array.from({ length: callers }, caller));
   }
 
-  /** Attacks by title. Each prepares itself, and returns the function that attacks. The effects may last for a while. */
+  /** Attacks by title. Each function prepares its attack and returns the function that executes it. The effects may last for a while. */
   const ATTACKS: Record<string, () => Promise<() => Promise<unknown>>> = {
     "settings of 9,000 like strings, and a result": async () => {
       const app = await hostile({ one: body("return 1") });

@@ -12,7 +12,7 @@ import { emptyDatabase, type FreshDatabase, freshDatabase } from "../harness/pos
 import { firstCredentials } from "../harness/service.js";
 import { filesUnder } from "../media/support.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: a manifest is changed in any way
+// biome-ignore lint/suspicious/noExplicitAny: the tests change a manifest in any way
 type CommandOutput = any;
 
 async function* each(parts: readonly ArchivePart[]): AsyncGenerator<ArchivePart> {

@@ -1,4 +1,4 @@
-/** Measures how soon the browser is back after its death, on a machine without other load. */
+/** Measures how long the service takes to replace a browser that was killed, on a machine without other load. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { runWhileRenderersDie, startHangingRun } from "../engine/browser/process-group.js";

@@ -1,4 +1,6 @@
-/** Checks that memory that a run uses in the browser's own processes has a limit, as in its page, and is freed when the run ends. */
+/**
+ * Checks that the memory that a run uses in the browser's own processes is limited, like that of its page, and is freed when the run ends.
+ */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -25,7 +27,7 @@ function ownMegabytes(group: number): number {
         continue;
       sum += Number(fields[21]) * 4_096;
     } catch {
-      // This process has ended.
+      // The process has ended since the listing.
     }
   }
   return sum / MB;

@@ -1,5 +1,5 @@
 /**
- * Checks that code can change everything that the objects of the language share. The harness in the same scope reads these names too, and
+ * Checks that a run's code can change all objects that the language shares. The harness in the same scope reads the changed names too, and
  * must work as if nothing had changed.
  */
 import { expect } from "chai";
@@ -118,7 +118,8 @@ describe("changes of the language's own objects by a run", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // When a promise resolves to an object, the language reads its `then`. So these two objects get one that is undefined.
+          // When a promise resolves to an object, the language reads the property `then` of the object. So the code defines `then` as
+          // undefined on these two objects.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

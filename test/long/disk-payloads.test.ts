@@ -1,6 +1,6 @@
 /**
- * Checks that the disk space of an event or payload does not depend on the number of runs that it starts, and that readers see no
- * difference.
+ * Checks that the disk space of an event or payload does not depend on the number of runs that it starts, and that readers get the complete
+ * data.
  */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";

@@ -41,7 +41,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       body: JSON.stringify(body),
     });
     expect(answer.ok, `${method} ${path}: ${answer.status}`).to.equal(true);
-    // biome-ignore lint/suspicious/noExplicitAny: an answer has the shape of its route
+    // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
     return (await answer.json()) as any;
   }
 

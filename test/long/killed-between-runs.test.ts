@@ -12,8 +12,8 @@ import { until } from "../harness/until.js";
 /** Milliseconds between the result and the kill. */
 const DELAYS_MS = [0, 1, 2, 3];
 /**
- * Code of a run that reads one response and leaves another request without a response. The renewal must clear the first, and wait for the
- * second.
+ * Code of a run that reads one response and leaves another request without a response. The renewal of the page must clear the response, and
+ * wait for the open request.
  */
 const CODE = `async function execute({ payload: { url } }) {
   if (typeof fetch === "undefined") return "read";

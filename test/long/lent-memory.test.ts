@@ -17,7 +17,7 @@ function renderersMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       return Number(fields[2]) === group && isRenderer ? Number(fields[21]) : 0;
     } catch {
-      // This process does not exist, or it has ended.
+      // The process does not exist, or it has ended.
       return 0;
     }
   });

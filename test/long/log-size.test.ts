@@ -21,7 +21,7 @@ import { until } from "../harness/until.js";
 const SMALL_LOG_ENTRIES = 10_000;
 /** Number of entries in the long log. LOG_ENTRIES=1000000 is quicker. */
 const LARGE_LOG_ENTRIES = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
-/** URL of a large database that `grown` has built before, on another server. The test deletes its content. */
+/** URL of a large database on another server that an earlier run of `grown` has created. The test deletes its content. */
 const GROWN_DATABASE_URL = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;
@@ -41,12 +41,12 @@ interface LogOfSize extends ConnectedDatabase {
 /** Inserts runs of the last 30 days with their entries and words. One in fifty failed, one in 10,000 contains `rare`. */
 async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
-  // This client has no time limit.
+  // This client has no statement timeout.
   const patient = new Client({ connectionString: url });
   await patient.connect();
   await patient.query("SET statement_timeout = 0; SET synchronous_commit = off");
   for (const table of ["run", "console_line", "run_search", "execution_log"]) {
-    // The first partition would contain earlier rows, but none exist. Each day has its own partition.
+    // Creates one partition for each day, in place of the first partition for earlier rows.
     await patient.query(`DROP TABLE ${table}_p1, ${table}_rest`);
     for (let day = 0; day < DAYS; day += 1) {
       const low = day === 0 ? "MINVALUE" : day * chunk + 1;
@@ -202,7 +202,7 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
     const during = runs.filter((run) => run.ended > start && run.startedAt < end);
-    // The machine's speed varies as much as the effect to measure, so the test compares with runs before and after.
+    // The comparison uses runs before and after the deletion, because the speed of the machine varies as much as the effect to measure.
     const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.startedAt >= end);
     const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.startedAt);
     const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];

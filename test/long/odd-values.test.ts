@@ -18,7 +18,7 @@ describe("odd values in every place of a request, at length", function () {
   this.timeout(0);
   const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
   let service: TestService;
-  // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document
+  // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
   let document: any;
 
   before(async () => {

@@ -142,7 +142,10 @@ const FRAGMENTS = [
 ];
 
 const FULL_LENGTH = 256 * 1_024;
-/** Number of pieces in the longest text, which is five doublings. For comparison, the test also parses as many pieces one by one. */
+/**
+ * Number of pieces in the longest text, which is the piece doubled five times. For comparison, the test also parses this number of pieces
+ * one by one.
+ */
 const PIECE_COUNT = 32;
 const GROWTH_PER_DOUBLING_MAX = 2.5;
 /** Maximum ratio of the time for the whole text to the time for its pieces. A linear parser takes the same for both. */
@@ -150,7 +153,7 @@ const GROWTH_MAX = (GROWTH_PER_DOUBLING_MAX / 2) ** Math.log2(PIECE_COUNT);
 const ROUNDS = 2;
 /** Processor time in milliseconds below which a comparison is too imprecise, because the system counts ticks of about 8 ms. */
 const MEASURED_MIN_MS = 30;
-/** Processor time of one piece in milliseconds from which on the test does not double the text any more. */
+/** Processor time of one piece in milliseconds. If a piece takes longer, the test does not double the text any more. */
 const PIECE_MAX_MS = 1_000;
 
 /** Measures the processor time of this thread, so that other work does not count. Returns the shorter of two rounds. */

@@ -1,4 +1,4 @@
-/** Proves again that the listed regular expressions are linear. The gate trusts this list. */
+/** Proves again that the listed regular expressions are linear. `npm test` trusts this list. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { faultOfExpression, PROVEN_FILE, type ProvenExpressions, VERSION } from "../harness/recheck.js";

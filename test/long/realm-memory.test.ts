@@ -18,7 +18,7 @@ function renderersMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       if (Number(fields[2]) === group && isRenderer) sum += Number(fields[21]) * 4_096;
     } catch {
-      // This process has ended.
+      // The process has ended.
     }
   }
   return sum / 1024 / 1024;

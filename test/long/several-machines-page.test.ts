@@ -124,7 +124,7 @@ describe("the page on several machines", function () {
         body: JSON.stringify(body ?? {}),
       }).then(async (response) => {
         expect(response.status, path).to.be.within(200, 299);
-        // biome-ignore lint/suspicious/noExplicitAny: each route answers something else
+        // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
         return (await response.json()) as any;
       });
     await call("/v1/apps/1/publish");

@@ -21,7 +21,7 @@ import { ask } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
 const THIS_RELEASE = fileURLToPath(new URL("../../../", import.meta.url));
-/** Rate of the clock, at which schedules fire each second. */
+/** Rate of the test's clock, at which schedules fire each second. */
 const CLOCK_RATE = 60;
 const SERVED_TOGETHER_MS = 20_000;
 const SERVED_ALONE_MS = 4_000;
@@ -96,7 +96,7 @@ describe("this release and the previous one on one database, under load", functi
       headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the test expects of it
+    // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
     const answer: any = await response.json();
     expect(response.status, `${method} ${path}: ${JSON.stringify(answer)}`).to.be.within(200, 299);
     return answer;

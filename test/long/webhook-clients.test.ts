@@ -1,6 +1,6 @@
 /**
  * Tests HTTP triggers with the libraries that webhook senders publish: stripe, @octokit/webhooks, standardwebhooks, @slack/bolt and twilio.
- * The gate does not use them, because loading them takes 2 s. test/http/signatures.test.ts has values that they computed.
+ * `npm test` does not use them, because loading them takes 2 s. test/http/signatures.test.ts has values that they computed.
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { Webhooks } from "@octokit/webhooks";

@@ -1,6 +1,6 @@
 /**
- * Tests that the media store has equal results in a folder and in a bucket of an S3 server (@20minutes/s3rver). Tests the sweep that
- * removes files that the database does not know.
+ * Tests that the media store has equal results in a folder and in a bucket of an S3 server (@20minutes/s3rver). Tests the sweep, which
+ * removes files without a row in the database.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

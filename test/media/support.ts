@@ -67,6 +67,5 @@ export function filesUnder(folder: string): string[] {
 
 export const noise = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(bytes));
 
-/** Creates a picture of one colour. */
 export const picture = (width: number, height: number, colour = "#a33") =>
   sharp({ create: { width, height, channels: 3, background: colour } });

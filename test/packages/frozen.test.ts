@@ -63,7 +63,7 @@ describe("a package that an action has", () => {
   async function answerTo(method: string, path: string, body?: object) {
     const headers = { "auth-token": service.tokens.editor, "content-type": "application/json" };
     const answer = await fetch(later.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the path answers
+    // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
     return { http: answer.status, body: (await answer.json()) as any };
   }
 

@@ -334,7 +334,7 @@ describe("packages from npm", () => {
     const { query } = pg.Client.prototype;
     const statements = async (save: () => Promise<{ http: number }>) => {
       const texts: string[] = [];
-      // biome-ignore lint/suspicious/noExplicitAny: whatever the driver is given
+      // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
       pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
         const [{ text = given[0] }] = given;
         if (/INTO "action"|UPDATE "action"|kept_script|package_choice|audit_entry|action_version/.test(text))

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { buildEnvScript } from "../../src/rules/env-script.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the script made
+// biome-ignore lint/suspicious/noExplicitAny: the script sets a value of any type
 function run(appSettings: Record<string, unknown>): any {
   const session = { appId: 1, user: null, environment: "production" } as const;
   const app = { appId: 1, apiUrl: "https://x.example", environment: "live", clientTimeoutMs: 30_000, session } as const;

@@ -43,7 +43,7 @@ export function testLogLines(started: () => ServiceProcess): void {
     const { tokens } = started().credentials();
     const url = address();
     const marker = (await fetch(`${url}/v3/apps/1/actions`)).headers.get("x-request-id");
-    // Lines are in order, so those of earlier requests precede the line of this one.
+    // Log lines are in order, so lines of earlier requests precede the line of this request.
     const at = await until(() => linesOf("request").findIndex(({ requestId }) => requestId === marker) + 1);
     const lines = () => linesOf("request").slice(at);
     const requests = () => lines().map(({ method, route, status }) => [method, route, status]);

@@ -16,7 +16,7 @@ import { createEditor, ENDLESS_RUN_CODE, QUICK } from "./support.js";
 /** Maximum time from the end of a dead process's lease to the end of its run: several renewals of the other processes. */
 const LOST_RUN_MAX_MS = 30_000;
 
-/** In the long tests each instance is a process. */
+/** In the long tests, each instance is a separate process. */
 describe("several instances on one database", () => {
   const settingsKey = randomBytes(32).toString("base64");
   let database: FreshDatabase;

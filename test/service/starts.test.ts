@@ -1,7 +1,7 @@
 /**
- * Starts the service inside the test's process, which takes a tenth of the time of a separate process. Tests faults of the environment, of
- * the machine and of the schema, and starts that succeed in spite of a fault. lifecycle.test.ts tests that a process prints such a fault
- * and exits with 1.
+ * Tests faults of the environment, of the machine and of the schema, and starts that succeed in spite of a fault. Starts the service inside
+ * the test's process, which takes a tenth of the time of a separate process. lifecycle.test.ts tests that a process prints such a fault and
+ * exits with 1.
  */
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,6 +1,6 @@
 /**
  * Tests each subscription with each way to lose the right to it, with two instances: one changes the right, the other serves the
- * subscriber. In the long tests each instance is a process.
+ * subscriber. In the long tests, each instance is a separate process.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -51,7 +51,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
       headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its route gives it
+    // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
     const answer = (await response.json()) as any;
     expect(response.status, `${method} ${path}: ${JSON.stringify(answer)}`).to.be.lessThan(300);
     return answer;
@@ -253,7 +253,8 @@ describe("a subscription whose caller loses the right to it, over two instances"
     expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
   });
 
-  // Revoking and expiring are one case for the service, whatever the caller subscribes to. So only some of these combinations are tested.
+  // For the service, revoked and expired credentials are the same case in each subscription. So `npm test` tests only some of these
+  // combinations.
   const endsCredential = ({ rightLoss }: { rightLoss: RightLoss }) =>
     rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
@@ -267,7 +268,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
       const target = await createTarget(name, isByOffice ? OFFICE_RULES : READABLE_RULES);
       const caller = await callerOf(callerKind);
       const { received, client } = follow(name, target, caller.token);
-      // A second caller keeps its rights, and receives what the first one would have received.
+      // A second caller keeps its rights, and receives the events that the first caller must not receive.
       const control = follow(
         name,
         target,
@@ -276,7 +277,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
       try {
         await until(subscriptions);
         await until(async () => (await subscriptions()) === 2);
-        // Only these sources send a first message themselves.
+        // Some subscriptions send a first message without an event, which must not count.
         const first = received.events.length;
         await target.emit();
         await until(() => received.events.length > first && control.received.events.length > 0);

@@ -5,7 +5,7 @@ import { until } from "../harness/until.js";
 
 export interface Answer {
   http: number;
-  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape the test expects of it
+  // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   body: any;
 }
 
@@ -37,7 +37,7 @@ export function createEditor(url: string, token: string) {
     call,
     create: async (name: string, code: string): Promise<number> =>
       (await call("POST", "", { name, code, active: true, triggers: [{ trigger: "manual" }] })).body.action.id,
-    // biome-ignore lint/suspicious/noExplicitAny: as above
+    // biome-ignore lint/suspicious/noExplicitAny: log entries have no static type here
     logs: async (options: object = {}): Promise<any[]> => (await call("POST", "/logs", options)).body.logs,
   };
 }

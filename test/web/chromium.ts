@@ -9,7 +9,10 @@ import { slowPages } from "./adverse-pages.js";
 /** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
 const PAGE_TIMEOUT_MS = 120_000;
 
-/** Starts a Chromium of its own. Its first profile is no incognito profile, which may not subscribe to push messages, for example. */
+/**
+ * Starts a separate Chromium. Its first profile is not incognito, because incognito profiles lack some features, such as subscriptions to
+ * push messages.
+ */
 export async function launchOwnChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, defaultChromiumPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
@@ -28,7 +31,7 @@ export async function launchOwnChromium(): Promise<Browser> {
   return browser;
 }
 
-/** Chromium of all files that this process runs. */
+/** Chromium that all test files of this process share. */
 let shared: Promise<Browser> | null = null;
 
 async function launchShared(): Promise<Browser> {
@@ -68,7 +71,7 @@ async function profileOf(browser: Browser): Promise<Browser> {
 }
 
 /**
- * Opens a browser with a profile of its own. In the gate, the files of this process share one Chromium, and their profiles are incognito:
+ * Opens a browser with a profile of its own. In `npm test`, the files of this process share one Chromium, and their profiles are incognito:
  * they block third-party cookies and have a smaller storage quota. In the long tests, each file has the first profile of its own Chromium.
  */
 export async function launchChromium(): Promise<Browser> {

@@ -10,7 +10,7 @@ export interface TestAction {
   id: number;
   name: string;
   code: string;
-  /** Conditions on events, of the action's analytics trigger. */
+  /** Conditions of the action's analytics trigger on the event. */
   where: object;
   assets?: { name: string; url: string; path: string; integrity?: string }[];
 }

@@ -4,7 +4,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
 interface SettledCall {
-  // biome-ignore lint/suspicious/noExplicitAny: the value depends on the operation
+  // biome-ignore lint/suspicious/noExplicitAny: the type depends on the operation
   value?: any;
   refused?: { isError: boolean; status: string; error: string };
 }

@@ -10,7 +10,7 @@ interface StudioSession {
 }
 
 /** Reads the definition of the data source from the service. */
-// biome-ignore lint/suspicious/noExplicitAny: JSON of the service
+// biome-ignore lint/suspicious/noExplicitAny: a definition has no static type here
 type ReadDefinition = () => Promise<any>;
 
 export async function editRules({ page, studio }: StudioSession, definition: ReadDefinition): Promise<void> {

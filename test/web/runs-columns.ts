@@ -1,4 +1,4 @@
-/** Chooses columns in Studio's table of runs, and expects those heads. */
+/** Chooses columns in Studio's table of runs, and checks the column headings. */
 import type { Page } from "puppeteer";
 import type { StudioPage } from "./studio-page.js";
 

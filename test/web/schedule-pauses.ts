@@ -1,4 +1,4 @@
-/** A sample of a schedule, and a walk that pauses and resumes it in Studio's list while one response of the service is lost. */
+/** A sample of a schedule, and test steps that pause and resume it in Studio's list while one response of the service is lost. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";

@@ -12,7 +12,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-/** Wait for each page. Is far below the time limit of a test, so that the test lists all faults. */
+/** Options of the wait for each page. The timeout is far below the time limit of a test, so that the test lists all faults. */
 const PAGE_WAIT = { timeout: 20_000 };
 const CODE = "async function execute() {\n  return 1;\n}\n";
 
@@ -33,11 +33,11 @@ interface Items {
 interface Shown {
   /** Address after `#`. */
   address: string;
-  /** Head of the page. */
+  /** Heading of the page. */
   head: string;
-  /** First part of the title, if it is not the head. */
+  /** First part of the title, if it is not the heading. */
   title?: string;
-  /** Selector of what the item or the search parameters show. */
+  /** Selector of the element that shows the item or the effect of the search parameters. */
   part?: string;
   /** Address that the page writes in place of the opened one. The test does not check the address of other pages. */
   becomes?: string;
@@ -108,7 +108,7 @@ const ADDRESSES_OF_ITEMS: Record<
 
 const headOf = (view: View) => (view === "app" ? APP_PARTS.general : VIEW_DETAILS[view].label);
 
-/** Head of a page without an item, and the title where it differs. */
+/** Heading of a page without an item, and the title where it differs. */
 const headsOf = (view: View) => ({ head: headOf(view), title: VIEW_DETAILS[view].label });
 
 function listAddresses(items: Items): Shown[] {
@@ -135,7 +135,7 @@ function listAddresses(items: Items): Shown[] {
     { address: `/${app}/nonsense`, head: "Home" },
     { address: `/${app}/nonsense/5`, head: "Home" },
     { address: "/nonsense", head: "Home" },
-    // The name of an earlier release.
+    // `log` is the name of the page in an earlier release.
     { address: `/${app}/log`, head: "Runs" },
     { address: `/${app}/log?state=completed`, head: "Runs", part: 'select[name="state"][data-set="true"]' },
     // The editor jumps to the line once, and its address then names the action only.

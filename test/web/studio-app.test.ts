@@ -261,7 +261,7 @@ describe("Studio's pages of an app", () => {
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
-    // First another part of the app changes, then the content of the same part.
+    // Another action of the app is added before the promotion, then the reviewed action itself changes.
     const later = { name: "after-review", code: body.code, triggers: [] };
     await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
     const isRefused = 'document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")';

@@ -160,7 +160,7 @@ describe("Studio's page of data sources", () => {
     await page.keyboard.press("Enter");
     await (await page.waitForSelector(".grid-rows button.cell"))!.click();
     await studio.replace(".grid-rows input.cell", "ada@example.com");
-    // The page reads the entries after its change, and because they have changed.
+    // The page reads the entries twice: after its own change, and because the service reports the change.
     const reads = await holdReads(page, "FindEntries");
     await page.keyboard.press("Enter");
     await reads.waitForCount(2);

@@ -185,7 +185,7 @@ describe("Studio's editor", () => {
     expect(body.presets.map(({ name }: { name: string }) => name)).to.deep.equal(["by the window"]);
     await page.click("::-p-xpath(//button[contains(., 'Delete “by the window”')])");
     await page.waitForFunction("!document.querySelector(\".presets optgroup[label='Sample payloads']\")");
-    // Otherwise, the page would ask before it opens another action.
+    // Saves the code, because the page would otherwise ask about unsaved changes before it opens another action.
     await studio.write(`${CODE}\n// with a payload`);
     await studio.save();
     await studio.saved();

@@ -143,7 +143,7 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(user);
     await page.focus(user);
     await studio.press("a");
-    // One input event: each further one would change the draft, which is another case.
+    // Sends the text as one input event. Each further event would change the draft again, which this test does not cover.
     await page.keyboard.sendCharacter("City");
     await shows("Two rows are for");
     await write("PUT", `data-sources/${dataSource.id}`, { accessRules: [] });

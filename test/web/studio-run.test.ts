@@ -46,7 +46,10 @@ describe("a run in Studio", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const ids: Record<string, number> = {};
-  /** Requests of the page that count towards the rate limit of runs. The limit itself forgets them after a minute. */
+  /**
+   * Requests of the page that count towards the rate limit of runs. The service counts each for only one minute, so the test counts them
+   * itself.
+   */
   const counted: string[] = [];
 
   before(async () => {

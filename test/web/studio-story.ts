@@ -82,7 +82,10 @@ async function publish(scene: StoryWindow): Promise<void> {
   await page.waitForSelector(studio.withText("button", "Publish again"));
 }
 
-/** The panel Call has a command for the payload of the panel Run. The run of the command appears in the log without a reload. */
+/**
+ * Checks that the panel Call has a command for the payload of the panel Run. The run of the command must appear in the log without a
+ * reload.
+ */
 async function callAndWatch(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   await openTab(scene, "Run");
@@ -98,7 +101,7 @@ async function callAndWatch(scene: StoryWindow): Promise<void> {
   expect(await studio.textOf(".entry:first-child .gist")).to.contain("GRACE!");
 }
 
-/** The run that failed for want of a name is run again with one, and the action is restored. */
+/** Replays the run that failed without a name, now with a name, and restores the first version of the action. */
 async function runAgainAndRestore(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   const failed = (await service.rest("GET", `/v3/apps/${service.appId}/runs?state=failed`)).body.runs[0];

@@ -1,4 +1,4 @@
-/** Runs generated queries in all implementations: few in the gate and many in test/long. */
+/** Runs generated queries in all implementations of the query language: few in `npm test` and many in test/long. */
 import fc from "fast-check";
 import type { Client } from "pg";
 import { aggregate, document, flatDocument, type Json, where } from "./generated.js";
@@ -49,7 +49,7 @@ function rounded(value: unknown): unknown {
 
 const text = (documents: readonly Json[]): string => JSON.stringify(documents.map(rounded));
 
-/** Returns the pipelines for which our SQL and mingo differ, with both results. */
+/** Returns the pipelines for which the service's SQL and mingo differ, with both results. */
 export async function compareAggregates(client: Client, count: number, seed: number) {
   const documents = sample(flatDocument, seed, count * 10);
   const pipelines = sample(aggregate, seed + 1, count);

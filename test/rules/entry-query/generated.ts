@@ -141,8 +141,8 @@ const accumulator = fc
   .tuple(fc.constantFrom("$sum", "$avg", "$min", "$max", "$first", "$push"), expression)
   .map(([operator, operand]) => ({ [operator]: operand }));
 /**
- * Avoids what mingo does in another way: it converts null and false to numbers for $mod, and does not support $all for a value that is no
- * list. See the table of differences.
+ * Avoids operators that mingo implements in another way: it converts null and false to numbers for $mod, and does not support $all for a
+ * value that is no list. See the table of differences.
  */
 const simpleMatch = fc
   .tuple(

@@ -1,4 +1,4 @@
-/** Checks that our SQL returns the same as sift and mingo for generated documents and queries. The long test runs many more. */
+/** Checks that the service's SQL returns the same as sift and mingo for generated documents and queries. The long test runs many more. */
 import { expect } from "chai";
 import type { Client } from "pg";
 import { type ConnectedClient, connectedClient } from "../../harness/connected-database.js";

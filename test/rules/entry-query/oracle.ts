@@ -1,4 +1,4 @@
-/** Runs the same queries on the same documents in our SQL, sift and mingo, many in one statement. */
+/** Runs the same queries on the same documents in the service's SQL and in the libraries sift and mingo, many in one statement. */
 import { isDeepStrictEqual } from "node:util";
 import { Query as MingoQuery, aggregate as mingoAggregate } from "mingo";
 import type { Client } from "pg";
@@ -17,14 +17,14 @@ const plainSift = siftModule as unknown as Sift;
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
 /**
- * Equality in which null only equals null, as in our language. sift's own finds {"c": 1} by {"a": null}, because it treats a missing name
- * as null.
+ * Equality in which null only equals null, as in the service's query language. sift itself finds {"c": 1} by {"a": null}, because it treats
+ * a missing name as null.
  */
 const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
 
-/** Returns the documents that each query finds by our SQL. */
+/** Returns the documents that each query finds by the service's SQL. */
 export async function foundBySql(
   client: Client,
   documents: readonly Json[],
@@ -39,7 +39,7 @@ export async function foundBySql(
 }
 
 /**
- * Matches paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and our SQL follow MongoDB.
+ * Matches paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and the service's SQL follow MongoDB.
  * docs/reference/data-sources.md gives the reasons.
  */
 const PATH_UNLIKE_SIFT = /\.\d/;
