@@ -13,7 +13,7 @@ import { TRIGGER_TYPES } from "../src/rules/trigger-input.js";
 
 const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
 const TEXTS = /\.(?:tsx?|md|graphql|json)$/;
-/** Matches files with generated types of GraphQL operations. Their lists come from the schema, which is checked. */
+/** Matches files with generated types of GraphQL operations. Their lists come from the schema, which this test checks. */
 const GENERATED = /\/documents\.(?:ts|json)$/;
 /** Maximum number of lines of a list, larger in a schema with its descriptions. Lines around the list may name the specification. */
 const LIST_LINES = 8;

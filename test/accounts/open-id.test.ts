@@ -354,7 +354,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
   });
 
-  // This test must be the last one of the file: it uses up the limit of its client address, which cannot sign in afterwards.
+  // This test must be the last one of the file. It uses up the limit of its client address, which cannot sign in afterwards.
   longTest("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;

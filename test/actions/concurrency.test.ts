@@ -43,7 +43,7 @@ describe("concurrent changes of actions", () => {
     // service's transaction find the deadlock.
     await rivalRunner.query("SET LOCAL deadlock_timeout = '1min'");
     const refused = exit.update(one.id, { name: other.name });
-    // The statement both waits for the service and takes the lock, so that no time passes in between.
+    // One statement waits for the service and then takes the lock, so that no time passes in between.
     await rivalRunner.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();

@@ -263,7 +263,7 @@ export const UNKNOWN = "unknwn";
 /** Value of a type that no field of the samples accepts. */
 const FAULTY_VALUE = -1;
 
-/** Returns one body for each field with a schema: the field has an invalid value, and an unknown field stands before it. */
+/** Returns one body for each field with a schema. The field has an invalid value, and an unknown field precedes it. */
 export function bodiesWithFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);
   const object = (isList ? body[0] : body) as Record<string, unknown>;
@@ -316,7 +316,7 @@ function schemaAt(path: string, schema: Schema, components: Schema): { type: str
   );
 }
 
-/** Returns one body for each field that the schema describes: the field is null, and an unknown field stands behind it. */
+/** Returns one body for each field that the schema describes. The field is null, and an unknown field follows it. */
 export function bodiesWithNullFields(sample: BodySample, body: Schema, components: Schema) {
   return bodiesWithUnknownField(sample).flatMap(({ path, body: unknown }) => {
     const parent = path.slice(0, -UNKNOWN.length);

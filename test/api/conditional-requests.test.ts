@@ -1,6 +1,5 @@
 /**
- * Checks, for the whole REST table and GraphQL schema, that each read has an ETag, and that each change is refused if the resource has
- * changed meanwhile.
+ * Checks the whole REST table and GraphQL schema: each read has an ETag, and each change is refused if the resource has changed meanwhile.
  */
 
 import { readFileSync } from "node:fs";

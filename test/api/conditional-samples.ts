@@ -25,7 +25,7 @@ export interface RestChange {
 
 export interface GraphqlChange {
   make: MakeSample;
-  /** The call without `ifUpdatedAt`; `$name` stands for the ids of the sample. */
+  /** The call without `ifUpdatedAt`. `$name` is replaced by an ID of the sample. */
   call: string;
   /** Name of the argument that identifies the owner; by default the app. */
   owner?: string;

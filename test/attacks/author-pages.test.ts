@@ -1,6 +1,6 @@
 /**
- * Opens every page of the service as a signed-in administrator, with malicious code in every field that authors control. None of it may act
- * as that administrator. The list of pages comes from all registered routes.
+ * Opens every page of the service as a signed-in administrator, with malicious code in every field that authors control. No such code may
+ * act as that administrator. The list of pages comes from all registered routes.
  */
 import { expect } from "chai";
 import { pino } from "pino";

@@ -1,4 +1,4 @@
-/** Checks that no work that a run prepares for the time after its end reaches the network, and that each request of the run itself does. */
+/** Checks that a run cannot cause requests after its end. Each request of the run itself must reach the network. */
 import { once } from "node:events";
 import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -44,7 +44,7 @@ export const SECRETS: Record<string, unknown> = {
 
 export function textsOf(bytes: number): Record<string, string> {
   const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
-  // One escape with the maximum nesting: each decoded layer is another text.
+  // One escape with the maximum nesting. Each decoded layer is another text that must be scanned.
   const nested = `%${"25".repeat(8)}41`;
   const nestedAtEnd = (text: string) => text.slice(nested.length) + nested;
   const noise = random(3 * KB).toString("base64");

@@ -122,7 +122,7 @@ describe("secrets in every form", () => {
     it(`finds ${kind} in ${formsFor(value).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
         for (const begin of sampleOf(URL_BEGINNINGS, at, 2)) {
-          // Some values make the URL invalid.
+          // The test skips URLs that the value makes invalid.
           const address = URL.parse(begin + encode(value))?.href;
           if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
         }

@@ -169,7 +169,7 @@ async function execute() {
     const failed = await svc(folder, ["run", "plain"]);
     const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
     expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
-    // This file name ends with the name of an action's file: only a file with exactly that name belongs to the action.
+    // The name data-plain.js ends with the name of an action's file. Only a file with exactly that name belongs to the action.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
     const placed = await new Project(folder).mapStackToFiles("plain", removeConfig(text), `Error\n${line}\n${other}`);
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);

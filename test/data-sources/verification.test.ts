@@ -1,6 +1,6 @@
 /**
- * Tests app users who verify an address by a code. Only the owner of the address gets the code. It is valid once and for a short time. The
- * response does not show whether the address is known.
+ * Tests app users who verify an address by a code. Only the owner of the address gets the code. The code is valid once and for a short
+ * time. The response does not show whether the address is known.
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";

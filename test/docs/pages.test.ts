@@ -154,8 +154,9 @@ describe("the documentation", () => {
         const of = (fault: string, found: readonly string[] | null) =>
           (found ?? []).map((part) => `${page}:${line} ${fault}: ${part.trim()}`);
         return [
-          // Without the option interactivecomments, zsh passes a comment after a command to this command. It reports each line that begins
-          // with # as an unknown command, and goes on, unless the line has a quote or another sign of the shell.
+          // Without the option interactivecomments, zsh passes a comment after a command to this command as arguments. zsh reports a line
+          // that begins with # as an unknown command. It then continues, unless the line has a quote or another special character of the
+          // shell.
           ...of("comment after a command", commands.match(/\S.*\s#.*/g)),
           ...of(
             "comment with a sign of the shell",

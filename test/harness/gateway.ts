@@ -13,8 +13,8 @@ import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
 /**
- * Ways to lose a database: fast stop (SIGINT), immediate stop (SIGQUIT), SIGKILL, a cut network, or SIGKILL and another server that takes
- * over the storage, as in a cluster on shared storage.
+ * Ways to lose a database: a fast stop (SIGINT), an immediate stop (SIGQUIT), SIGKILL, or a cut network. `failed over`: SIGKILL, and
+ * another server takes over the storage, as in a cluster on shared storage.
  */
 export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 

@@ -1,6 +1,6 @@
 /**
- * Marks each object of a page separately, and each member of those objects whose marks end the page. Otherwise as
- * test/attacks/browser-marks.test.ts.
+ * Marks each object of a page separately, and each member of those objects whose marks end the page. Apart from that, the checks are those
+ * of test/attacks/browser-marks.test.ts.
  */
 import { expect } from "chai";
 import { SANDBOX_MODES } from "../../src/engine/browser/run.js";

@@ -1,5 +1,6 @@
 /**
- * Checks that the memory that a run uses in the browser's own processes is limited, like that of its page, and is freed when the run ends.
+ * Checks the memory that a run uses in the browser's own processes: it is limited, like that of the run's page, and is freed when the run
+ * ends.
  */
 
 import { readdirSync, readFileSync } from "node:fs";

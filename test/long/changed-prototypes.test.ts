@@ -52,7 +52,7 @@ const BORROWED_CALLS = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Returns code that changes everything, and then ends as `end` says. */
+/** Returns code that replaces the listed properties of the objects, and then executes `end`. */
 const source = (holders: string, instead: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;

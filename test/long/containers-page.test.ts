@@ -1,7 +1,7 @@
 /**
- * Runs the commands of the page on containers, and those for compose on the page on upgrading, without Docker. It uses a separate folder
- * with the files of the image, and runs the commands of Dockerfile and compose.yaml as processes with their variables. It builds no image,
- * and does not test a container's sandbox. containers.test.ts parses the chart.
+ * Runs the commands of the page on containers, and those for compose on the page on upgrading, without Docker. Uses a separate folder with
+ * the files of the image, and runs the commands of Dockerfile and compose.yaml as processes with their variables. Builds no image, and does
+ * not test a container's sandbox. containers.test.ts parses the chart.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** Compares the cost of reads in a data source of a million entries and in one of a thousand. It measures both in turns, in one run. */
+/**
+ * Compares the cost of reads in a data source of a million entries and in one of a thousand. The measurements alternate between the two in
+ * one run.
+ */
 
 import autocannon from "autocannon";
 import { expect } from "chai";
@@ -36,7 +39,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-/** Measures two functions in turns. Returns the p95 of each. */
+/** Measures two functions alternately. Returns the p95 of each. */
 async function measureInTurns(
   rounds: number,
   one: (n: number) => Promise<unknown>,

@@ -1,6 +1,6 @@
 /**
- * Measures how long `svc dev` takes from the save of a file to the saved draft, in a project of twelve TypeScript actions that share a
- * module. Prints the median, the 95th percentile, and the processor time of the command and of the service for each save.
+ * Measures the time of `svc dev` from the save of a file to the saved draft, in a project of twelve TypeScript actions that share a module.
+ * Prints the median, the 95th percentile, and the processor time that the command and the service use for each save.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";

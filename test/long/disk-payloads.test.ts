@@ -1,5 +1,5 @@
 /**
- * Checks that the disk space of an event or payload does not depend on the number of runs that it starts, and that readers get the complete
+ * Checks that the disk space of an event or payload does not depend on the number of runs that it starts. Readers still get the complete
  * data.
  */
 import { randomBytes } from "node:crypto";

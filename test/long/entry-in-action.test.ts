@@ -1,6 +1,6 @@
 /**
- * Compares the cost of a data source call inside a server action with that of the same call over HTTP. It measures both in turns, in one
- * run.
+ * Compares the cost of a data source call inside a server action with that of the same call over HTTP. The measurements alternate between
+ * the two in one run.
  */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";

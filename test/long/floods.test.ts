@@ -1,6 +1,6 @@
 /**
- * Checks that the service ends a run that keeps the browser's own process busy, but no other run, and that neighbours wait only until the
- * flood is paused.
+ * Checks that the service ends a run that keeps the browser's own process busy, and no other run. Other apps wait only until the flood is
+ * paused.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";

@@ -167,7 +167,7 @@ describe("five hundred hostile documents", function () {
     return longest;
   }
 
-  /** Sends documents over HTTP and the socket in turns. Returns their durations. @param from number of the first document */
+  /** Sends documents over HTTP and the socket alternately. Returns their durations. @param from number of the first document */
   async function sendAll(from: number): Promise<{ times: number[]; slow: string[] }> {
     const slow: string[] = [];
     const times: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Installs the package that `npm pack` makes of this repository, by the commands of the page about the command line, and uses `npx svc` of
- * it. Needs npm's registry. Takes minutes, because npm installs all packages.
+ * Installs the package that `npm pack` makes of this repository, and uses its `npx svc`. The commands are those of the documentation page
+ * about the command line. Needs npm's registry. Takes minutes, because npm installs all packages.
  */
 import { execFile } from "node:child_process";
 import { homedir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * Measures what lists of log entries cost when the log is a thousand times as long. It measures both lengths in turns, in one run, so that
- * only the ratio counts.
+ * Measures the cost of lists of log entries when the log is a thousand times as long. The measurements alternate between both lengths in
+ * one run, so that only the ratio counts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
 /**
- * Tests media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, and kill -9 in between.
+ * Tests media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, and kill -9 during
+ * uploads.
  */
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -97,7 +97,7 @@ describe("many schedules", () => {
     await prepare(db, 100_000);
     const claims = { without: [] as number[], within: [] as number[] };
     const heaps: number[] = [];
-    // The two claims take turns, and the test compares their medians, because the machine's speed varies.
+    // The test alternates between the two claims and compares their medians, because the machine's speed varies.
     for (let count = 0; count < CLAIM_COUNT; count += 1) {
       claims.without.push(await claim(otherDb));
       claims.within.push(await claim(db));

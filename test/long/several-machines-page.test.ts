@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the pages on several machines and on Prometheus, with a process and a checkout for each machine, one PostgreSQL, and
- * one bucket.
+ * Runs the commands of the documentation pages on several machines and on Prometheus. Each machine has its own process and checkout. All
+ * share one PostgreSQL and one bucket.
  */
 import { copyFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

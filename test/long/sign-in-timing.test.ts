@@ -46,7 +46,7 @@ describe("the time of a failed sign-in", () => {
     const times: Record<keyof typeof kinds, number[]> = { wrong: [], unknown: [], without: [] };
     const names = Object.keys(kinds) as (keyof typeof kinds)[];
     for (const name of names) for (let at = 0; at < 20; at += 1) await timed(kinds[name]);
-    // The kinds take turns, so that a slow moment of the machine affects all of them.
+    // The test alternates between the kinds, so that a slow moment of the machine affects all of them.
     for (let at = 0; at < TRIES_PER_KIND; at += 1) {
       for (let step = 0; step < names.length; step += 1) {
         const name = names[(at + step) % names.length]!;

@@ -1,4 +1,7 @@
-/** Tests that Studio shows what was added or failed, asks before edits are lost, and names what was changed, in which zone, and when. */
+/**
+ * Tests that Studio shows additions and failures, asks before edits are lost, and shows for each change its object, its time and its time
+ * zone.
+ */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

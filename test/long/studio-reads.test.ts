@@ -98,7 +98,7 @@ describe("data that Studio has read before", () => {
     await other.signIn(service.tokens.admin);
     await until(() => held.length === 1);
     expect(await tokens()).to.deep.equal([]);
-    // Even the first read of the list does not delay a change.
+    // A change must not wait, even for the first read of the list.
     await make("fourth");
   });
 });

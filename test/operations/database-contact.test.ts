@@ -104,7 +104,7 @@ describe("the lease of a process", () => {
   }
 
   beforeEach(() => {
-    // This time is longer than a lease: the first renewal is not late if the process has already run for long.
+    // The clock starts at a time that is longer than a lease. The first renewal of a process that has run for long must not count as late.
     now = 20_000;
     statements = [];
     events = [];

@@ -1,6 +1,6 @@
 /**
- * Checks that the stored scripts of an action never change: whatever the registry returns later, whatever other processes request, and even
- * with npm switched off.
+ * Checks that the stored scripts of an action never change: not by later responses of the registry, not by requests of other processes, and
+ * not when npm is switched off.
  */
 import { once } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";

@@ -1,6 +1,6 @@
 /**
- * Checks that the mode of a run with an npm package depends on the parts of the package that the run uses, not on everything that the
- * package names. The service is that of npm-choices.test.ts.
+ * Checks that the mode of a run with an npm package depends only on the parts of the package that the run uses. Globals that only other
+ * parts name do not count. The service is that of npm-choices.test.ts.
  */
 import { expect } from "chai";
 import type { TestRegistry } from "../harness/npm-registry.js";

@@ -1,4 +1,6 @@
-/** Tests the limit on the total size of the scripts of an app's actions: each save counts all of them, whichever process stored them. */
+/**
+ * Tests the limit on the total size of the scripts of an app's actions. Each save counts all of them, no matter which process stored them.
+ */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
@@ -32,7 +34,7 @@ describe("the size of the scripts of one app's actions", () => {
     service = await startTestService({ ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
     const app = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
     fullApp = app.body.app.id;
-    // This process has not counted the app yet, whose scripts are close to the limit.
+    // This process has not yet counted the scripts of the app, whose size is close to the limit.
     const { id } = (await save(["fills"], service.appId)).body.action;
     await service.db.query("UPDATE action SET app_id = $1 WHERE id = $2", [fullApp, id]);
     const sql =

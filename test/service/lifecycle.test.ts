@@ -198,7 +198,7 @@ describe("the life of a service on its own data", () => {
     "prints the link for the first administrator again at a later start, and not where the credentials are",
     async () => {
       await until(() => service.stderr().includes("/studio"));
-      // Nobody has used the link yet, so the service prints it again.
+      // The link is still unused, so the service prints it again.
       expect(service.stderr()).to.contain("Create the first administrator");
       expect(service.stderr()).not.to.contain("credentials.json");
     },

@@ -41,7 +41,7 @@ export async function readSentCode({ db }: TestService, address: string): Promis
   return /\d{6}/.exec(text)![0];
 }
 
-/** Waits until the page says who is signed in. */
+/** Waits until the page shows this text for the signed-in user. */
 export const waitForText = (page: Page, text: string) =>
   page.waitForFunction(`document.querySelector("#who").textContent === ${JSON.stringify(text)}`);
 

@@ -25,7 +25,7 @@ export async function checkPaletteKeys(page: Page, studio: StudioPage): Promise<
   await selects("isSelected(options[1])");
   await page.keyboard.sendCharacter("go to");
   await selects("isSelected(options[0])");
-  // This Enter ends a word of an input method, such as one for Japanese.
+  // Simulates the Enter that completes a word in an input method, such as one for Japanese.
   await page.evaluate(`document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true }),
   ); new Promise((done) => requestAnimationFrame(() => setTimeout(done)))`);

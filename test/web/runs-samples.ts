@@ -30,8 +30,8 @@ export function waitForChart(page: Page, runs: number, failed: number) {
 }
 
 /**
- * Checks that the chart follows filters under which the list is empty, that the error of an invalid filter is shown once, and that the chart
- * shows when it does not count all runs.
+ * Checks the chart of runs. The chart follows filters under which the list is empty, and shows when it does not count all runs. The error
+ * of an invalid filter is shown once.
  */
 export async function checkCharts(
   service: TestService,

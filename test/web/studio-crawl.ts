@@ -38,9 +38,9 @@ const ARROW_KEY_GROUPS = ["tablist", "menu", "menubar", "listbox", "grid", "radi
   .join();
 
 /**
- * Returns code for the page that types into a field, selects an option, or gives another control the focus. React receives the events. The
- * code returns `absent` if there is no such control, `changed` for a field, otherwise the key that presses the control, or `unreachable` if
- * the keyboard cannot reach it.
+ * Returns code for the page that types into a field, selects an option, or gives another control the focus. React receives the events.
+ * Results of the code: `absent` if there is no such control, `changed` for a field, `unreachable` if the keyboard cannot reach the control,
+ * otherwise the key that presses it.
  */
 const focusCode = (key: string) => `(() => {
   ${CONTROLS_CODE}

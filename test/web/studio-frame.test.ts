@@ -23,7 +23,7 @@ describe("the frame of Studio", () => {
 
   before(async () => {
     proxy = await startPrefixProxy("/svc");
-    // Only long tests execute runs.
+    // Only the long tests execute runs, for which the service needs the role `runner`.
     const environment = { PUBLIC_URL: `${proxy.url}/`, ROLES: runsAll() ? "api,runner" : "api" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     proxy.leadTo(service.url);
@@ -167,7 +167,7 @@ describe("the frame of Studio", () => {
   });
 
   longTest("lets the keyboard skip to the content, and leave the editor", async () => {
-    // After a navigation, the focus starts at the beginning of the page.
+    // After a reload, the focus starts at the beginning of the page.
     await page.reload();
     await page.waitForSelector(".code-editor .view-line");
     await page.keyboard.press("Tab");

@@ -1,7 +1,8 @@
 /**
- * Tests the complete story of an app at a given window width. A person makes an account by the first link, writes an action that fails,
- * corrects, schedules and publishes it, calls it by the curl command of the panel Call, watches the run, replays a run, restores a version, and edits together with another person. The person
- * then invites a third one, writes an access rule, and sets the mail server.
+ * Tests the complete story of an app at a given window width. A person makes an account by the first link, and writes an action that fails.
+ * The person corrects, schedules and publishes it, and calls it by the curl command of the panel Call. The person watches the run, replays
+ * a run, restores a version, and edits together with another person. Finally, the person invites a third one, writes an access rule, and
+ * sets the mail server.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -101,7 +102,7 @@ async function callAndWatch(scene: StoryWindow): Promise<void> {
   expect(await studio.textOf(".entry:first-child .gist")).to.contain("GRACE!");
 }
 
-/** Replays the run that failed without a name, now with a name, and restores the first version of the action. */
+/** Replays the run that failed without a name, now with a name, and restores an earlier version of the action. */
 async function runAgainAndRestore(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   const failed = (await service.rest("GET", `/v3/apps/${service.appId}/runs?state=failed`)).body.runs[0];

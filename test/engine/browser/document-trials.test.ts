@@ -1,6 +1,6 @@
 /**
- * Tests code that names globals of a document, as libraries do: the service tries it in an isolate, and runs it again in a document as soon
- * as it uses such a global.
+ * Tests code that names globals of a document, as libraries do. The service tries the code in an isolate, and runs it again in a document
+ * as soon as it uses such a global.
  */
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Checks that a result that is too long for one message arrives complete, in parts, whatever the run has done to its globals. */
+/** Checks that a result that is too long for one message arrives complete, in parts, even if the run has changed its globals. */
 import { expect } from "chai";
 import { LongText } from "../../../src/engine/browser/pages/long-text.js";
 import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";

@@ -8,7 +8,7 @@ import { REQUEST_SAMPLES, TIMES } from "./alike/requests.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { matrixOf, VALUE_SAMPLES } from "./alike/values.js";
 
-/** This file runs one of each STEP samples. test/long/network-isolate.test.ts runs all of them. */
+/** This file runs one in SAMPLE_STEP samples. test/long/network-isolate.test.ts runs all of them. */
 const SAMPLE_STEP = 10;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % SAMPLE_STEP === 0);
 

@@ -1,6 +1,6 @@
 /**
- * Checks that the service and a page agree about the texts that the page has stored: both drop the oldest texts first, whatever a run
- * lists.
+ * Checks that the service and a page agree about the texts that the page has stored. For any list of texts in a run, both drop the oldest
+ * texts first.
  */
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";

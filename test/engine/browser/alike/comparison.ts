@@ -1,5 +1,5 @@
 /**
- * Runs the same code samples in a web worker, which has the browser's own APIs, and in a network isolate (a sandbox mode), and compares the
+ * Runs the same code samples in a web worker, which has the browser's own APIs, and in a network isolate (a sandbox mode). Compares the
  * results.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
