@@ -82,10 +82,7 @@ function clientOf(document: Schema, base: string, token: string) {
   };
 }
 
-/**
- * File with the recorded responses for the reference. `RECORD_RESPONSES=1` writes it again. Afterwards, format the file with biome, and run
- * `npm run reference`.
- */
+/** Recorded responses for the reference. `RECORD_RESPONSES=1` writes this file. Then format it with biome, and run `npm run reference`. */
 const RECORDED_FILE = `${ROOT}src/cli/reference/rest-responses.json`;
 
 /** True if the differing field is a duration. Durations differ from run to run. */

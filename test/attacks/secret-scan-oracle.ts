@@ -87,10 +87,7 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/**
- * True if the end of the layer cuts the pattern off. That is the case if a prefix of eight or more bytes of the pattern ends there, or up
- * to five bytes before.
- */
+/** True if the layer ends within the pattern: eight or more first bytes of it are at the end, or up to five bytes before. */
 function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = PATTERN_MIN_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {

@@ -115,10 +115,7 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
   };
 }
 
-/**
- * Waits until all ticks that are due now are claimed, deletes the schedules, and waits until all runs have ended. Returns the time up to
- * which the test expects ticks.
- */
+/** Waits until all due ticks are claimed, deletes the schedules, and waits until all runs end. Returns the time of the last ticks. */
 export async function waitUntilSettled(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;

@@ -1,7 +1,4 @@
-/**
- * Cuts the database connections of a working service process after random numbers of bytes. Returns its responses, and the state of its
- * runs afterwards.
- */
+/** Cuts the database connections of a service process after random numbers of bytes. Returns its responses and the state of its runs. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -66,8 +63,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // PostgreSQL ends the session of a cut connection with a delay, and the service opens transactions itself. So the test waits until there
-  // are none.
+  // PostgreSQL ends the session of a cut connection with a delay, and the service opens transactions too. So the test waits.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),

@@ -72,8 +72,7 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, durations, failures));
-        // Each read resets the metric to 0, so the maximum of all reads is stored here. The loop does not wait for the read, which can be
-        // slow.
+        // Each read resets the metric, so the maximum is stored here. The loop does not wait for the read, which can be slow.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }

@@ -1,7 +1,4 @@
-/**
- * Creates project folders, and runs commands of the `svc` CLI in them against a service. A command runs in this process or in a separate
- * one.
- */
+/** Creates project folders, and runs commands of the `svc` CLI in them, in this process or in a separate one. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,7 +1,4 @@
-/**
- * Checks the memory that a run uses in the browser's own processes: it is limited, like that of the run's page, and is freed when the run
- * ends.
- */
+/** Checks that a run's memory in the browser's own processes is limited, like that of its page, and is freed at the end of the run. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";

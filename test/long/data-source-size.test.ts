@@ -1,7 +1,4 @@
-/**
- * Compares the cost of reads in a data source of a million entries and in one of a thousand. The measurements alternate between the two in
- * one run.
- */
+/** Compares the cost of reads in data sources of a million and a thousand entries. The measurements alternate between the two. */
 
 import autocannon from "autocannon";
 import { expect } from "chai";

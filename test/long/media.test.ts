@@ -1,7 +1,4 @@
-/**
- * Tests media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, and kill -9 during
- * uploads.
- */
+/** Tests media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, and kill -9. */
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";

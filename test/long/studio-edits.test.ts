@@ -1,7 +1,4 @@
-/**
- * Tests that Studio shows additions and failures, asks before edits are lost, and shows for each change its object, its time and its time
- * zone.
- */
+/** Tests that Studio shows additions and failures, asks before edits are lost, and shows the object, time and time zone of a change. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

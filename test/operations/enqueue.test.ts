@@ -1,7 +1,4 @@
-/**
- * Tests when the service checks a call that must be queued, relative to the limits of the queue. Fakes replace the modules around the
- * queue, because only a full queue shows the difference.
- */
+/** Tests whether a call is checked before it uses the queue. Fakes replace other modules, because only a full queue shows the order. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";

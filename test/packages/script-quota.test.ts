@@ -1,6 +1,4 @@
-/**
- * Tests the limit on the total size of the scripts of an app's actions. Each save counts all of them, no matter which process stored them.
- */
+/** Tests the limit on the total size of the scripts of an app's actions. A save counts all of them, whichever process stored them. */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";

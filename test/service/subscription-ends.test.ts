@@ -253,8 +253,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
     expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
   });
 
-  // For the service, revoked and expired credentials are the same case in each subscription. So `npm test` tests only some of these
-  // combinations.
+  // Revoked and expired credentials take the same path in the service, so `npm test` tests only some of these combinations.
   const endsCredential = ({ rightLoss }: { rightLoss: RightLoss }) =>
     rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");

@@ -9,10 +9,7 @@ import { slowPages } from "./adverse-pages.js";
 /** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
 const PAGE_TIMEOUT_MS = 120_000;
 
-/**
- * Starts a separate Chromium. Its first profile is not incognito, because incognito profiles lack some features, such as subscriptions to
- * push messages.
- */
+/** Starts a separate Chromium. Its first profile is not incognito: an incognito profile cannot subscribe to push messages. */
 export async function launchOwnChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, defaultChromiumPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");

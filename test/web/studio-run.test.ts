@@ -46,10 +46,7 @@ describe("a run in Studio", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const ids: Record<string, number> = {};
-  /**
-   * Requests of the page that count towards the rate limit of runs. The service counts each for only one minute, so the test counts them
-   * itself.
-   */
+  /** Requests of the page that count towards the rate limit of runs. The service stops counting a request after a minute. */
   const counted: string[] = [];
 
   before(async () => {

@@ -83,10 +83,7 @@ async function publish(scene: StoryWindow): Promise<void> {
   await page.waitForSelector(studio.withText("button", "Publish again"));
 }
 
-/**
- * Checks that the panel Call has a command for the payload of the panel Run. The run of the command must appear in the log without a
- * reload.
- */
+/** Runs the command that the panel Call shows for the payload of the panel Run. The run must appear in the log without a reload. */
 async function callAndWatch(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   await openTab(scene, "Run");

@@ -5,10 +5,7 @@ import type { PageOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
 
 const QUIET_RUNS = 20;
-/**
- * Time limit of a run in milliseconds. It ends only a run that hangs, because the duration of a flood depends on the processor time of the
- * browser.
- */
+/** Time limit of a run in milliseconds. It only ends a run that hangs: slow machines need long for a flood. */
 const LIMIT_MS = 240_000;
 
 const inWorker = (code: string) =>

@@ -1,7 +1,4 @@
-/**
- * Tests which process the browser watch blames for a flood. It decides by the processor time that processes used while the browser did not
- * respond.
- */
+/** Tests which process the browser watch blames for a flood: it compares processor times while the browser did not respond. */
 import { expect } from "chai";
 import { findFloodingRenderer, isStarved, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
 

@@ -1,7 +1,4 @@
-/**
- * Tests the worker thread that runs each run in a new ShadowRealm: when it creates the realm of the next run, and what it has reported of
- * the previous run by then.
- */
+/** Tests the thread that runs each run in a new ShadowRealm: when it creates the next realm, and what it has reported by then. */
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";

@@ -1,7 +1,4 @@
-/**
- * Runs the same code samples in a web worker, which has the browser's own APIs, and in a network isolate (a sandbox mode). Compares the
- * results.
- */
+/** Compares the results of code samples in a web worker, which has the browser's own APIs, and in a network isolate (a sandbox mode). */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../host.js";

@@ -1,7 +1,4 @@
-/**
- * Runs the same code samples in a web worker, which has the browser's own APIs, and in a network isolate. Returns the samples with
- * different results.
- */
+/** Returns code samples with different results in a web worker, which has the browser's own APIs, and in a network isolate. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
 import { UNNAMED_HOST_CLASSES } from "../../../../src/engine/browser/globals.js";
 import { wrapInFunction } from "../../../../src/engine/browser/pages/action-script.js";
