@@ -14,8 +14,8 @@ export const PAGES: readonly string[] = [
 export const readPage = (page: string): string => readFileSync(join(ROOT, page), "utf8");
 
 /**
- * A code block of a page. In the line before its fence, the page says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`,
- * `<!-- response -->` or `<!-- output -->`.
+ * A code block of a page. The line before its fence says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`, `<!--
+ * response -->` or `<!-- output -->`.
  */
 export interface Block {
   line: number;

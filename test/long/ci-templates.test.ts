@@ -1,6 +1,6 @@
 /**
- * Runs each step of the templates in examples/ci as GitHub and GitLab do, against a service: in the shell and with the environment that they
- * use, from a clone of this repository. Needs npm's registry. Takes minutes, because each job installs all packages.
+ * Runs each step of the templates in examples/ci against a service, as GitHub and GitLab do: in their shell, with their environment, from a
+ * clone of this repository. Needs npm's registry. Takes minutes, because each job installs all packages.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

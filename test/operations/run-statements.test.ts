@@ -55,8 +55,8 @@ describe("a run whose code is known", () => {
   }
 
   /**
-   * Returns the statements of each run request while the service remembers the token. Repeats a measurement in which it read the token again,
-   * because it does so every few seconds.
+   * Returns the statements of each run request while the service has the token in its cache. Repeats the measurement if the service read
+   * the token again, because it does so every few seconds.
    */
   async function statementsWithKnownToken(runs: () => Promise<unknown>): Promise<string[][]> {
     let asked: string[][];

@@ -16,9 +16,9 @@ export interface ClientPage {
 }
 
 /**
- * Registers the hooks of a suite that open the page. The returned object has its values only inside tests. By default each test has a
- * profile of its own. With `isReloaded`, all tests have one page that is loaded again, which takes a third of the time; for suites that store
- * nothing in the page. Without `isOpened`, each test opens its page itself.
+ * Registers the hooks of a suite that open the page. The returned object has its values only inside tests. By default, each test has a
+ * profile of its own. With `isReloaded`, all tests share one page, which is loaded again for each test. This takes a third of the time; use
+ * it if the suite stores nothing in the page. Without `isOpened`, each test opens its page itself.
  */
 export function useClientPage({ isReloaded = false, isOpened = true } = {}): ClientPage {
   let browser: Browser;

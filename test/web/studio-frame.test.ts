@@ -1,4 +1,7 @@
-/** Tests behaviour that all pages of Studio share, behind a proxy with a path prefix: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
+/**
+ * Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. Uses
+ * a proxy with a path prefix.
+ */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page, SerializedAXNode } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";

@@ -1,6 +1,6 @@
 /**
- * Tests a run in Studio: hundreds and thousands of console lines, a result of megabytes, a cancellation, and a single slot. Also tests what Studio reads
- * again at a rate limit, and data that another person changes meanwhile.
+ * Tests a run in Studio: hundreds and thousands of console lines, a result of megabytes, a cancellation, and a single slot. Also tests what
+ * Studio reads again at a rate limit, and data that another person changes meanwhile.
  */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
