@@ -16,8 +16,8 @@ import {
 } from "./run.js";
 
 /**
- * Maximum number of apps for which the service stores code whose trials failed. Entries expire after CODE_SET_EXPIRY_MS,
- * because a trial may also fail if the machine is busy.
+ * Maximum number of apps for which the service stores code whose trials failed. Entries expire after
+ * CODE_SET_EXPIRY_MS, because a trial may also fail if the machine is busy.
  */
 const CODE_SET_APPS_MAX = 1_000;
 const CODE_SET_PER_APP_MAX = 100;
