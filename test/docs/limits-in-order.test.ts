@@ -15,7 +15,7 @@ const ROWS = SECTION.split("\n").filter((line) => line.startsWith("| "));
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
 /** Matches calls that create a limiter. `createRateWindow` is not among them, because only the access checks use it. */
 const LIMITER_CALL =
-  /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyCapacity|RequestLimiter|Answers|Turns|Intake)\(/;
+  /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|ResponseMemory|FairTaskQueue|\w+Capacity|\w+Limiter)\(/;
 
 const filesIn = (text: string) => [...text.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path]) => path!);
 
