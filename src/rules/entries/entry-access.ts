@@ -215,7 +215,8 @@ export function checkRequiredColumns(
  * @param hashed names of hashed columns, which no caller can read
  */
 export function createEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): EntryScope {
-  const filter = toWhereFilter(grant.conditions);
-  if (hashed.size === 0) return { canSee: grant.mayAccessColumn, filter };
-  return { canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column), filter };
+  return {
+    canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column),
+    filter: toWhereFilter(grant.conditions),
+  };
 }
