@@ -15,7 +15,7 @@ import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
 import { DETECTION_SAMPLE_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
-import { readEntryColumns, serializeEntry } from "../../src/rules/entries/entry-input.js";
+import { parseEntryData, serializeEntry } from "../../src/rules/entries/entry-input.js";
 import { checkPlaceholders } from "../../src/rules/entries/sending-hooks.js";
 import { translatePattern } from "../../src/rules/entry-query/regular-expression.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
@@ -54,7 +54,7 @@ const PARSERS: Record<string, Parser> = {
   "large JSON bodies": (text) => parseInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readMemberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
-  entries: (text) => serializeEntry(readEntryColumns({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
+  entries: (text) => serializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
   "types of uploads": (text) => detectContentType(Buffer.from(text)),
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),

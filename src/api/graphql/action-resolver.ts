@@ -13,7 +13,7 @@ import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
@@ -96,7 +96,7 @@ export class ActionResolver {
     @AppId() appId: number,
     @Arg("data", () => CreateActionInput, { nullable: true, description: "Configuration of the new action." })
     data: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<Action> {
     const caller = await this.accessChecks.requireAppAccess(context, "createAction", appId);
     return this.endpoints.addUrlsToOne(

@@ -12,7 +12,7 @@ import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
 import { AppId } from "./arguments.js";
 import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
-import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
 
 @ObjectType("ClientAction", { description: "Action, without its code, that this client can run on analytics events." })
 class ClientActionType {
@@ -94,7 +94,7 @@ export class ClientActionResolver {
     @Arg("id", () => Int, { description: "ID of the draft or live version that runs." }) id: number,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<ReportedRunType> {
     const caller = await this.accessChecks.requireAppAccess(context, "reportClientRun", appId);
     const body = { payload: payload ?? undefined };
@@ -108,7 +108,7 @@ export class ClientActionResolver {
     @Arg("id", () => Int, { description: "ID of the draft or live version that ran." }) id: number,
     @Arg("report", () => ClientRunInput, { nullable: true, description: "Payload, duration and outcome of the run." })
     body: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<ReportedRunType> {
     const caller = await this.accessChecks.requireAppAccess(context, "reportClientRun", appId);
     return this.clientRuns.report(caller, {

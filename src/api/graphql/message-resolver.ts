@@ -6,7 +6,7 @@ import type { Messages } from "../../operations/communicate/messages.js";
 import type { MessageReceipt } from "../../operations/communicate/outbox-writer.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
   EmailInput,
@@ -68,7 +68,7 @@ export class MessageResolver {
       description: "Values for `{{name}}` placeholders in the e-mail, an object.",
     })
     data?: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     const body = data === undefined ? options : { options, data };
@@ -80,7 +80,7 @@ export class MessageResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("messages", () => [EmailOfBatchInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     return this.service.sendEmails(caller, appId, messages, idempotencyKeyOf(context, key));
@@ -93,7 +93,7 @@ export class MessageResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("message", () => SmsInput, { nullable: true, description: "Text message to send." }) message: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     return this.service.sendSms(caller, appId, message, idempotencyKeyOf(context, key));
@@ -106,7 +106,7 @@ export class MessageResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("messages", () => [SmsInput], { nullable: true, description: "Text messages to send." }) messages: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     return this.service.sendSmsBatch(caller, appId, messages, idempotencyKeyOf(context, key));

@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
 import { CopyEnum, DateTime } from "./leaf-types.js";
 import { ByReference, Ref } from "./reference-arguments.js";
 
@@ -144,7 +144,7 @@ export class RunResolver {
     @Ref("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
     @ByReference() _by?: ReferenceKind | null,
     @CopyToRun() copy?: DraftOrLive | null,
   ): Promise<QueuedRunType> {
@@ -161,7 +161,7 @@ export class RunResolver {
     @Ref("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
-    @IdempotencyKey() key?: string | null,
+    @IdempotencyKeyArgument() key?: string | null,
     @ByReference() _by?: ReferenceKind | null,
     @CopyToRun() copy?: DraftOrLive | null,
   ): Promise<ExecutedRunType> {

@@ -148,7 +148,7 @@ function createExample(schema: Schema, document: Document, depth = 0): unknown {
   return SAMPLE_SCALARS[type ?? ""] ?? MORE_FIELDS;
 }
 
-/** Returns a sample value for a field: by the field's name if the schema allows any value or any text, otherwise by the schema. */
+/** Returns a sample value for a field. It follows from the field's name if the schema allows any value or text, otherwise from the schema. */
 function createFieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = createExample(schema, document, depth);
   const isVague = example === MORE_FIELDS || example === SAMPLE_SCALARS["string"];

@@ -5,7 +5,7 @@
 import { crc32 } from "node:zlib";
 import { removePrivateItems } from "./bmff-metadata.js";
 import { createOrientationExif, readOrientation } from "./exif.js";
-import { removePrivateTags } from "./tiff-metadata.js";
+import { removePersonalTags } from "./tiff-metadata.js";
 
 /** Error if the file does not have the format that its first bytes announce. */
 export class DamagedPictureError extends Error {
@@ -178,7 +178,7 @@ const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
   "image/apng": cleanPng,
   "image/webp": cleanWebp,
   "image/gif": cleanGif,
-  "image/tiff": (file) => [removePrivateTags(file)],
+  "image/tiff": (file) => [removePersonalTags(file)],
   "image/avif": (file) => [removePrivateItems(file)],
   "image/heic": (file) => [removePrivateItems(file)],
   "image/heif": (file) => [removePrivateItems(file)],

@@ -1,10 +1,10 @@
 /**
- * Removes private tags from the directories of a TIFF file in place, and overwrites the values of these tags. All other
+ * Removes tags with personal data from the directories of a TIFF file in place, and overwrites the values of these tags. All other
  * bytes keep their positions.
  */
 
-/** Numbers of private tags: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
-const PRIVATE_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
+/** Numbers of the tags that can contain personal data: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
+const PERSONAL_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
 /**
  * Size in bytes of one value of a TIFF field, by field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED,
@@ -73,10 +73,10 @@ class TiffEditor {
     for (let at = first; this.isFirstVisit(at); ) {
       const entries = this.listEntries(at);
       const next = this.readLong(at + 2 + entries.length * 12);
-      const isPrivate = (entry: number) => PRIVATE_TAGS.has(this.readShort(entry));
-      for (const entry of entries.filter(isPrivate)) this.clearEntry(entry);
+      const isPersonal = (entry: number) => PERSONAL_TAGS.has(this.readShort(entry));
+      for (const entry of entries.filter(isPersonal)) this.clearEntry(entry);
       const retained = entries
-        .filter((entry) => !isPrivate(entry))
+        .filter((entry) => !isPersonal(entry))
         .map((entry) => Buffer.from(this.file.subarray(entry, entry + 12)));
       const following = Buffer.from(this.file.subarray(at + 2 + entries.length * 12, at + 6 + entries.length * 12));
       this.file.fill(0, at, at + 6 + entries.length * 12);
@@ -88,10 +88,10 @@ class TiffEditor {
 }
 
 /**
- * Removes private tags. Changes `file` in place and returns it.
+ * Removes tags that can contain personal data, such as the location or the author. Changes `file` in place and returns it.
  * @throws RangeError if an offset points beyond the end of the file
  */
-export function removePrivateTags(file: Buffer): Buffer {
+export function removePersonalTags(file: Buffer): Buffer {
   const tiff = new TiffEditor(file);
   // A BigTIFF has 64-bit offsets, which this function cannot read. So it rejects the file.
   if (tiff.readShort(2) !== 42) throw new RangeError("the TIFF data does not have 32-bit offsets");

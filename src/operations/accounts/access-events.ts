@@ -47,7 +47,7 @@ export interface AccessEntry {
   createdAt: string;
 }
 
-export interface AccessEntryPage {
+export interface AccessEventPage {
   entries: AccessEntry[];
   pagination: { hasMore: boolean; nextCursor?: string };
 }
@@ -77,7 +77,7 @@ export function createAccessEntryList({ db }: { db: DataSource }) {
     organizationId: number,
     isAdministrator: boolean,
     options: { limit?: number | null; cursor?: string | null },
-  ): Promise<AccessEntryPage> => {
+  ): Promise<AccessEventPage> => {
     const { limit } = parsePageLimits(options);
     const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);

@@ -9,7 +9,7 @@ import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/describe-value.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import { createAccessDenied, maySelectById } from "../../rules/entries/entry-access.js";
-import { parseCommit, readEntryColumns } from "../../rules/entries/entry-input.js";
+import { parseCommit, parseEntryData } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
@@ -168,7 +168,7 @@ export function createEntries(options: {
 
     async insert(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "insert");
-      return writes.insert(rights, source, readEntryColumns(body, "the entry"));
+      return writes.insert(rights, source, parseEntryData(body, "the entry"));
     },
 
     async update(
@@ -179,7 +179,7 @@ export function createEntries(options: {
       precondition: ExpectedETags,
     ): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "update");
-      return writes.update(rights, source, { id, precondition }, readEntryColumns(body, "the entry"));
+      return writes.update(rights, source, { id, precondition }, parseEntryData(body, "the entry"));
     },
 
     async remove(

@@ -12,7 +12,7 @@ import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
-import { type EntryData, readEntryColumns } from "../../rules/entries/entry-input.js";
+import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
@@ -134,7 +134,7 @@ export function createEntryImports(options: {
       const label = `entry ${row} of the import`;
       // In JSON, a row may have its columns in the member `data`. In a CSV file, `data` is a column like any other.
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
-      const data = isCsv ? (input as EntryData) : readEntryColumns(input, label);
+      const data = isCsv ? (input as EntryData) : parseEntryData(input, label);
       const readyEntry = await validateEntry(data, label);
       met.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);

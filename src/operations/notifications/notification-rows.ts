@@ -102,7 +102,7 @@ const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NUL
 /** Published notification with only the fields that decide who can read it and whether the reader has read it. */
 export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus">;
 
-/** Result of a search in a part of the newest published notifications. */
+/** Result of a search in one batch of the published notifications. Batches are read from the newest to the oldest. */
 export interface SearchedNotifications {
   /** Number of notifications that were searched. */
   count: number;

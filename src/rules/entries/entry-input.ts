@@ -96,7 +96,7 @@ const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
  * in a response, its field `data`.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
-export function readEntryColumns(body: unknown, fieldPath: string): EntryData {
+export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
     refuseField(fieldPath, "an object with a value for each column", body);
   }

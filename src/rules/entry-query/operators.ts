@@ -129,7 +129,7 @@ const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) =
  * Operators by name. An operator matches if at least one value passes its test. An operator with `negated` matches if
  * no value passes.
  */
-export const OPERATOR_TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
+export const OPERATORS_BY_NAME: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },
   $gt: { operator: createComparison(">") },

@@ -215,7 +215,7 @@ export class PagePool {
     return this.pagesByKey.get(key)?.idle.length ?? 0;
   }
 
-  /** Returns the number of idle pages: those of a key (`warm`), and those that were opened in advance (`spare`). */
+  /** Returns the number of idle pages: pages that belong to a key (`warm`), and pages opened in advance for any key (`spare`). */
   countIdlePages(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.sparePages.length };
   }

@@ -125,8 +125,8 @@ function findPossibleFolders(
 }
 
 /**
- * Hook that returns the file or folder of the dialog. If a later list, such as the result of a search, does not contain this item, the
- * dialog stays open, unless the service answers that the item was deleted.
+ * Hook that returns the file or folder that the dialog shows. If the listing changes, for example by a search, and does not contain the
+ * item any more, the dialog stays open, unless the service answers that the item was deleted.
  */
 function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;

@@ -3,7 +3,7 @@ import { formatExactTime } from "./format.js";
 
 const MAX_LIST_ITEMS = 10;
 
-/** Words for parts of an entry's type that need another word in Studio. "" leaves a part out. */
+/** Words that Studio shows instead of parts of an audit entry's type. "" hides the part. */
 const TYPE_PART_WORDS: Readonly<Record<string, string>> = {
   app: "",
   v3: "",
