@@ -1,7 +1,6 @@
 /** Creates the operations modules of one process and connects them. Does not start them. */
 import { readFileSync } from "node:fs";
 import type { Config } from "../config.js";
-import { createIsolateCheck } from "../engine/isolate-check.js";
 import { createKeyRing } from "../engine/key-ring.js";
 import { createRateWindow } from "../engine/rate-window.js";
 import { createSecretScannerCache } from "../engine/secret-scan.js";
@@ -270,8 +269,8 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const schedule = createScheduler({ db, now, defaultTimezone, measures });
   const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
-  const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
-  const authoring = createAuthoringModules({ db, ...codeRules, packages, addAssetUrls, triggerIndex, endpoints, log });
+  const ofAuthoring = { packages, addAssetUrls, triggerIndex, endpoints, serverTimeoutMs, allowPrivateNetwork };
+  const authoring = createAuthoringModules({ db, ...ofAuthoring, log });
   const scannerCache = createSecretScannerCache();
   const integrations = createIntegrationModules(processDependencies, { settings, scannerCache, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue, packages };

@@ -6,7 +6,8 @@ import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";
 import { longTest } from "../harness/samples.js";
 
-const { check } = createIsolateCheck();
+const { check, close } = createIsolateCheck();
+const MODULE_URL = new URL("../../src/engine/isolate-check.js", import.meta.url).href;
 
 async function refused(source: string): Promise<string> {
   const error = await check(source).then(
@@ -32,20 +33,30 @@ const WASM_PROGRAM = `
   const { instance } = await WebAssembly.instantiate(Buffer.from(bytes, "base64"));
   for (let n = 0; n < 1e3; n += 1) instance.exports.f(1e4);`;
 
-/** Runs the program with an import of `url`. Resolves to V8's messages about the collection of WebAssembly code. */
-async function collectWasmCode(url: string): Promise<string> {
-  const flags = ["--stress-wasm-code-gc", "--wasm-tiering-budget=1000", "--wasm-sync-tier-up", "--trace-wasm-code-gc"];
-  const args = [
-    "--no-node-snapshot",
-    ...flags,
-    "--input-type=module",
-    "--eval",
-    `await import("${url}");${WASM_PROGRAM}`,
-  ];
+/** Program that exits right after its checks have exceeded their time limit, while V8 still compiles. The last check has to wait. */
+const EXITING_PROGRAM = `
+  const { createIsolateCheck } = await import("${MODULE_URL}");
+  const { check, close } = createIsolateCheck({ concurrency: 2, timeoutMs: 1 });
+  const checks = Array.from({ length: 3 }, () => check("(function(){})();".repeat(60_000)));
+  await Promise.allSettled(checks.slice(0, 2));
+  await close();
+  process.exit(0);`;
+
+/** Runs a program in another process. Resolves to its standard output. Rejects unless the program exits with 0. */
+async function runProgram(program: string, flags: readonly string[] = []): Promise<string> {
+  const args = ["--no-node-snapshot", ...flags, "--input-type=module", "--eval", program];
   return (await promisify(execFile)(process.execPath, args)).stdout;
 }
 
+/** Runs WASM_PROGRAM with an import of `url`. Resolves to V8's messages about the collection of WebAssembly code. */
+function collectWasmCode(url: string): Promise<string> {
+  const flags = ["--stress-wasm-code-gc", "--wasm-tiering-budget=1000", "--wasm-sync-tier-up", "--trace-wasm-code-gc"];
+  return runProgram(`await import("${url}");${WASM_PROGRAM}`, flags);
+}
+
 describe("the syntax check of code in an isolate", () => {
+  after(close);
+
   it("accepts code that compiles", async () => {
     await check("const execute = async ({ payload }) => payload;");
   });
@@ -86,6 +97,11 @@ describe("the syntax check of code in an isolate", () => {
     const error: unknown = await hasty.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code takes longer than 1 ms to compile");
     await check("async function execute() {}");
+    await hasty.close();
+  });
+
+  it("lets the process exit while V8 compiles, and starts no check that waits", async () => {
+    await runProgram(EXITING_PROGRAM);
   });
 
   longTest("stops at its memory limit and serves the next", async () => {
@@ -97,8 +113,7 @@ describe("the syntax check of code in an isolate", () => {
 
   it("turns off V8's collection of WebAssembly code, which could block the whole process", async () => {
     expect(await collectWasmCode("node:v8")).to.contain("Triggering GC");
-    const url = new URL("../../src/engine/isolate-check.js", import.meta.url).href;
-    expect(await collectWasmCode(url)).to.equal("");
+    expect(await collectWasmCode(MODULE_URL)).to.equal("");
   });
 
   it("serves many checks at once, an invalid text beside valid ones", async () => {

@@ -1,6 +1,7 @@
 /** Creates the modules for all operations on actions except runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { createIsolateCheck } from "../../engine/isolate-check.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import type { DependencyResolver } from "../packages/packages.js";
@@ -23,8 +24,6 @@ import { createActionVersions } from "./versions.js";
 
 export interface AuthoringOptions {
   db: DataSource;
-  /** Compiles JavaScript code without running it. @throws ActionError CODE_VALIDATION_FAILED */
-  checkCode: (code: string) => Promise<void>;
   packages: DependencyResolver;
   addAssetUrls: AddAssetUrls;
   triggerIndex: TriggerIndex;
@@ -37,11 +36,11 @@ export interface AuthoringOptions {
 }
 
 export function createAuthoringModules(options: AuthoringOptions) {
-  const { db, checkCode, packages, addAssetUrls, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
-    options;
+  const { db, packages, addAssetUrls, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } = options;
   const convertRow = createActionRowConverter(addAssetUrls);
   const lockDraft = createLockDraft(convertRow);
-  const codeChecker = createCodeChecker(checkCode);
+  const isolateCheck = createIsolateCheck();
+  const codeChecker = createCodeChecker(isolateCheck.check);
   const sources = createSourceBuilds({ packages });
   const actionValidation = createActionValidation({
     codeChecker,
@@ -71,5 +70,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
     transfer: createActionTransfer({ db, steps: importSteps }),
     presets: createPayloadPresets({ db }),
     problems: createCodeProblems({ codeChecker }),
+    /** Waits until no code is compiled any more. */
+    closeCodeCheck: isolateCheck.close,
   };
 }
