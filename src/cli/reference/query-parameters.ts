@@ -5,7 +5,7 @@ import { inlineCode } from "./tables.js";
 /** Matches the description of the GraphQL argument `by`. REST needs another description, which mentions the path. */
 const REFERENCE_MEANING = /^Meaning of the reference/;
 const BY_MEANING =
-  "`id` or `name`: whether the path contains the ID or the name of the data source. By default, digits are an ID, and any other text is a name.";
+  "`id` or `name`: whether the path contains an ID or a name. By default, digits are an ID, and any other text is a name.";
 
 /** Meanings of query parameters that no GraphQL argument of the same operation describes. */
 const PARAMETER_MEANINGS: Readonly<Record<string, string>> = {
