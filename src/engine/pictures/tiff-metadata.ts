@@ -4,7 +4,9 @@
  */
 
 /** Numbers of the tags that can contain personal data: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
-const PERSONAL_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
+const PERSONAL_TAGS = new Set([
+  700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341,
+]);
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
 /**
  * Size in bytes of one value of a TIFF field, by field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED,
