@@ -4,6 +4,12 @@ import type { ActionError } from "../../../src/errors.js";
 import { hashQueueKeyOf, hashText, matchesHash } from "../../../src/operations/records/hashes.js";
 import { longTest } from "../../harness/samples.js";
 
+/**
+ * Number of hashes of one client. The others start among the first five. They may end later, because the operating system can delay a thread
+ * for the duration of several hashes.
+ */
+const FLOOD = 30;
+
 describe("password hashes", () => {
   const turn = (appId: number, address: string) =>
     hashQueueKeyOf(appId, { kind: "live", credentialId: 1, address } as never);
@@ -12,11 +18,11 @@ describe("password hashes", () => {
     const order: string[] = [];
     const begin = (appId: number, address: string) =>
       hashText("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
-    const flood = Array.from({ length: 12 }, () => begin(1, "203.0.113.1"));
+    const flood = Array.from({ length: FLOOD }, () => begin(1, "203.0.113.1"));
     const others = [begin(1, "203.0.113.2"), begin(2, "203.0.113.1"), begin(3, "203.0.113.1")];
     await Promise.all([...flood, ...others]);
     for (const other of ["1 203.0.113.2", "2 203.0.113.1", "3 203.0.113.1"]) {
-      expect(order.indexOf(other), other).to.be.within(0, 7);
+      expect(order.indexOf(other), other).to.be.within(0, FLOOD / 2);
     }
   });
 
