@@ -14,17 +14,35 @@ describe("password hashes", () => {
   const turn = (appId: number, address: string) =>
     hashQueueKeyOf(appId, { kind: "live", credentialId: 1, address } as never);
 
-  it("of another app, and of another address of the same app, do not wait for those of a flood", async () => {
+  /** Hashes a flood of app 1 and one text of each of the `others`. Checks that the others end in the first half. */
+  async function expectFairTurns(addressOfFlood: (n: number) => string, others: [appId: number, address: string][]) {
     const order: string[] = [];
     const begin = (appId: number, address: string) =>
       hashText("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
-    const flood = Array.from({ length: FLOOD }, () => begin(1, "203.0.113.1"));
-    const others = [begin(1, "203.0.113.2"), begin(2, "203.0.113.1"), begin(3, "203.0.113.1")];
-    await Promise.all([...flood, ...others]);
-    for (const other of ["1 203.0.113.2", "2 203.0.113.1", "3 203.0.113.1"]) {
-      expect(order.indexOf(other), other).to.be.within(0, FLOOD / 2);
-    }
-  });
+    const flood = Array.from({ length: FLOOD }, (_, n) => begin(1, addressOfFlood(n)));
+    await Promise.all([...flood, ...others.map(([appId, address]) => begin(appId, address))]);
+    for (const [appId, address] of others)
+      expect(order.indexOf(`${appId} ${address}`), `${appId} ${address}`).to.be.within(0, FLOOD / 2);
+  }
+
+  it("of another app, and of another address of the same app, do not wait for those of a flood from one address", () =>
+    expectFairTurns(
+      () => "203.0.113.1",
+      [
+        [1, "203.0.113.2"],
+        [2, "203.0.113.1"],
+        [3, "203.0.113.1"],
+      ],
+    ));
+
+  it("of another app do not wait for those of a flood from many addresses", () =>
+    expectFairTurns(
+      (n) => `198.51.100.${n}`,
+      [
+        [2, "198.51.100.1"],
+        [3, "203.0.113.1"],
+      ],
+    ));
 
   longTest("are rejected when too many of one address wait, and only those of that address", async () => {
     const outcome = (appId: number, address: string) =>
