@@ -129,7 +129,7 @@ describe("limits of requests to HTTP triggers", () => {
     expect([refused.http, refused.json.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
     expect(Number(refused.headers["retry-after"])).to.be.within(1, 60);
     expect(refused.json.nextValidRequestDate).to.match(/^\d{4}-/);
-    expect((await send(service.url, path)).http, "without a credential it is still told so").to.equal(401);
+    expect((await send(service.url, path)).http, "the response without a credential is still 401").to.equal(401);
     const { id } = await makeAction(service, { path: "manual", auth: NO_AUTH }, { triggers: [{ trigger: "manual" }] });
     const run = await service.rest("POST", `/v3/apps/${service.appId}/actions/${id}/runWithResult`, { body: {} });
     expect(run.http).to.equal(200);
