@@ -54,12 +54,12 @@ export function arePackagesStale(root, machine = process, isService = false) {
   return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
 }
 
-/** Host that npm replaces by the configured registry. */
+/** Address that npm replaces by that of the configured registry. */
 const REGISTRY = "https://registry.npmjs.org";
 
 /**
  * Returns the lock file with the address of each package's archive. Without an address, npm first requests the package's description with
- * all its versions. For all packages, this takes half of the installation's time.
+ * all its versions. For all packages, this takes 16 of 55 seconds of processor time.
  */
 export function addAddresses(lock) {
   const withAddress = ([path, entry]) => {
