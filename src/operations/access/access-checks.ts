@@ -24,8 +24,8 @@ import {
 } from "../../rules/access.js";
 
 /**
- * Data about a request that the access check reads. The check stores the number of requests that the caller can still
- * send in `quota`, for the headers of the response.
+ * Request data that the access check reads. The check sets `quota`: the response headers show how many requests the
+ * caller can still send.
  */
 export interface AccessRequest {
   caller: Caller | null;
@@ -42,16 +42,16 @@ export interface AccessRequest {
 }
 
 /**
- * Throws the error of an invalid request that was held back until the access check had passed. Does nothing if there is
- * none.
+ * Throws `deferredError` if it is set: the error of an invalid request, held back until the caller's rights are
+ * checked.
  */
 export function throwDeferredError({ deferredError }: Pick<AccessRequest, "deferredError">): void {
   if (deferredError) throw deferredError;
 }
 
 /**
- * A request that `admitAppRequest` let through. The operation must still check the app's access rules if `isTrusted` is
- * false.
+ * A request that `admitAppRequest` has admitted. If `isTrusted` is false, the operation must still check the app's
+ * access rules.
  */
 export interface AdmittedRequest {
   /** Caller of the request; null for anonymous callers. */
@@ -67,8 +67,7 @@ export interface AdmittedRequest {
 }
 
 /**
- * Adds to the caller two parts of the request that operations need: the network address, and the error for an unknown
- * field.
+ * Copies to the caller what operations need from the request: the network address, and the error for an unknown field.
  */
 const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessRequest): Caller => ({
   ...caller,
@@ -101,7 +100,7 @@ export interface AccessChecks {
    * @throws FORBIDDEN
    */
   recheckAdmission(caller: Caller, operation: Operation, appId: number): void;
-  /** Counts one message that `sender` sends in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts one message of `sender` in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /**
    * Counts a request to an HTTP trigger in the app's rate limit. Call this method after the credential of the request
@@ -165,8 +164,8 @@ export function createAccessChecks(options: {
 
   /**
    * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. If they use more
-   * than VISITORS_SHARE of it, the limit for the app's own credentials grows by the excess. So visitors cannot lock out
-   * editors and back ends.
+   * than VISITORS_SHARE of it, the app's editors and back ends get a limit that is higher by the excess. So visitors
+   * cannot lock them out.
    */
   async function countInBuckets(
     visitor: AccessRequest,
@@ -182,8 +181,8 @@ export function createAccessChecks(options: {
       if (visitorExcess > 0)
         windowState = await rateWindow.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
-    // One GraphQL request can contain several fields with rate limits. The response then reports the smallest remaining
-    // quota.
+    // One GraphQL request can count several times, in different rate limits. The response reports the smallest
+    // remaining quota.
     const remaining = Math.min(limit, windowState.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;

@@ -55,7 +55,10 @@ const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const COUNT_VALID_TOKENS = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const EXPIRY_WARNING_INTERVAL = "interval '7 days'";
-/* Sets the time of the expiry warning once, so that only one process logs the warning. */
+/*
+ * Marks the API tokens that expire soon and returns them. A token is marked only once, so that only one process logs
+ * the warning about it.
+ */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
    WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${EXPIRY_WARNING_INTERVAL} AND expiry_warned_at IS NULL

@@ -90,8 +90,8 @@ export const IS_GRANT_VALID = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR 
 
 /**
  * Selects the valid credential with the hash $1. The session of a live page is valid while the app is published. The
- * session of another page is valid while the person who opened it is signed in. The person must be an administrator or
- * have one of the roles $2 on the app.
+ * session of a viewer or debug page is valid while the person who opened the page is signed in. This person must also
+ * be an administrator or have one of the roles $2 on the app.
  */
 const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
@@ -196,8 +196,8 @@ const tokenCacheKey = (token: string): string => hash("sha256", token, "base64")
 function createUnknownTokenLimiter() {
   const recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   /**
-   * Keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks these
-   * tokens.
+   * Cache keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks
+   * these tokens.
    */
   const previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
@@ -222,8 +222,8 @@ function createUnknownTokenLimiter() {
       if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
     },
     /**
-     * Counts an unknown token for its network address. The caller does not count lookups that are in progress or have
-     * failed, because their tokens may be valid.
+     * Counts an unknown token for its network address. Do not call it while a lookup is in progress or after a failed
+     * lookup: the token may be valid.
      */
     countMiss(key: string, address: string | undefined): void {
       if (address !== undefined && !previouslyValidKeys.has(key))

@@ -9,7 +9,7 @@ export const TASK_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Form of a token: prefix, secret, and a checksum of six characters. Tokens from older releases have no checksum. */
+/** Format of a token: prefix, secret, and a checksum of six characters. Tokens from older releases have no checksum. */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
 /**
@@ -38,7 +38,7 @@ export function newToken(kind: CredentialKind): string {
   return text + tokenChecksum(text);
 }
 
-/** True if `token` has the form of a token of this service, and its checksum (if it has one) is correct. */
+/** True if `token` has the format of a token of this service, and its checksum (if it has one) is correct. */
 export function isWellFormedToken(token: string): boolean {
   const tokenMatch = TOKEN_SHAPE.exec(token);
   if (!tokenMatch) return false;

@@ -293,8 +293,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Changes the caller's own names or passphrase. To change a passphrase, the request must contain the current one. A
-     * new passphrase ends all other sessions of the person.
+     * Changes the caller's first name, last name or passphrase. To change a passphrase, the request must contain the
+     * current one. A new passphrase ends all other sessions of the person.
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, SIGN_IN_FAILED, RATE_LIMIT_EXCEEDED
      */
     async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {

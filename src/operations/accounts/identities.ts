@@ -60,8 +60,8 @@ const SET_ROLE = `
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
 /**
- * Locks the organization in a separate statement. A statement that both locks and counts would count the owners as they
- * were before it waited for the lock.
+ * Locks the organization before COUNT_OTHER_OWNERS counts its owners. One statement for both would count outdated rows:
+ * PostgreSQL takes the snapshot of a statement before the statement waits for a lock.
  */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `

@@ -73,7 +73,7 @@ export function createOneTimeLinks({ db, baseUrl }: { db: DataSource; baseUrl: s
     /**
      * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this
      * transaction fails, the link stays valid.
-     * @throws REQUEST_INVALID if `token` is not a text; LINK_EXPIRED if the link is unknown, of another kind, used,
+     * @throws REQUEST_INVALID if `token` is not a string; LINK_EXPIRED if the link is unknown, of another kind, used,
      *   revoked or expired
      */
     async redeem(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
@@ -106,7 +106,7 @@ export function createOneTimeLinks({ db, baseUrl }: { db: DataSource; baseUrl: s
 
 const TOKEN_MAX_CHARACTERS = 200;
 
-/** Checks that `token` is a text whose length a token can have, and returns it. @throws REQUEST_INVALID */
+/** Checks that `token` is a string of a valid length, and returns it. @throws REQUEST_INVALID */
 function requireTokenText(token: unknown): string {
   if (typeof token === "string" && token !== "" && token.length <= TOKEN_MAX_CHARACTERS) return token;
   throw new ActionError("REQUEST_INVALID", `"token" must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);

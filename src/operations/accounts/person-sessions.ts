@@ -150,10 +150,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
     list,
 
-    /**
-     * Returns the ID of the OpenID provider at which the session's sign-in took place; null if the sign-in used no
-     * provider.
-     */
+    /** Returns the ID of the OpenID provider with which the person signed in to the session; null if they used none. */
     async providerOf(id: number): Promise<string | null> {
       const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
       return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;

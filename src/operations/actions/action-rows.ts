@@ -169,9 +169,8 @@ export const nameTakenError = (name: string) =>
   );
 
 /**
- * Waits for `write`. Throws `refusal` instead of the database's error for a duplicate name. `write` must write only one
- * new or locked row. Then the statement can wait only for the unique index of names, so a deadlock also means a
- * duplicate name.
+ * Waits for `write`, and throws `refusal` if the name is a duplicate. A deadlock also counts as a duplicate name. So
+ * `write` must write only one new or locked row: it can then wait only for the unique index of names.
  */
 export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -208,7 +207,7 @@ export function authoredFieldsOf(row: ActionRow): ActionInput {
   };
 }
 
-/** Copies all fields that authors can write from `input` to the row. Clears those that are missing in `input`. */
+/** Copies all fields that authors can write from `input` to the row. Clears fields that are missing in `input`. */
 export function assignAuthoredFields(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACCESS ? null : input.access;
   return Object.assign(row, NO_LIMITS, { source: null }, input, { access });

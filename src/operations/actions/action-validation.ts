@@ -143,8 +143,8 @@ export function createActionValidation(options: {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
       const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
-      // Here the name itself is valid: an invalid name is an earlier error in the validation table than
-      // NAME_ALREADY_EXISTS.
+      // Checks the name for duplicates only if the validation table lists `error` after NAME_ALREADY_EXISTS. The name
+      // itself is then valid, because the table lists an invalid name earlier.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTakenError(name);
       }

@@ -70,7 +70,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
     transfer: createActionTransfer({ db, steps: importSteps }),
     presets: createPayloadPresets({ db }),
     problems: createCodeProblems({ codeChecker }),
-    /** Waits until no code is compiled any more. */
+    /** Stops the compiler of the code check. Waits for compilations that are in progress. */
     closeCodeCheck: isolateCheck.close,
   };
 }

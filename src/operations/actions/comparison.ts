@@ -51,8 +51,8 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
 const sideLabel = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
 
 /**
- * If the code of both states together is not longer than this, it is compared on the main thread, otherwise in another
- * thread. Comparing half a million lines would block the main thread for 1.5 s.
+ * Maximum length of both codes together, up to which they are compared on the main thread. Longer code is compared in
+ * another thread, because comparing half a million lines takes 1.5 s.
  */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads, for all apps. Each app has at most one. */

@@ -19,8 +19,8 @@ import type { ActionValidation, ValidatedAction } from "./action-validation.js";
 import { changedFields, type DraftWriter } from "./draft-writer.js";
 
 /**
- * An exported action: all fields that authors can write. No field is omitted, so that an import also clears fields.
- * `assets` identifies the scripts of the action's packages. An import uses exactly these scripts if the service has
+ * An exported action with all fields that authors can write. An empty field is included too, so that an import clears
+ * it. `assets` identifies the scripts of the action's packages. An import uses exactly these scripts if the service has
  * them.
  */
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &

@@ -1,4 +1,4 @@
-/** Finds problems in code while an author edits it, with the same checks as a save of the action. */
+/** Finds problems in code while an author edits it. Makes the same checks as saving the action. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";

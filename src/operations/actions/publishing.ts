@@ -104,7 +104,7 @@ export function createActionPublisher(options: {
     // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
     // could load it.
     const publishedAction = validation.validatePublish(master, resolved);
-    // If a package got a new script, saves the draft with this script as a new version first. The draft and its live
+    // If a dependency got a new script, first saves the draft with this script as a new version. The draft and its live
     // version must have the same scripts.
     if (auditFactsOfAddedScripts(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);

@@ -54,7 +54,7 @@ export interface WatchedRule extends AlertInput {
 
 export interface StoredRuleState extends AlertState {
   ruleId: number;
-  /** ID of the action that the state belongs to; 0 for the whole app. */
+  /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
   /**
    * True if the last message about this state said that the rule is firing. False if it said that the rule has

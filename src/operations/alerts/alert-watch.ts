@@ -78,8 +78,8 @@ const SELECT_OLDEST_QUEUED_RUNS = `
 type EndedRunOfApp = EndedRun & { appId: number };
 
 /**
- * Schedules that are overdue and, by app ID, the age of the oldest queued run in milliseconds. Contains only apps that
- * have alert rules.
+ * Overdue schedules, and for each app the age of its oldest queued run in milliseconds. Contains only apps that have
+ * alert rules.
  */
 interface ScheduleState {
   now: Date;

@@ -23,8 +23,8 @@ import { type Settings, type StoredSetting, touchSettings } from "../settings/se
 import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
 /**
- * Reason for taking a snapshot: a request ("create"), the publishing of the app ("publish"), or a following restore
- * ("pre-restore").
+ * Reason for taking a snapshot: a request ("create"), the publishing of the app ("publish"), or a restore, before which
+ * the service takes a snapshot ("pre-restore").
  */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
 

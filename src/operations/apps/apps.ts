@@ -62,7 +62,7 @@ function toApp(row: AppRow): App {
 
 const NEW_APP_SHAPE = createFlatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
-/** Returns the app in the form for callers who can only run its actions. */
+/** Returns the app without the fields that are hidden from callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
 /**

@@ -127,8 +127,8 @@ class BackupWriter {
   }
 
   /**
-   * Returns the fingerprint of the key that encrypts the settings. Returns null if the database stores none, as in the
-   * first releases.
+   * Returns the fingerprint of the key that encrypts the settings. Returns null if the database stores no fingerprint,
+   * as in the first releases.
    */
   private async settingsKeyFingerprint(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
@@ -197,8 +197,8 @@ class BackupWriter {
       yield createJsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // A database snapshot does not cover sequences. So the positions of sequences are read last, so that their values
-    // are above all IDs in the backup.
+    // Reads the positions of sequences last. A database snapshot does not include them, and they must be above all IDs
+    // in the backup.
     this.backupSummary.sequences = await readSequences(this.client);
     yield createJsonPart(SUMMARY_FILE, this.backupSummary);
   }

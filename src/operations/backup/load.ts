@@ -256,8 +256,8 @@ export class BackupLoader {
   }
 
   /**
-   * Returns the identity of the media store into which this object has written files; null if the backup contains no
-   * media files.
+   * Returns the ID of the media store into which this object has written files; null if the backup contains no media
+   * files.
    */
   async mediaStoreIdentity(): Promise<string | null> {
     return (await this.store?.readStoreId()) ?? null;

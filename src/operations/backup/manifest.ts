@@ -25,7 +25,7 @@ export interface BackupManifest {
   /** Tables in the order in which the backup contains them and a restore writes them. */
   tables: Table[];
   partitions: Record<string, PartitionBounds[]>;
-  /** Fingerprint of the key that encrypts the settings; null if the database stores none. */
+  /** Fingerprint of the key that encrypts the settings; null if the database stores no fingerprint. */
   settingsKey: string | null;
 }
 

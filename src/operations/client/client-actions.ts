@@ -54,13 +54,19 @@ const IS_PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.i
 const CLIENT_ROW_COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
   action_version AS "actionVersion", triggers, assets, ${IS_PAUSED} AS "isPaused", access::text AS access`;
 
-/* Condition for actions that a client can run. $2 is the client's version, draft or live. */
+/*
+ * SQL condition for actions that a client can run. $2 is "master" for a client that runs drafts, otherwise
+ * "production".
+ */
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
 type AccessRow = Pick<ClientActionRow, "access" | "triggers">;
 
-/* Selects the access of an action; $3 is the caller's version, draft or live. */
+/*
+ * Selects the access rule and the triggers of an action that has an access rule. $3 is "master" for the draft,
+ * otherwise "production".
+ */
 const SELECT_ACCESS = `SELECT access::text AS access, triggers FROM action
   WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
@@ -161,7 +167,7 @@ export function createClientActions(options: { db: DataSource; addAssetUrls: Add
 
     /**
      * Returns the error ACTION_ACCESS_DENIED if the access rule does not allow the caller to run the action; otherwise
-     * null. Uses another database connection than the caller, so do not call this method in a transaction.
+     * null. Uses a separate database connection, so do not call this method in a transaction.
      */
     async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
       if (!isPageCaller(caller)) return null;

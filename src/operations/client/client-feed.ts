@@ -51,8 +51,8 @@ interface FeedSubscribers {
    */
   snapshot: ClientChange | null;
   /**
-   * Promise that resolves after the last started read. Reads run one after the other, so that an older result never
-   * overwrites a newer one.
+   * Promise that resolves when the latest read has ended. Each read waits for the previous read, so that an older
+   * result never overwrites a newer one.
    */
   lastRead: Promise<void>;
 }

@@ -42,7 +42,7 @@ export interface PreviewPage {
   actionId: number | null;
 }
 
-/* Deletes a few expired sessions whenever a new one starts, so that no separate cleanup is needed. */
+/* Deletes up to 10 expired page sessions whenever a page session starts, so that no separate cleanup is needed. */
 const DELETE_OLD_PREVIEW_CODES = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
@@ -94,7 +94,7 @@ export function createPageSessions(options: {
 
   /**
    * Creates the credential of a page and returns its token.
-   * @param viewer key that identifies the viewer in the limit of logged page views; null if no page view must be logged
+   * @param viewer key of the viewer in the limit of logged page views; null to log no page view
    */
   async function mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },

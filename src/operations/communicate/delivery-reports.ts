@@ -139,8 +139,8 @@ export function createDeliveryReports(options: {
   const reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Returns the kinds of messages (e-mail, text message) whose secret was used to sign the request.
-   * @throws ActionError UNAUTHORIZED if none was
+   * Returns the kinds of messages (e-mail, text message) whose secret signed the request.
+   * @throws ActionError UNAUTHORIZED if no secret matches the signature
    */
   async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];

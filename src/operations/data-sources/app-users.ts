@@ -1,7 +1,7 @@
 /**
  * Signs users of an app in to its pages. Each user is an entry of a data source that has a hashed column, such as a
- * password. The sign-in belongs to the page's credential. It ends when one of the values that it checked changes, such
- * as the password.
+ * password. A sign-in belongs to the credential of a page. The sign-in ends when a value that it has checked changes,
+ * such as the password.
  */
 import type { DataSource as Database } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
@@ -41,9 +41,8 @@ export interface AddressProof {
 }
 
 /**
- * SQL condition for sign-ins that are valid after a change of the data source: the data source still has `isUsers`, or
- * the user has confirmed an address with a code. It excludes sign-ins at other data sources, which older releases
- * stored.
+ * SQL condition for sign-ins that are still valid: the data source still contains users (`is_users`), or the user has
+ * confirmed an address with a code. Older releases also stored sign-ins at data sources without users.
  */
 const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 

@@ -17,7 +17,7 @@ const CHANGES_KEPT_FOR = "15 minutes";
 /**
  * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch.
  * Returns all changes of the batch. Stores for each data source the ID of its newest deleted change. A subscription
- * with an earlier position must read all entries again. Skips data sources whose counts are locked, so that the
+ * with an earlier position must read all entries again. Skips data sources whose row of counts is locked, so that the
  * statement waits for no lock and cannot deadlock.
  */
 const DELETE_OLD_CHANGES = `
@@ -47,7 +47,7 @@ const DELETE_OLD_FAILURES = `
 export function createChangeUpkeep({ db }: { db: Database }) {
   let isStopped = false;
 
-  /** Deletes batches until no old change is left, except those of data sources whose counts are locked. */
+  /** Deletes batches until no old change is left, except those of data sources that DELETE_OLD_CHANGES has skipped. */
   async function deleteOldChanges(): Promise<void> {
     let last = { id: 0, createdAt: "-infinity" };
     while (!isStopped) {

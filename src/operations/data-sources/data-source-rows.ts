@@ -70,8 +70,8 @@ const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint
 
 /**
  * Blocks all other operations that remove or replace all entries of the data source, until the transaction ends. Take
- * this lock before any row lock. Afterwards lock entries before the row of the data source, as an update of an entry
- * does. The opposite order could cause a deadlock.
+ * this lock before any row lock. Afterwards, lock entries first and the row of the data source last, as an update of an
+ * entry does. The opposite order could cause a deadlock.
  */
 export async function lockWholeSource(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
@@ -79,8 +79,8 @@ export async function lockWholeSource(executor: SqlClient, appId: number, id: nu
 
 /**
  * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Call it before
- * inserting entries or a snapshot. An insert locks the data source's row first, because of the foreign key. Operations
- * that use `lockWholeSource` lock this row last, so without this lock a deadlock could occur.
+ * you insert entries or a snapshot, to prevent a deadlock: an insert locks the data source's row first, because of the
+ * foreign key, but `lockWholeSource` is used where this row is locked last.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
 export async function lockWholeSourceShared(executor: SqlClient, appId: number, id: number): Promise<void> {
@@ -108,9 +108,8 @@ export async function lockSourceForRemoval(executor: SqlClient, appId: number, i
 
 /**
  * Locks the empty data sources whose names are not in `names`. A manifest with `prune` removes them, so no other
- * transaction may insert entries. Call it before a weaker lock of the same rows, because a weaker lock admits
- * insertions. Strengthening it later could deadlock with a commit that has inserted an entry and then adds a column to
- * the data source.
+ * transaction may insert entries into them. Call it before the transaction takes a weaker lock on these rows. A later
+ * change to this stronger lock could deadlock with a request that inserts an entry and then adds a column.
  */
 export async function lockUnnamedSources(executor: SqlClient, appId: number, names: readonly string[]): Promise<void> {
   const sql = `

@@ -69,11 +69,10 @@ export interface DataSourceTarget {
 
 /**
  * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the
- * entries in batches, because a single statement for millions of entries would exceed the statement timeout. Other
- * requests can insert entries until the row is locked, and can lock these entries before the row. If this function
- * waited for such an entry while it has locked the row, a deadlock would occur. So if entries exist after the row is
- * locked, this function releases the row and removes these entries first. After REMOVAL_ROUNDS_MAX rounds it keeps the
- * row locked, and a deadlock is possible.
+ * entries in batches, because one statement for millions of entries would exceed the statement timeout. Until the row
+ * is locked, other requests can insert entries. They may lock these entries before the row, so waiting for them with
+ * the row locked could deadlock. So if entries exist after the row is locked, unlocks the row and removes them first.
+ * Keeps the row locked after REMOVAL_ROUNDS_MAX rounds; a deadlock is then possible.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {

@@ -215,7 +215,7 @@ export function createEntries(options: {
       return versions.list(await sources.find(appId, ref));
     },
 
-    /** Lists the shapes of recent queries on the data source, each with the index that it can use. */
+    /** Lists recent queries on the data source without their values, each with the index that it can use. */
     async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
       return recentQueries.list(await sources.find(appId, ref));
     },

@@ -33,8 +33,8 @@ export const ENTRY_CHANNEL = "svc_entry";
  */
 export const MAX_LISTED_ENTRIES = 10_000;
 /**
- * Maximum size of the replaced entries in bytes, as JSON, up to which a message to subscribers lists the changed
- * entries.
+ * Maximum size in bytes of the replaced entries, as JSON, in one message to subscribers. After a larger change, the
+ * subscribers must read all entries again.
  */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -128,8 +128,8 @@ export class EntryChange {
   }
 
   /**
-   * Number of entries and bytes (of the states before the change) that can still be added. If more are added, messages
-   * to subscribers do not list the changed entries.
+   * Number of entries, and bytes of their states before the change, that can still be added. If more are added,
+   * messages to subscribers do not list the changed entries.
    */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;

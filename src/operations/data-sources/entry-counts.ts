@@ -19,7 +19,10 @@ interface CountFilter {
   ids?: readonly number[] | undefined;
 }
 
-/** Maximum cost of an exact count, in cost units of PostgreSQL's planner. This cost takes some 40 ms of one core. */
+/**
+ * Maximum cost of an exact count, in cost units of PostgreSQL's planner. A count of this cost takes about 40 ms of one
+ * core.
+ */
 const EXACT_COUNT_MAX_COST = 5_000;
 /**
  * Number of positions at which a sample reads entries. The positions are spread evenly over the entries of the data

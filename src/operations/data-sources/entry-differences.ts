@@ -36,7 +36,7 @@ export interface StoredChange {
 export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** Entries that were deleted or no longer match the `where`. Each is in the last state that matched. */
+  /** Entries that were deleted or no longer match the `where`, each with the data of its last matching state. */
   deleted: EntryView[];
 }
 
@@ -75,8 +75,8 @@ const CHANGED_COLUMNS_SQL = `
 
 /**
  * Reads the entries that the changes affect, and compares their earlier states with their current states.
- * @param requested the subscriber's rights and `where`. If `onlyVisible` is true, entries are left out if their order
- *   and their visible columns have not changed
+ * @param requested the subscriber's rights and `where`. If `onlyVisible` is true, leaves out entries whose order and
+ *   visible columns have not changed
  * @returns null if the entries do not fit into one message, or if a change does not list its entries
  */
 export async function readDifferences(

@@ -82,7 +82,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         await client.end();
       }
     });
-    // The caller receives the error from `turn`. The next index change must run even after an error.
+    // Ignores an error here: the caller receives it from `turn`, and the next index change must run anyway.
     last = turn.catch(() => undefined);
     return turn;
   }
@@ -186,8 +186,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   }
 
   /**
-   * Creates the indexes that are missing after the changes, runs `save`, and drops indexes that are no longer
-   * requested. If an index or `save` fails, drops the new indexes again.
+   * Creates the requested indexes that are missing, runs `save`, and drops indexes that are no longer requested. If an
+   * index or `save` fails, drops the new indexes again.
    */
   async function applyWith(
     client: pg.Client,

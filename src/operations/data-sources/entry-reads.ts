@@ -198,8 +198,8 @@ function createReadFunctions(read: ReadRows) {
     /**
      * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
      * entries would exceed 8 MB.
-     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `limits`, for
-     *   joined data sources
+     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions
+     *   in `limits`
      */
     find: findEntries,
 
@@ -229,7 +229,7 @@ function createReadFunctions(read: ReadRows) {
     },
 
     /**
-     * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most some ten thousand
+     * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most about ten thousand
      * entries. Otherwise it is an estimate, and `about` is true.
      */
     count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>

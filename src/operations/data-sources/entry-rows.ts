@@ -25,7 +25,10 @@ export interface EntryView {
   joins?: Record<string, unknown>;
 }
 
-/** Returns the SQL names of an entry's parts, with which queries are compiled. @param entry SQL alias of the entry */
+/**
+ * Returns the SQL expressions of an entry, into which `compileWhere` compiles a query. @param entry SQL alias of the
+ * entry
+ */
 export const entrySource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
   documentSql: `${entry}.doc`,
   entryAlias: entry,
@@ -53,13 +56,13 @@ export function entryConditionSql(
 }
 
 /**
- * Up to this LIMIT, a select reads all its rows, and `takeRowsThatFit` then drops the rows beyond PAGE_MAX_BYTES. For a
- * higher LIMIT, the SQL itself drops these rows.
+ * Maximum LIMIT for which a query returns all its rows; `takeRowsThatFit` then drops the rows beyond PAGE_MAX_BYTES.
+ * With a higher LIMIT, the SQL itself drops these rows.
  */
 const READ_WHOLE_MAX_ROWS = 16;
 
 /**
- * Returns SQL for the first rows of `select` whose total size is below PAGE_MAX_BYTES, but for at least one row.
+ * Returns SQL that selects the first rows of `select` up to a total size of PAGE_MAX_BYTES, but at least one row.
  * Converts entries to text after sorting, so that PostgreSQL sorts small rows.
  * @param select SQL that selects `entryColumnsSql` and the columns in `more`, sorted
  * @param limit the LIMIT of `select`
@@ -76,8 +79,8 @@ export function limitBySizeSql(select: string, limit: number, more: readonly str
 }
 
 /**
- * Returns the first rows whose total size is below PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL
- * does not limit the size (see `limitBySizeSql`).
+ * Returns the first rows up to a total size of PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL does
+ * not limit the size (see `limitBySizeSql`).
  */
 export function takeRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;

@@ -30,7 +30,10 @@ const REMOVED_PER_STATEMENT = 5_000;
 
 export type EntrySearches = ReturnType<typeof createEntrySearches>;
 
-/** Converts database errors about a `where` that cannot be evaluated, or not within the time limit, to ActionErrors. */
+/**
+ * Converts a database error to an ActionError if the query took too long or a value in its `where` cannot be evaluated.
+ * Returns other errors unchanged.
+ */
 function toCallerError(error: unknown): unknown {
   const tooLong =
     isDatabaseUnavailable(error) &&
@@ -97,7 +100,7 @@ export function createEntrySearches(options: {
       return ids.length > 0;
     };
     // Callers to whom access rules apply could guess passwords with these queries. So their failed comparisons are
-    // counted and limited like failed sign-ins.
+    // counted and limited like failed sign-ins. Trusted callers have no such limit.
     if (rights.caller.isTrusted) await compareAll();
     else {
       const guessedSubjects =

@@ -1,6 +1,6 @@
 /**
- * Watches the user entries of subscribers. Access rules depend on the entry of the signed-in user, so a change of this
- * entry can change which entries the subscriber can see.
+ * Watches the entries of the users who are signed in on subscribed pages. Access rules depend on these entries, so
+ * their changes can change which other entries a subscriber can see.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";

@@ -59,7 +59,7 @@ export function createEntryValidator(
   }
 
   return async (input, label) => {
-    // Checks the size and form of the entry before hashing, so that no time is spent on hashes for an invalid entry.
+    // Checks the entry's size and structure before hashing, so that no time is spent on hashes for an invalid entry.
     const text = serializeEntry(input, label);
     if (Object.keys(input).some((column) => !grant.mayAccessColumn(column))) throw createAccessDenied();
     const data = applyTextHooks(input);

@@ -129,7 +129,7 @@ export function createHookMessageBuilder({
 
   /**
    * Returns the message that a hook sends for an entry, and the reason if the service cannot send it to some address.
-   * Returns null if there is neither.
+   * Returns null if there is no message and no such reason.
    */
   function makeMessage(
     hook: SendingHook,

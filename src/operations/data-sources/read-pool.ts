@@ -10,8 +10,8 @@ import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
 /**
- * Maximum number of connections that one app can use. If one app uses three of the six connections, a second app gets
- * two, and a third app one.
+ * Maximum number of connections that one app can use. Each app can use at most half of the connections that the others
+ * leave. So if one app uses three of the six connections, a second app gets two, and a third app one.
  */
 const CONNECTIONS_PER_APP = 3;
 /** Maximum number of queries of one app that wait for a connection. */

@@ -89,8 +89,8 @@ export function createSessions(options: {
         const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
         throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
       }
-      // Replaces a missing `where` by an empty object. Both contain no hashed column, so both are rejected with the
-      // same error.
+      // Treats a missing `where` as an empty object. An empty object contains no hashed column and is rejected, so both
+      // cases get the same error.
       const request = appUsers.parseSignInRequest(await usersOf(appId, readDataSourceReference(body)), where ?? {});
       refuseUnknownFields(body, AUTHORIZE_SHAPE);
       await appUsers.signIn(caller, request);

@@ -10,7 +10,9 @@ import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { Sender } from "../records/received-data-limiter.js";
 
-/* Locks the subjects, so that concurrent attempts are counted one after the other. */
+/*
+ * Locks the keys (`subject`) whose failures are counted, so that concurrent attempts are counted one after the other.
+ */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
@@ -19,7 +21,7 @@ const COUNT_FAILURES = `
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
 /*
- * Inserts a failure for each subject when an attempt starts. The failures of a successful attempt are removed
+ * Inserts a failure for each key (`subject`) when an attempt starts. The failures of a successful attempt are removed
  * afterwards.
  */
 const INSERT_FAILURES = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
@@ -60,9 +62,8 @@ export function createAppUserSignInAttempts({ db }: { db: Database }) {
   const forgetFailures = (ids: readonly number[]) => rows(db, DELETE_FAILURES, [ids]);
 
   /**
-   * Inserts a failure for each subject before the outcome of the attempt is known, and returns the IDs of these
-   * failures.
-   * @throws RATE_LIMIT_EXCEEDED if a subject has too many failures
+   * Inserts a failure for each key before the outcome of the attempt is known, and returns the IDs of these failures.
+   * @throws RATE_LIMIT_EXCEEDED if a key has too many failures
    */
   async function countAttempt(subjects: readonly AttemptKey[]): Promise<number[]> {
     return db.transaction(async (manager) => {
