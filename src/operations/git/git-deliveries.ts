@@ -50,9 +50,9 @@ const CLAIM_WEBHOOKS = `
  *   did receive.
  * - If $3 is true: webhooks of processes with an expired lease.
  *
- * Deletes lost webhooks with too many attempts, and those whose ref was pushed again meanwhile. For a webhook with too
- * many attempts, the error becomes the last pull of the connection, unless another pull has ended since the last
- * attempt began. Both times are of the database's clock.
+ * Deletes lost webhooks with too many attempts, and those whose ref has a newer webhook in the queue. The error of a
+ * webhook with too many attempts is stored as the connection's last pull. It is not stored if another pull has ended
+ * since the last attempt began, by the database's clock.
  */
 const RELEASE_WEBHOOKS = `
   WITH lost AS (
@@ -120,8 +120,8 @@ export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: 
       rows<LostWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]),
 
     /**
-     * Makes the current attempt not count for webhooks whose pulls this process interrupts because it stops. Other
-     * processes cannot claim these webhooks until the lease of this process has expired.
+     * Uncounts the current attempt of webhooks whose pulls this process interrupts because it stops. Other processes
+     * cannot claim these webhooks until the lease of this process has expired.
      */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";

@@ -83,8 +83,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Sets the function to call when a webhook was accepted or a pull has ended. The function must make the periodic
-     * work call `deliverDue` soon, which starts the next pulls.
+     * Sets the function to call when a webhook was accepted or a pull has ended. The function must cause a call of
+     * `deliverDue`, which starts the next pulls.
      */
     onPullsWaiting(listener: () => void): void {
       onAccepted = listener;

@@ -17,7 +17,7 @@ const ANY_METHOD = "";
 /** An HTTP trigger whose path matches a request. */
 export interface TriggerRoute {
   actionId: number;
-  /** ID of the draft to which the trigger belongs, or of the draft of the live version. */
+  /** ID of the draft; for a trigger of a live version, ID of the draft that this live version belongs to. */
   masterId: number;
   where: HttpWhere;
   /**

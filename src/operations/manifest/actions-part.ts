@@ -1,6 +1,6 @@
 /**
- * Plans how an app's actions (drafts) must change to match a manifest. In a manifest, log triggers name their data
- * source instead of its ID.
+ * Plans how an app's actions (drafts) must change to match a manifest. In a manifest, a log trigger contains the name
+ * of its data source instead of the ID.
  */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";

@@ -1,6 +1,7 @@
 /**
- * Plans how an app's alerts must change to match a manifest. In a manifest, an alert names its action instead of its
- * ID. Does not check the value of the setting that an alert uses, because a manifest never contains this value.
+ * Plans how an app's alerts must change to match a manifest. In a manifest, an alert contains the name of its action
+ * instead of the ID. Does not check the value of the setting that an alert uses, because a manifest never contains this
+ * value.
  */
 import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";
@@ -27,8 +28,8 @@ export function toAlertItem({ rule, actionName }: AlertWithActionName): AlertIte
 }
 
 /**
- * Replaces the action's ID while an alert is validated. When the alert is written, the service looks up the real ID by
- * the action's name.
+ * Action ID that stands for any action while an alert is validated. When the alert is written, the service looks up the
+ * real ID by the action's name.
  */
 const PLACEHOLDER_ACTION_ID = 1;
 

@@ -46,9 +46,9 @@ async function keysWithValue(manager: EntityManager, appId: number): Promise<Set
 }
 
 /**
- * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet: their
- * setting has no value, or it is sealed and the binding would send its value to a new origin. The service sends the
- * value of a sealed setting to a new origin only after the value was written again.
+ * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet because
+ * their setting has no value. It also names bindings of sealed settings to a new origin: the service sends a sealed
+ * value to a new origin only after the value was written again.
  */
 export async function planBindings(
   definitions: BindingDefinitions,

@@ -150,7 +150,8 @@ export function createMediaBlobs({ db, quotaBytes, log }: { db: DataSource; quot
     /**
      * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the
      * upload failed: the database may have committed the transaction although its response was lost.
-     * @param appId app whose turn it is for a database write; omitted by the sweep, which removes one blob at a time
+     * @param appId app for which the database write waits for its turn; the sweep omits it and removes one blob at a
+     *   time
      */
     async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
       leasedKeys.delete(key);

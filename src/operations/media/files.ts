@@ -73,8 +73,8 @@ export function createMediaFiles(options: {
         `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, folderId]);
       await auditMedia(manager, admission, appId, "media.file.update", { fileId: id, fields: Object.keys(change) });
-      // A concurrent removal without a precondition does not lock the app. So the file may have been deleted before
-      // this UPDATE.
+      // A removal without a precondition does not lock the app. So another request may have deleted the file before the
+      // UPDATE above. `requireFile` then throws.
       return toFile(await requireFile(grants, appId, id, manager), appId, baseUrl);
     });
   }

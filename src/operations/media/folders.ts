@@ -236,7 +236,7 @@ export function createMediaFolders(options: {
     const row = id === null ? null : await requireFolder(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // A name cannot contain a NUL character, so this search finds nothing. PostgreSQL would reject the text.
+    // A name cannot contain a NUL character, which PostgreSQL does not accept in a text. So no name can match.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const filter: MediaFilter =
       requestedName === null

@@ -26,8 +26,7 @@ const WRONG_STORE_REMEDY =
   "or the same bucket in MEDIA_URL (docs/operate/several-machines.md)";
 
 /**
- * Returns the identity of the media store that contains the files of this database; null if no API process has started
- * yet.
+ * Returns the ID of the media store that contains the files of this database; null if no API process has started yet.
  */
 export async function readStoreIdentity(db: DataSource): Promise<string | null> {
   const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");

@@ -11,7 +11,7 @@ import type { MediaBlobs } from "./blobs.js";
 
 /** Key of the PostgreSQL advisory lock that a backup holds while it reads files. The number has no meaning. */
 export const BACKUP_LOCK_KEY = 7_203_114_285_023;
-/* Selects whether no backup is running, by acquiring the lock for the duration of this statement. */
+/* Selects true if no backup is running. Tests this by acquiring the lock for the duration of the statement. */
 const SELECT_IS_BACKUP_ABSENT = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
 /** Interval in milliseconds between two sweeps of this process. */

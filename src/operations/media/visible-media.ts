@@ -27,8 +27,8 @@ const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
 /**
- * SQL condition for callers who can read everything. It contains $3 and $4, which are null then, because all lists must
- * have the same parameters.
+ * SQL condition for callers who can read everything. Uses $3 and $4 only because all lists must have the same
+ * parameters; both are null for these callers.
  */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 

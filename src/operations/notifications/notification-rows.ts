@@ -86,10 +86,10 @@ export async function readNotifications(
 }
 
 /**
- * SQL condition: the user ($5, NULL for an anonymous visitor) may be in the notification's scope, which selects its
- * readers by conditions on their columns. Evaluates only conditions that compare a column with one value, such as
- * `{"Email": "ann@example.com"}`, and treats all other conditions as met. So the SQL is true for every notification
- * that `isUserInScope` accepts, and for some others.
+ * SQL condition that is true if the user $5 (NULL for an anonymous visitor) may be in the notification's scope. A scope
+ * consists of conditions on the columns of the readers. The SQL evaluates only comparisons with one value, such as
+ * `{"Email": "ann@example.com"}`, and treats all other conditions as met. So it is true for every notification that
+ * `isUserInScope` accepts, and for some others.
  */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
@@ -107,13 +107,16 @@ export interface SearchedNotifications {
   /** Number of notifications that were searched. */
   count: number;
   /**
-   * Total number of alternatives in the scopes of these notifications. An alternative is a set of conditions on the
-   * reader; a scope has one or several.
+   * Total number of alternatives in the scopes of the searched notifications. An alternative is a set of conditions on
+   * the reader; a scope has one or several.
    */
   alternatives: number;
   /** Lowest cursor of the searched notifications; null if no notification was searched. */
   lastCursor: number | null;
-  /** Notifications that the reader may be able to read, the newest first. `isUserInScope` decides for each of them. */
+  /**
+   * Notifications that the reader may be able to read, the newest first. The caller must check each with
+   * `isUserInScope`.
+   */
   candidates: ListedNotification[];
 }
 

@@ -47,7 +47,9 @@ const NOTIFICATIONS_PER_QUERY = 1_000;
  * An alternative is a set of conditions on the reader; a notification's scope has one or several.
  */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/** Maximum number of notifications whose scope one request evaluates in this process, because PostgreSQL could not exclude them. */
+/**
+ * Maximum number of notifications whose scope one request evaluates in this process, after the SQL has excluded others.
+ */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 /** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
 const PUBLISH_BATCH_SIZE = 100;

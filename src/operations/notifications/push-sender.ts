@@ -108,7 +108,7 @@ export function createPushSender(options: {
   const deliveries = createRunningDeliveries(CONCURRENT_PUSHES_MAX);
 
   /**
-   * Creates the deliveries for one published notification that must be pushed, one for each device. Returns false if
+   * Takes one published notification that must be pushed, and creates a delivery for each device. Returns false if
    * there is no such notification.
    */
   async function createDeliveries(): Promise<boolean> {

@@ -52,7 +52,8 @@ function readScopes(text: string | undefined): TokenScope[] {
 const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
- * Rejects a request for a token of another service (RFC 8707). Such a program uses the wrong authorization server.
+ * Rejects a request for a token of another service (RFC 8707): the program has sent it to the wrong authorization
+ * server.
  * @param issuer URL of this service
  * @throws OauthFailure
  */

@@ -21,7 +21,9 @@ export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
  * until all versions are chosen.
  */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
-/** Maximum number of packages that are downloaded at the same time: a dependency of an action, and the packages that it needs. */
+/**
+ * Maximum number of packages that are downloaded at the same time for one dependency, including the packages it needs.
+ */
 const CONCURRENT_DOWNLOADS_MAX = 6;
 const NPM_ALIAS_PATTERN = /^npm:(@?[^@]+)(?:@(.*))?$/;
 

@@ -48,11 +48,11 @@ const CONCURRENT_PACKAGES_MAX = 4;
 const CONCURRENT_SCRIPT_URLS_MAX = 16;
 /** Time limit in milliseconds for downloading one npm package with its dependencies. */
 const DOWNLOAD_TIMEOUT_MS = 60_000;
-/** Time limit in ms for all dependencies of one save. The packages that were downloaded in this time stay stored for the next save. */
+/** Time limit in ms for the dependencies of one save. Packages downloaded until then stay stored for the next save. */
 const SAVE_TIMEOUT_MS = 120_000;
 /**
- * Time limit in milliseconds for downloading scripts whose URLs did not respond at an earlier save. Applies to a save that does not change
- * `dependencies`.
+ * Time limit in milliseconds for downloading scripts whose URLs did not respond at an earlier save. Applies to a save
+ * that does not change `dependencies`.
  */
 const MISSING_SCRIPTS_TIMEOUT_MS = 10_000;
 const SWEEP_INTERVAL_MS = 600_000;
@@ -71,8 +71,8 @@ export interface PackagesOptions {
 }
 
 /**
- * Dependencies that were resolved before a save. `assets` contains the asset of each dependency, `lateAssets` the scripts of URLs that did
- * not respond at an earlier save, and `firstError` the first error (null: none).
+ * Dependencies that were resolved before a save: their assets, the scripts of URLs that did not respond at an earlier
+ * save (`lateAssets`), and the first error (null: none).
  */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
@@ -80,7 +80,7 @@ export interface ResolvedPackages {
   firstError: unknown;
 }
 
-/** Dependencies in the document of an exported action: the scripts that this service has stored, and the exact version of each package. */
+/** Dependencies of an exported action: the scripts that this service has stored, and the version of each package. */
 export interface PromisedAssets {
   storedAssets: readonly StoredScriptAsset[];
   versions: ReadonlyMap<string, string>;
@@ -90,7 +90,7 @@ export const NO_PROMISED_ASSETS: PromisedAssets = { storedAssets: [], versions: 
 
 export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), lateAssets: [], firstError: null };
 
-/** Converts an error of the bundler for the action's author. Sets `retryAfter` if the package did not cause the error. */
+/** Returns a bundler error as an error for the action's author, with `retryAfter` if the package did not cause it. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = findAlternative(dependency);
@@ -111,7 +111,7 @@ const findStoredAsset = (dependency: string, assets: readonly StoredAsset[]): St
 /** Returns the key under which the version that was chosen for an npm dependency is stored. */
 const choiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `${name}${subpath}@${range}`;
 
-/** Rejects two packages with the same global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
+/** Rejects two packages with one global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
 function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
   const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
@@ -208,7 +208,7 @@ export function createDependencyResolver(options: PackagesOptions) {
           if (chosen && error instanceof ActionError && error.details.retryAfter === DOWN_RETRY_SECONDS) return chosen;
           throw error;
         });
-    // Checks the licences again, because the operator may have changed the list of allowed licences since the package was stored.
+    // Checks the licences again, because the operator may have changed the allowed licences since the last save.
     checkLicences(dependency, script.parts);
     return toStoredScriptAsset(dependency, script);
   }
@@ -234,7 +234,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     }
   }
 
-  /** Downloads the script of a URL; returns null for other dependencies. @throws the errors of `addresses.storeScript` */
+  /** Downloads the script of a URL; null for other dependencies. @throws the errors of `addresses.storeScript` */
   async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
     const parsed = parseDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
@@ -246,7 +246,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     }
   }
 
-  /** True if the stored script was built from this dependency. An imported document can contain the hash of another script. */
+  /** True if the stored script was built from this dependency. An import can contain the hash of another script. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const parsed = parseDependency(dependency, catalogue);
@@ -263,8 +263,8 @@ export function createDependencyResolver(options: PackagesOptions) {
     readRepository: bundler.readRepository,
 
     /**
-     * Returns the packages that the code of an action can import. Maps each import name to the JavaScript expression of the package's
-     * value. The expression is `undefined` for a package that could not be resolved.
+     * Returns the packages that the code of an action can import. Maps each import name to the JavaScript expression of
+     * the package's value. The expression is `undefined` for a package that could not be resolved.
      */
     imports(
       dependencies: readonly string[],
@@ -289,8 +289,8 @@ export function createDependencyResolver(options: PackagesOptions) {
     },
 
     /**
-     * Resolves the dependencies in their order, until one fails. Call this function outside of a transaction, because it downloads
-     * packages. Never rejects: `firstError` of the result contains the error.
+     * Resolves the dependencies in their order, until one fails. Downloads packages, so do not call it in a
+     * transaction. Never rejects: `firstError` of the result contains the error.
      */
     async resolve(
       author: ScriptAuthor,
@@ -322,7 +322,7 @@ export function createDependencyResolver(options: PackagesOptions) {
       }
     },
 
-    /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: `firstError` contains the first error. */
+    /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: see `firstError`. */
     async resolveMissing(
       author: ScriptAuthor,
       dependencies: readonly string[],
@@ -389,7 +389,7 @@ export function createDependencyResolver(options: PackagesOptions) {
         if (stored) return stored;
         if (firstError !== null) throw firstError;
         const known = knownAssets.find(({ name }) => name === dependency);
-        // Keeps the asset of a URL whose script could not be stored. A package that the catalogue no longer contains is an error.
+        // Keeps the asset of a URL whose script was not stored. A package that the catalogue no longer has is an error.
         if (known && parsed.kind === "address") return known;
         throw createUnresolvedError(dependency, "was changed by another save at the same time; save again", 1);
       });

@@ -77,8 +77,8 @@ export function createRegistry(options: {
     );
 
   /**
-   * Checks the URL of a request or redirect. Allows only https URLs, and URLs on the registry's server. @throws
-   * NotConnectedError
+   * Checks the URL of a request or redirect. Allows only https URLs, and URLs on the registry's server.
+   * @throws NotConnectedError
    */
   function checkUrl(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")

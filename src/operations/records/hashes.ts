@@ -38,7 +38,7 @@ const WAITING_PER_APP_MAX = 512;
 const RETRY_AFTER_SECONDS = 2;
 
 /**
- * Matches an argon2id hash in PHC format with limited numbers for memory and passes. A larger number in the column
+ * Matches an argon2id hash in PHC format with limited numbers for memory and passes. Larger numbers in a stored value
  * could cause unlimited work.
  */
 const HASH_PATTERN = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
@@ -89,8 +89,8 @@ function countWaiting(key: number | string, max: number): () => void {
 }
 
 /**
- * Runs `work` when it is the turn of this app and this client. @throws OVERLOADED if too many hashes of the app or the
- * client wait already
+ * Runs `work` when it is the turn of this app and this client.
+ * @throws OVERLOADED if too many hashes of the app or the client wait already
  */
 async function hashInTurn<T>({ appId, sender }: HashQueueKey, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;

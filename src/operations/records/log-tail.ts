@@ -156,8 +156,8 @@ export function createLogTail(options: {
   }
 
   /**
-   * Waits for the end of the transactions that may still write an entry with an ID below the existing IDs. Waits for at
-   * most OPEN_TRANSACTION_WAIT_MAX_MS.
+   * Waits for the end of the open transactions, which may still write entries with IDs below those of visible entries.
+   * Waits for at most OPEN_TRANSACTION_WAIT_MAX_MS.
    */
   async function waitForWriters(): Promise<void> {
     const before = new Set(await readWithRetries(() => logs.openWriters()));

@@ -32,7 +32,7 @@ const COUNTING_SHARE_MAX = 1 / 20;
 /** Number of queued runs above which the queue is long. A long queue is counted less often. */
 const LONG_QUEUE_RUNS = 10_000;
 /**
- * If an app's limit of queued runs is at most this number, each call counts the app's queued runs exactly, so that the
+ * If an app's limit of queued runs is at most this number, its queued runs are counted exactly for each new run. So its
  * queue never exceeds the limit.
  */
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;

@@ -141,8 +141,7 @@ async function findInBody(
   if (key === null || texts === null) return key;
   const maskedBytes = encodeMaskedText(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
-  // Also searches other forms of the body, because masking the text has removed the secret only in the form of the
-  // text.
+  // Also searches the decoded and decompressed body: the masking has removed the secret only from the plain text.
   return findInTexts(scan, [...decodedTexts(maskedBytes), ...(await decompressedTexts(maskedBytes)), ...decompressed]);
 }
 

@@ -50,8 +50,8 @@ export interface RequestingRun {
    */
   onSecretsRead(version: number): void;
   /**
-   * Called before the action's code receives the error of a failed request. The other server may have caused the error,
-   * and so chosen its content.
+   * Called before the action's code receives the error of a failed request. The error may contain text that the other
+   * server has chosen.
    */
   onRequestFailed(): void;
   printLine(line: ConsoleLine): void;

@@ -55,9 +55,9 @@ const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
 /**
- * Deletes the requests to check a key, and reads the runs of the key, in one snapshot. A change after the snapshot adds
- * a new request. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that PostgreSQL reads
- * only the rows that it needs.
+ * Reads the runs of a key, and deletes the rows that request a check of this key, in one snapshot. A change after the
+ * snapshot adds such a row again. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that
+ * PostgreSQL reads only the rows that it needs.
  */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),

@@ -57,8 +57,8 @@ export class Dispatcher {
   /** Callers in this process that wait until a queued run starts, by the run's ID. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
   /**
-   * Null while this process claims queued runs. When the process stops, the signal that aborts when the active runs
-   * must end.
+   * While the process stops: signal that aborts when the active runs must end. Null while the process claims queued
+   * runs.
    */
   private stopping: AbortSignal | null = null;
   /**
@@ -184,8 +184,8 @@ export class Dispatcher {
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, processId } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // While this process waits for its active runs to end, it still starts the run, because an active run waits for it.
-    // After a forced stop, it starts no run.
+    // A stopping process still starts this run, because an active run waits for it. After a forced stop, it starts no
+    // run.
     if (this.stopping?.aborted) return slot.free();
     // The claim may find no run: another process may have claimed it, or its caller may have cancelled it.
     await this.lostClaims.track(

@@ -106,7 +106,7 @@ export class Enqueuer {
     };
     return this.enqueue(named, insert, awaitedBy, {
       check: () => repository.checkNamed(named),
-      // For an HTTP request, the action can run, because otherwise no routes would have been found.
+      // A request to an HTTP trigger has already matched a route, so its action can run.
       isRunnable: named.routeMatch != null,
     });
   }

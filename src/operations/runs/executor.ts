@@ -1,4 +1,4 @@
-/** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes the outcome to the database. */
+/** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes it to the database. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -36,13 +36,13 @@ const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
 /* Stores the requests of a run whose end another process has written, or may write. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
-/** Maximum number of searches for secrets in one outcome. If the app's secrets change during each search, the run fails. */
+/** Maximum number of searches for secrets in one outcome. If the secrets change during each search, the run fails. */
 const SCANS_MAX = 20;
 /** Delay in milliseconds before a statement is repeated while the database is unavailable. */
 const RETRY_DELAY_MS = 500;
-/** Maximum number of console lines about blocked requests of one run, because a run can make hundreds of requests a second. */
+/** Maximum number of console lines about blocked requests of one run, which can make hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
-/** Maximum length of a result for which the search for secrets is quick. This process may crash during a longer search. */
+/** Maximum length of a result that is quickly searched for secrets. This process may crash during a longer search. */
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
 /** Reason of an aborted signal that ends a run early. */
@@ -64,8 +64,8 @@ interface RunDetails {
 }
 
 /**
- * Result of evaluating the code. If `secrets` is null, the outcome contains no text from the app's code, so it need not be searched for
- * secrets.
+ * Result of evaluating the code. If `secrets` is null, the outcome contains no text from the app's code, so that it
+ * needs no search for secrets.
  */
 interface Evaluation {
   outcome: RunOutcome;
@@ -96,8 +96,8 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
 }
 
 /**
- * Returns a function that rejects requests whose URL contains a secret. For each, it prints a console line that names the key of the secret
- * (contract, section 6).
+ * Returns a function that rejects requests whose URL contains a secret. Each rejection prints a console line with the
+ * key of the secret (contract, section 6).
  */
 function createUrlCheck(
   secrets: RunSecrets,
@@ -117,8 +117,8 @@ function createUrlCheck(
 }
 
 /**
- * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{<mark>: options}` is the value of
- * `Svc.App.V3.Actions.response`.
+ * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{<mark>: options}` is the
+ * value of `Svc.App.V3.Actions.response`.
  */
 async function toRunOutcome(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
@@ -156,9 +156,9 @@ export class RunExecutor {
   constructor(private readonly options: ExecutorOptions) {}
 
   /**
-   * Executes a run that the process `holder` has claimed, and writes its outcome. An error of the action's code is an outcome too.
-   * @throws if the outcome cannot be written, because another process has ended the run or this process stops. In the second case, another
-   *   process ends the run when the lease has expired
+   * Executes a run that the process `holder` has claimed, and writes its outcome, even if the outcome is an error.
+   * @throws if another process has ended the run, or if this process stops before it has written the outcome. Then
+   *   another process ends the run when the lease has expired
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
@@ -170,7 +170,7 @@ export class RunExecutor {
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
-      // Searching a long result for secrets takes long, and the process may crash meanwhile. So the requests that the run sent are stored first.
+      // Stores the requests first, because the process may crash while it searches a long result for secrets.
       if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
@@ -256,8 +256,8 @@ export class RunExecutor {
         secrets.onDataReceived();
         details.hosts.add(host);
       },
-      // Checks URLs for secrets only if this is needed, because the check costs time. A run without secrets that cannot read settings
-      // itself needs no check.
+      // Checks URLs for secrets only if needed, because the check costs time. It is not needed for a run without
+      // secrets that cannot read settings itself.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
         serviceRequests !== null && {
@@ -328,7 +328,7 @@ export class RunExecutor {
   }
 
   /**
-   * Searches the outcome for secrets, masks them, and writes the outcome. Returns the written outcome. Returns null if the app's secrets
+   * Searches the outcome for secrets, masks them, writes the outcome and returns it. Returns null if the app's secrets
    * changed meanwhile, so that the outcome must be searched again.
    */
   private async scanAndFinish(
@@ -355,8 +355,8 @@ export class RunExecutor {
   }
 
   /**
-   * Writes the outcome of a run, and tries again while the database is unavailable. If the database rejects the outcome, writes a failure
-   * instead.
+   * Writes the outcome of a run, and tries again while the database is unavailable. If the database rejects the
+   * outcome, writes a failure instead.
    */
   private async finish(
     run: RunRecord,
@@ -392,7 +392,7 @@ export class RunExecutor {
   }
 }
 
-/** Returns the JSON text of the payload with secrets masked, for the log entry; null if the payload contains no secret. */
+/** Returns the JSON text of the payload with secrets masked, for the log entry; null if it contains no secret. */
 async function maskedPayload({ payload }: RunRecord, scan: OutcomeScan): Promise<string | null> {
   const masked = await scan.maskPayload(payload);
   return masked === payload ? null : masked;

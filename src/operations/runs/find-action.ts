@@ -32,8 +32,8 @@ export type RunnableFacts = Pick<
 
 /**
  * SQL that selects the action that a call names. The arguments are SQL parameters such as `$1`: the app; draft or live
- * version; name and ID of the action (see `getReferenceParameters`); and `needsPublishedApp`, true if an unpublished app
- * prevents the run. The ID of a draft also finds its live version, and vice versa.
+ * version; name and ID of the action (see `getReferenceParameters`); true if an unpublished app prevents the run. The
+ * ID of a draft also finds its live version, and vice versa.
  */
 export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,

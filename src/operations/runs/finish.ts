@@ -34,8 +34,8 @@ export interface RunToFinish extends RunEnd {
 }
 
 /**
- * Maximum number of ended runs that one statement writes (RUNS_PER_STATEMENT_MAX), and maximum number of concurrent statements
- * (CONCURRENT_STATEMENTS_MAX).
+ * Maximum number of ended runs that one statement writes (RUNS_PER_STATEMENT_MAX), and maximum number of concurrent
+ * statements (CONCURRENT_STATEMENTS_MAX).
  */
 const RUNS_PER_STATEMENT_MAX = 8;
 const CONCURRENT_STATEMENTS_MAX = 2;

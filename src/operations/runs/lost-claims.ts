@@ -7,7 +7,7 @@ import { createLostRunEnd } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Numbers of runs that were ended as lost, and that were queued again. */
+/** Number of runs that were ended as lost, and number of runs that were queued again. */
 export interface SettledCounts {
   lost: number;
   queuedAgain: number;

@@ -130,7 +130,10 @@ export const createServerRunEnd = (
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/** Returns the final state and log entry of a run whose process has crashed. @param payload as in `createServerRunEnd` */
+/**
+ * Returns the final state and log entry of a run whose process has crashed.
+ * @param payload as in `createServerRunEnd`
+ */
 export const createLostRunEnd = (run: RunRecord, payload: string | null): RunEnd =>
   createServerRunEnd(run, LOST_OUTCOME, msSinceStart(run), payload);
 

@@ -33,11 +33,13 @@ interface ReplayedRow {
   copy: DraftOrLive;
   actionId: number | null;
   active: boolean;
-  /** Never `debounce`, because a replay is a single call that starts at once. */
+  /** Condition for which the replay waits; null for none. Never `debounce`, because a replay starts at once. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
-  /** Parsed by JavaScript, because PostgreSQL's operator ->> rejects JSON that contains \u0000 anywhere. */
+  /**
+   * Fields of the older version. JavaScript parses them: PostgreSQL's operator ->> rejects JSON that contains \u0000.
+   */
   version: { environment: Environment } | null;
 }
 

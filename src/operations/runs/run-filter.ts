@@ -171,7 +171,7 @@ function addTimeConditions(
   }
 }
 
-/** Returns an ID above those of all runs that were queued before `to`; null if no run was queued later. */
+/** Returns an upper bound for the IDs of the runs that were queued before `to`; null if no later run exists. */
 async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<number | null> {
   const [run] = await rows<{ id: number }>(
     executor,

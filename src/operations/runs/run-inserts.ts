@@ -121,10 +121,11 @@ const insertKnownSql = (kind: UniqueKeyKind | null) => `
   SELECT id, ${notifyQueued("true")} FROM inserted`;
 
 /*
- * $9 is the name of the action or null, $10 its ID or null, $11 true if an unpublished app pauses the run, $12 the
- * access rules that the caller meets, $13 the trigger, $14 true if the runners are notified. Writes nothing if the run
- * cannot start at once and $7 is set. Writes no debounced run: `insertDebouncedRun` does this, because the call may
- * only replace the payload of a queued run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
+ * SQL for an action that the caller names by name or ID. $9 is the name of the action or null, $10 its ID or null, $11
+ * true if an unpublished app pauses the run, $12 the access rules that the caller meets, $13 the trigger, $14 true if
+ * the runners are notified. Writes nothing if the run cannot start at once and $7 is set. Writes no debounced run:
+ * `insertDebouncedRun` does this, because the call may only replace the payload of a queued run. For a live HTTP
+ * trigger, $15 to $17 are the `RouteMatch`.
  */
 const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
@@ -196,8 +197,8 @@ async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // Reports the skip reason only for idempotency keys: for events, the HTTP trigger itself reads the outcome of the
-  // first run.
+  // Returns the skip reason only for idempotency keys. For a repeated event, the HTTP trigger reads the outcome of the
+  // first run instead.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }

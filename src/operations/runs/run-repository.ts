@@ -133,7 +133,10 @@ const RETURN_CLAIM = `
   UPDATE run SET ${endStateSql("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${startStateSql("returnClaim")} RETURNING id`;
 
-/* Locks the runs in the order of their IDs, as all statements do that write several runs. So they cannot deadlock. */
+/*
+ * Skips scheduled runs that have waited too long. Locks them in the order of their IDs, like all statements that write
+ * several runs, so that no deadlock can occur.
+ */
 const SKIP_LATE_RUNS = `
   UPDATE run SET ${endStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${startStateSql("skip")} AND finished_at IS NULL

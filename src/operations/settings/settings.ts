@@ -1,4 +1,4 @@
-/** Operations on an app's settings (specification, App settings). Only this file decrypts the encrypted values of settings. */
+/** Operations on an app's settings (specification, App settings). Only this file decrypts values of settings. */
 import type { DataSource } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
@@ -33,7 +33,7 @@ import { createSecretValues, markSecrets, type StoredSetting } from "./secret-va
 import { readStatus } from "./setting-definitions.js";
 import { readersOf, type SettingsUse } from "./setting-readers.js";
 
-/** Label that is part of the encryption of a value, so that the value can be decrypted only for the same app and setting. */
+/** Label that is part of the encryption of a value. The value can be decrypted only for the same app and setting. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
 type SettingEntries = [key: string, value: unknown][];
@@ -160,7 +160,7 @@ export function createSettings(options: {
     return app.updatedAt.toISOString();
   }
 
-  /** Locks the app's settings until the transaction ends, and checks the precondition. @throws RESOURCE_CHANGED with the current version */
+  /** Locks the app's settings until the transaction ends. @throws RESOURCE_CHANGED with the current version */
   async function lockSettings(executor: SqlClient, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
     if (precondition) requireExpectedVersion({ updatedAt: await updatedAt(appId, executor) }, precondition);
@@ -178,7 +178,7 @@ export function createSettings(options: {
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Counts each key twice, for the audit log, and two rows, because the replaced value stays stored for a while.
+    // Counts each key twice, because the audit log stores it too, and two rows, because the old value is kept an hour.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkTotal(executor, appId, texts);
@@ -218,7 +218,7 @@ export function createSettings(options: {
     });
   }
 
-  /** Writes validated settings in the transaction of `executor`. The caller of this function must emit the log event. */
+  /** Writes validated settings in the transaction of `executor`. The calling function must emit the log event. */
   async function write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
@@ -264,7 +264,7 @@ export function createSettings(options: {
     removeKeys,
     emitUpdate,
 
-    /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. @throws the errors of `set` */
+    /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. */
     async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
       const settings = selectServerActionSettings(await readSettings(appId, "all"));
       const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
@@ -281,7 +281,7 @@ export function createSettings(options: {
     },
     updatedAt,
 
-    /** Converts rows of settings from a snapshot to the form of a response. Leaves out protected settings, like `httpSettings`. */
+    /** Converts settings of a snapshot to the form of a response. Leaves out protected settings. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return selectHttpSettings(
         await openSettings(
@@ -300,7 +300,7 @@ export function createSettings(options: {
     },
 
     /**
-     * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app, without a session.
+     * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app.
      * @throws UNAUTHORIZED for any other app, whether it exists or not
      */
     async publicEnv(appId: number): Promise<PublicEnv> {
@@ -317,13 +317,13 @@ export function createSettings(options: {
 
     secretValues,
 
-    /** Writes new values of the settings that bindings use, in the transaction that writes the bindings. @throws SETTINGS_INVALID */
+    /** Writes new values for settings of bindings, in the transaction of the bindings. @throws SETTINGS_INVALID */
     async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
       await write(executor, caller, appId, checkSettingKeys(values));
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
-    /** Encrypts a secret that another table stores. The transaction must have locked the app. @param name label for decryption */
+    /** Encrypts a secret that another table stores. The transaction must have locked the app. */
     async sealFor(executor: SqlClient, appId: number, name: string, text: string): Promise<Buffer> {
       return encryptText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
@@ -336,7 +336,7 @@ export function createSettings(options: {
     },
 
     /**
-     * Marks private settings as secret or not secret, also for values that are written later. Protected settings are always secret.
+     * Marks private settings as secret or not secret, also for later values. Protected settings are always secret.
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED; then nothing is written
      */
     async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
@@ -353,8 +353,8 @@ export function createSettings(options: {
     },
 
     /**
-     * Writes the settings in the body, and does not change other settings. Returns the settings like a GET request.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN if a task token writes a protected setting
+     * Writes the settings in the body. Returns the settings like GET. A task token cannot write protected settings.
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a task token
      */
     async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const entries = checkSettingKeys(body);
@@ -366,11 +366,11 @@ export function createSettings(options: {
       return readHttpSettings(target.appId);
     },
 
-    /** Validates the settings in an administrator's PUT request. Returns those that are not protected. @throws SETTINGS_INVALID */
+    /** Validates settings in an administrator's request. Drops protected settings. @throws SETTINGS_INVALID */
     validateIgnoringProtected: (settings: unknown): [string, unknown][] =>
       checkSettingKeys(dropProtectedKeys(settings)),
 
-    /** Stores a secret field of the AI builder as the setting `_aiartifact_<settingKey>`; returns this key. @throws as `set` */
+    /** Stores a secret field of the AI builder as `_aiartifact_<settingKey>`. @throws the errors of `set` */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
       const key = createArtifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
@@ -379,7 +379,7 @@ export function createSettings(options: {
       return key;
     },
 
-    /** Deletes settings, and ignores keys without a setting. Returns the settings like a GET request. @throws the errors of `set` */
+    /** Deletes settings; ignores keys without a setting. Returns the settings like GET. @throws errors of `set` */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
       const keys = checkDeletedKeys(body);

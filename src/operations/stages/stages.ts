@@ -66,9 +66,9 @@ const COPY_PEOPLE = [
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY app_id LIMIT ${EXPIRED_STAGES_MAX}`;
 
 /**
- * Another transaction may have locked one row of a stage, and wait for another row that the deletion of the stage has
- * locked. So the deletion waits for each lock less than PostgreSQL's `deadlock_timeout` of one second. Then the
- * deletion fails, and its locks are released.
+ * Limits each lock wait of a deletion to less than PostgreSQL's `deadlock_timeout` of one second. Another transaction
+ * may hold a lock on a row of the stage, and wait for a row that the deletion has locked. Then the deletion fails
+ * first, and releases its locks.
  */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
@@ -145,8 +145,8 @@ export function createStages(options: {
   }
 
   /**
-   * Removes a preview. Returns false and changes nothing if other requests have locked rows of the preview. @throws
-   * NOT_FOUND
+   * Removes a preview. Returns false and changes nothing if other requests have locked rows of the preview.
+   * @throws NOT_FOUND
    */
   async function removeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {

@@ -31,11 +31,10 @@ const CLEAN_INTERVAL_MS = 3_600_000;
 const CREATE_PARTITIONS_INTERVAL_MS = 60_000;
 
 /*
- * Statements for partitioned tables, whose rows are in partitions that are not old enough to be dropped. $1 is the
- * number of days, $2 the ID below which whole partitions are dropped. Each statement returns the IDs of the deleted
- * rows. Several processes can run a statement at the same time. Events are read from the lowest ID, so that no index on
- * their age is needed. The order matters: an entry refers to the payload in its run, and a run to the payload in its
- * event.
+ * Statements that delete old rows from partitions that are too new to be dropped as a whole. $1 is the number of days,
+ * $2 the ID below which whole partitions are dropped. Each statement returns the IDs of the deleted rows. Several
+ * processes can run a statement at the same time. Events are read from the lowest ID, so that no index on their age is
+ * needed. The order matters: an entry refers to the payload in its run, and a run to the payload in its event.
  */
 const PARTITIONED_DELETES = [
   [

@@ -19,10 +19,7 @@ export interface TraceSpan {
 
 export interface RequestTracing {
   readonly isOn: boolean;
-  /**
-   * Starts a span. @param parent W3C trace context of the parent span; a value of null, or an invalid value, starts a
-   * new trace
-   */
+  /** Starts a span. @param parent W3C trace context of the parent span; null or an invalid value starts a new trace */
   beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
   /**
    * Runs `work` with `span` as the current span. The span also stays current in asynchronous code that `work` awaits.
