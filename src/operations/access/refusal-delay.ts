@@ -25,7 +25,7 @@ export function createRejectionDelay(bounds = REJECTION_DELAY_LIMITS) {
   return {
     /**
      * Waits until the service may send a rejection to this network address.
-     * @returns false if too many rejections wait already; the caller must then close the connection without a response
+     * @returns false if too many rejections wait already; then close the connection without a response
      */
     async wait(sender: string): Promise<boolean> {
       if (refusalBucket.takeTokens(sender) === 0) return true;

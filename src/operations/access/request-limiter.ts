@@ -1,7 +1,7 @@
 /**
- * Limits the requests in progress per credential and per network address. Requests above the limit wait in a queue, and
- * the service does not read their bodies meanwhile. They leave the queue if the caller disconnects. A request counts
- * until all its work has ended.
+ * Limits the requests in progress per credential and per network address. A request above the limit waits in a queue,
+ * and the service does not read its body meanwhile. If the caller disconnects, the request leaves the queue. A request
+ * counts until all its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { clientDisconnected } from "../../errors.js";

@@ -14,8 +14,8 @@ const NAME_MAX_CHARACTERS = 100;
  */
 const MAX_ARGUMENT_NAMES = 20;
 /**
- * Arguments that identify a resource. The audit log contains their values. It contains only the names of other
- * arguments, because their values may be secrets.
+ * Arguments that identify a resource. The audit log contains the values of these arguments. It contains only the names
+ * of all other arguments, because their values may be secrets.
  */
 const RESOURCE_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 

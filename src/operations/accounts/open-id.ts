@@ -1,7 +1,8 @@
 /**
  * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity
- * consists of the issuer and the claim `sub`. It belongs to the account that its first sign-in created, or to the
- * account of the signed-in person who linked it. An equal e-mail address alone never links an identity to an account.
+ * consists of the issuer and the claim `sub`. An identity belongs to the account that its first sign-in created, or to
+ * the account of the signed-in person who linked it. An equal e-mail address alone never links an identity to an
+ * account.
  */
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";

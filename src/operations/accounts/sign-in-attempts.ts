@@ -17,7 +17,7 @@ import {
 
 /**
  * Inserts or updates the rows with the counts of failures before the counts are read. The row locks make concurrent
- * attempts wait for each other. The caller sorts the list $1, so that no deadlock can occur.
+ * attempts wait for each other. The list $1 must be sorted, so that no deadlock can occur.
  */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
@@ -72,7 +72,8 @@ export function createPersonSignInAttempts({ db }: { db: DataSource }) {
   }
 
   /**
-   * Counts an attempt as failed before its outcome is known, and returns the time of the attempt.
+   * Counts an attempt as failed before its outcome is known, so that attempts in progress count too. Returns the time
+   * of the attempt.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   async function countAttempt(subjects: readonly Buffer[]): Promise<number> {

@@ -112,7 +112,7 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
     },
 
     /**
-     * Writes the changed draft and saves it as a new version. The caller must have locked `row`.
+     * Writes the changed draft and saves it as a new version. Lock `row` before the call.
      * @throws the same errors as `insert`
      */
     async replace(

@@ -142,6 +142,7 @@ export function createActionTransfer({ db, steps }: { db: DataSource; steps: Imp
   return {
     /**
      * Exports all drafts of an app.
+     * @param reserve reserves memory for the response
      * @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and the errors of `reserve`
      */
     async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TransferDocument> {

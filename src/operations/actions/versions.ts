@@ -201,7 +201,7 @@ export async function findVersion(executor: SqlClient, actionId: number, version
     ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!versionRows) throw new ActionError("VERSION_NOT_FOUND");
-  // Versions from before the field `integrationOrigins` existed lack it. They get an empty list.
+  // Old versions lack the field `integrationOrigins`. The returned version then has an empty list.
   return {
     ...toVersionHead(versionRows),
     data: { ...versionRows.data, integrationOrigins: versionRows.data.integrationOrigins ?? [] },

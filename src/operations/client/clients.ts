@@ -25,8 +25,8 @@ import { createPageSessions } from "./page-sessions.js";
 import { createVisitorSessions } from "./visitors.js";
 
 /**
- * Returns a function that counts the requests of each credential. It throws if a credential sends too many, so that no
- * visitor can fill an app's log.
+ * Returns a function that counts the requests of each credential. The function throws if a credential sends too many,
+ * so that no visitor can fill an app's log.
  */
 function createRequestCounter(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });

@@ -196,9 +196,9 @@ export function createVisitorSessions(options: {
 }
 
 /**
- * Returns a function that limits the visitor sessions of each network address. For a new session above the limit, it
- * deletes the oldest sessions without a signed-in user. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all
- * sessions of the address.
+ * Returns a function that limits the visitor sessions of each network address. For a new session above the limit, the
+ * function deletes the oldest sessions without a signed-in user. If app users are signed in to all sessions of the
+ * address, the function throws RATE_LIMIT_EXCEEDED.
  */
 export function createVisitorLimits() {
   let visitorsMade = 0;

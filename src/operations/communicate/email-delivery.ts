@@ -13,8 +13,8 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
 
 /**
- * Controls one attempt to send a message. `markSending` marks the message as being sent. It returns false if another
- * process has claimed the message; then this process must not send it. `signal` aborts the attempt.
+ * Controls one attempt to send a message. `markSending` marks the message as being sent. If another process has claimed
+ * the message, `markSending` returns false, and this process must not send it. `signal` aborts the attempt.
  */
 export type DeliveryControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
 

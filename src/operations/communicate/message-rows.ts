@@ -78,7 +78,11 @@ function requireOneOf(value: unknown, allowed: readonly string[], name: string):
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID; errors of `reserve` */
+/**
+ * Lists messages of the app's outbox, the newest first.
+ * @param reserve reserves memory for the response
+ * @throws REQUEST_INVALID; errors of `reserve`
+ */
 export async function listMessages(
   db: DataSource,
   appId: number,

@@ -69,7 +69,11 @@ export function createMessages(options: {
       return acceptMessages(caller, appId, parseBatch(body, parseSms), key);
     },
 
-    /** Lists messages of the app's outbox, the newest first. @throws REQUEST_INVALID; errors of `reserve` */
+    /**
+     * Lists messages of the app's outbox, the newest first.
+     * @param reserve reserves memory for the response
+     * @throws REQUEST_INVALID; errors of `reserve`
+     */
     async list(appId: number, query: MessageQuery, reserve?: ReserveResponseBytes): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);
     },

@@ -72,10 +72,7 @@ export type StoredAttemptResult = { recipients: readonly Recipient[]; detail: st
   | { status: "queued"; dueAt: Date }
 );
 
-/**
- * Time after which the service makes no further attempts to send a message. It starts when the service accepts the
- * message.
- */
+/** Time after the acceptance of a message at which the service stops trying to send it. */
 const RETRY_PERIOD = "interval '24 hours'";
 
 const INSERT_MESSAGE = `

@@ -70,9 +70,9 @@ export interface DataSourceTarget {
 /**
  * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the
  * entries in batches, because one statement for millions of entries would exceed the statement timeout. Until the row
- * is locked, other requests can insert entries. They may lock these entries before the row, so waiting for them with
- * the row locked could deadlock. So if entries exist after the row is locked, unlocks the row and removes them first.
- * Keeps the row locked after REMOVAL_ROUNDS_MAX rounds; a deadlock is then possible.
+ * is locked, other requests can insert entries, and may lock these entries before the row. Waiting for such entries
+ * with the row locked could deadlock. So if entries exist after the row is locked, unlocks the row and removes the
+ * entries first. Keeps the row locked after REMOVAL_ROUNDS_MAX rounds; a deadlock is then possible.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {
@@ -119,7 +119,8 @@ export function createDataSources(options: {
 
   return {
     /**
-     * Lists the app's data sources. First calls `reserve` with their total size in bytes.
+     * Lists the app's data sources.
+     * @param reserve reserves memory for the response; gets the total size of the data sources in bytes
      * @throws the errors of `reserve`
      */
     async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {

@@ -82,7 +82,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         await client.end();
       }
     });
-    // Ignores an error here: the caller receives it from `turn`, and the next index change must run anyway.
+    // Ignores an error here: the code that awaits `turn` receives it, and the next index change must run anyway.
     last = turn.catch(() => undefined);
     return turn;
   }

@@ -1,6 +1,6 @@
 /**
  * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Writes nothing.
- * Each function gets a scope: the entries and columns that it may read. It does not check the caller's rights itself.
+ * Each function gets a scope: the entries and columns that it may read. The functions do not check the caller's rights.
  */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";

@@ -35,8 +35,8 @@ export interface CallerEntryRights {
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWriter;
   /**
-   * Returns the error for a missing right. It is also used for a missing data source, so that it does not reveal
-   * whether a data source exists.
+   * Returns the error for a missing right. A missing data source causes the same error, so that the error does not
+   * reveal whether a data source exists.
    */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
@@ -84,8 +84,8 @@ export type EntryRightsResolver = ReturnType<typeof createEntryRights>;
 
 /**
  * Creates the rights of a caller, which the access rules of each data source determine.
- * @param accessError creates the error for a missing right. It is also used for a missing data source, so that it does
- *   not reveal whether a data source exists
+ * @param accessError creates the error for a missing right. A missing data source causes the same error, so that the
+ *   error does not reveal whether a data source exists
  */
 function createRights(
   as: EntryCaller,

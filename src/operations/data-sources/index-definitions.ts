@@ -94,8 +94,8 @@ export function validateIndexes(requestedIndexes: unknown): IndexDefinition[] {
 const INDEX_NAME_PREFIX = "entry_ix_";
 
 /**
- * Returns the name that an index has in the database. It contains a hash of the columns, so that no text from a caller
- * becomes part of it.
+ * Returns the name that an index has in the database. The name contains a hash of the columns instead of their names,
+ * so that it includes no text from a caller.
  */
 function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
   const columns = createHash("sha256").update(JSON.stringify(indexColumnPaths(definition)));

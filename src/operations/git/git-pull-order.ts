@@ -8,7 +8,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { LastPull } from "./git-connections.js";
 
-/** Maximum number of published tags that the service stores for a Git connection. It removes the oldest tags first. */
+/** Maximum number of published tags that are stored for a Git connection. The oldest tags are removed first. */
 const PUBLISHED_TAGS_MAX = 10_000;
 
 /**

@@ -93,7 +93,7 @@ export function createGitWebhooks(options: {
 
     /**
      * Starts the pulls of accepted webhooks while this process has free slots for pulls. Always returns null, so that
-     * the caller schedules no next call: the next webhook, or the end of a pull, causes a call.
+     * no next call is scheduled: the next webhook, or the end of a pull, causes a call.
      */
     async deliverDue(): Promise<null> {
       for (let free = runningPulls.countFree(); free > 0; free = runningPulls.countFree()) {

@@ -225,8 +225,8 @@ export function createHttpTriggers(options: {
   }
 
   /**
-   * Returns the response for an event that already has a run. Returns null if that run failed, so that the caller of
-   * this function starts another run for the event.
+   * Returns the response for an event that already has a run. Returns null if that run failed: then start another run
+   * for the event.
    */
   async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerResponse | null> {
     const storedAnswer = await earlierAnswer(run.id);

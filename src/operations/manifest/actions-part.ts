@@ -135,7 +135,7 @@ export interface ActionsPlan extends DefinitionsPlan {
 
 /**
  * Plans how the app's actions change.
- * @param currentDrafts the app's drafts by name, including legacy actions; the caller has locked their rows
+ * @param currentDrafts the app's drafts by name, including legacy actions; their rows must be locked
  */
 export async function planActions(
   steps: ImportSteps,

@@ -98,9 +98,9 @@ function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource
 export interface SourcesPlan extends DefinitionsPlan {
   /** IDs by name of the data sources that the app has after the manifest was applied. */
   idsByName: ReadonlyMap<string, number>;
-  /** Changes of indexes. The caller builds new indexes before the transaction and drops old ones after it. */
+  /** Changes of indexes. manifests.ts builds new indexes before the transaction and drops old ones after it. */
   indexChanges: IndexReplacement[];
-  /** Names of the data sources to create. The caller must reserve an ID for each before it applies the plan. */
+  /** Names of the data sources to create. An ID must be reserved for each before the plan is applied. */
   createdNames: string[];
   /** Data sources that are removed when the plan is applied. */
   removedSources: StoredDataSource[];

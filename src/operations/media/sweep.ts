@@ -64,7 +64,7 @@ export function createMediaSweep(options: {
     (await rows<{ free: boolean }>(db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
 
   /**
-   * Deletes the bytes of a blob from the media store, and from the folder for received files. Both contain the bytes if
+   * Deletes the bytes of a blob from the media store, and from the folder for received files. The bytes are in both if
    * a process crashed while it moved the file.
    */
   async function removeBytes(key: string): Promise<void> {

@@ -113,10 +113,7 @@ export interface SearchedNotifications {
   alternatives: number;
   /** Lowest cursor of the searched notifications; null if no notification was searched. */
   lastCursor: number | null;
-  /**
-   * Notifications that the reader may be able to read, the newest first. The caller must check each with
-   * `isUserInScope`.
-   */
+  /** Notifications that the reader may be able to read, the newest first. Check each of them with `isUserInScope`. */
   candidates: ListedNotification[];
 }
 

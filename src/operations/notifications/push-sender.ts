@@ -64,8 +64,8 @@ const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
  * Puts claimed deliveries back into the queue if no process sends them. $1 is this process, $2 the deliveries that it
- * is sending. It may have claimed other deliveries in a statement whose response was lost. If $3 is true, also releases
- * deliveries of processes whose lease has expired. Deletes deliveries that have used all attempts.
+ * is sending. This process may have claimed other deliveries in a statement whose response was lost. If $3 is true,
+ * also releases deliveries of processes whose lease has expired. Deletes deliveries that have used all attempts.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (

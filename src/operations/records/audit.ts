@@ -91,6 +91,7 @@ export async function recordChange(
 /**
  * Lists the app's audit log, the most recent entry first. A page has fewer than `limit` entries if its entries would
  * exceed PAGE_MAX_BYTES.
+ * @param reserve reserves memory for the page's bytes
  * @throws ActionError REQUEST_INVALID; errors of `reserve`
  */
 export async function listAudit(

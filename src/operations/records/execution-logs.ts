@@ -282,6 +282,7 @@ export function createExecutionLogs(db: DataSource) {
      * Lists the app's log entries, the most recent first. A page has fewer than `limit` entries if its entries would
      * exceed PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
      * entries.
+     * @param reserve reserves memory for the page's bytes
      * @throws ActionError REQUEST_INVALID, and errors of `reserve`
      */
     async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
@@ -365,7 +366,11 @@ export function createExecutionLogs(db: DataSource) {
       return (await queryPreparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
     },
 
-    /** Returns the log entry of a run; null if the run has not ended. @throws errors of `reserve` */
+    /**
+     * Returns the log entry of a run; null if the run has not ended.
+     * @param reserve reserves memory for the entry's bytes
+     * @throws errors of `reserve`
+     */
     async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
       const id = await idOfRun(runId);
       if (id === null) return null;

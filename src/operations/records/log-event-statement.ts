@@ -43,8 +43,8 @@ export interface NewEvent {
   appNotificationId: number | null;
   sessionId: number | null;
   /**
-   * Identifies the event. The statement returns this ID with each result row, so that the caller can match rows to
-   * events.
+   * Identifies the event. The statement returns this ID with each result row, so that each row can be matched to its
+   * event.
    */
   requestId: string;
   /** ID of the run that emitted the event; null if no run did. */

@@ -15,8 +15,8 @@ export const QUEUED_CHANNEL = "svc_queued";
 
 /**
  * Delay in milliseconds after which all processes with the role runner are notified of a queued run that the accepting
- * process has not started. Most runs have started by then. The caller then waits for the run's log entry, which any
- * process can write.
+ * process has not started. Most runs have started by then. After the notification, the accepting process waits for the
+ * run's log entry, which any process can write.
  */
 export const ANNOUNCE_AFTER_MS = 100;
 /** Maximum number of apps for which this process stores the time of the last announcement of their queued runs. */
@@ -25,8 +25,8 @@ const ANNOUNCED_APPS_MAX = 1_000;
 /** Minimum interval in milliseconds between two counts of the whole queue. */
 const COUNT_INTERVAL_MS = 1_000;
 /**
- * Maximum share of this process's time that counting a long queue can take. It limits how often a long queue is
- * counted.
+ * Maximum share of this process's time for counting a long queue. The longer a count takes, the later is the next
+ * count.
  */
 const COUNTING_SHARE_MAX = 1 / 20;
 /** Number of queued runs above which the queue is long. A long queue is counted less often. */

@@ -53,8 +53,8 @@ const indexStatement = (condition: string, order: "ASC" | "DESC") => `
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
 /*
- * Indexes runs that ended after the last batch. $1 is the end of the last batch. It is a text, because PostgreSQL's
- * times are more precise than JavaScript's.
+ * Indexes runs that ended after the last batch. $1 is the end of the last batch, as text, because PostgreSQL's times
+ * are more precise than JavaScript's.
  */
 const INDEX_NEWER_RUNS = indexStatement(`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC");
 const INDEX_OLDER_RUNS = indexStatement("finished_at < $1::timestamptz", "DESC");
@@ -86,8 +86,8 @@ interface IndexedBatch {
 }
 
 /**
- * Returns a PostgreSQL text search query for runs of the app. It matches a run that has a word starting with each
- * searched word. Returns null if the search contains no word.
+ * Returns a PostgreSQL text search query for runs of the app. The query matches a run that has a word starting with
+ * each searched word. Returns null if the search contains no word.
  */
 function textSearchQuery(appId: number, search: string): string | null {
   const searchWords = search
@@ -189,7 +189,7 @@ export function createRunSearch(db: DataSource) {
       next ??= gatheringOlder.then(() => {
         next = null;
         const newerBatch = gatherBatch("newer");
-        // Ignores an error of the batch here, because the callers of `catchUp` receive it.
+        // Ignores an error of the batch here, because the code that awaits `catchUp` receives it.
         gatheringOlder = newerBatch.catch(() => undefined);
         return newerBatch;
       });

@@ -19,7 +19,8 @@ interface OutgoingOptions {
 }
 
 /**
- * Creates the sender of outgoing requests. It can connect to the same addresses and ports as the egress proxy of runs.
+ * Creates the sender of outgoing requests. The sender can connect to the same addresses and ports as the egress proxy
+ * of runs.
  */
 export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
   const { connect } = createCheckedConnections({

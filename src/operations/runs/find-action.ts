@@ -58,7 +58,7 @@ export const IS_RUNNABLE = (granted: string, trigger: string) => `
 
 /**
  * Checks that the caller meets the action's access rule, and adds the rule to the list of granted rules.
- * @returns true if the rule was added. Then the caller must repeat the SQL statement, with the longer list
+ * @returns true if the rule was added: then repeat the SQL statement with the longer list
  * @throws ActionError ACTION_ACCESS_DENIED
  */
 export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {

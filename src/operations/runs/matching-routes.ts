@@ -14,8 +14,8 @@ export interface RouteMatch {
 }
 
 /**
- * Thrown if the routes have changed since the request was matched to them. The caller must find the routes of the
- * request again.
+ * Thrown if the routes have changed since the request was matched to them. The routes of the request must then be found
+ * again.
  */
 export class RoutesChangedError extends Error {
   constructor() {

@@ -66,8 +66,8 @@ const SELECT_FIRST_UNFINISHED_ID = `
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
 /**
- * SQL that selects each app with queued runs, with one index lookup per app. It uses the order of the index run_ready
- * and a range of one value for the app. Otherwise PostgreSQL might use an index that also contains ended runs.
+ * SQL that selects each app with queued runs, with one index lookup per app. The order is that of the index run_ready.
+ * Otherwise PostgreSQL might use an index that also contains ended runs.
  */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
@@ -76,7 +76,10 @@ const appsWithQueued = (floor: string) => `
     SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${floor}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
-/** SQL that selects the first queued runs of an app that may start. */
+/**
+ * SQL that selects the first queued runs of an app that may start. `BETWEEN` with a single app and the order match the
+ * index run_ready.
+ */
 const firstOfApp = (columns: string, floor: string, limit: number) => `
   SELECT ${columns} FROM run
    WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})

@@ -264,7 +264,7 @@ export function createSettings(options: {
     removeKeys,
     emitUpdate,
 
-    /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. */
+    /** Returns the bytes of non-public settings, and the actions with `key` in their code. @throws SETTINGS_INVALID */
     async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
       const settings = selectServerActionSettings(await readSettings(appId, "all"));
       const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
