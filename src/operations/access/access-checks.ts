@@ -24,8 +24,8 @@ import {
 } from "../../rules/access.js";
 
 /**
- * Request data that the access check reads. The check sets `quota`: the response headers show how many requests the
- * caller can still send.
+ * Request data that the access check reads. The check sets `quota`, from which the response headers show how many
+ * requests the caller can still send.
  */
 export interface AccessRequest {
   caller: Caller | null;

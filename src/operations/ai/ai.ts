@@ -49,8 +49,8 @@ const EVENT_TYPE_BY_CALL: Record<AiCall, string> = {
 const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
 /**
- * Maximum number of runs for which this process counts AI requests and bytes at the same time, for the limits per run
- * (contract, section 9).
+ * Maximum number of runs whose AI requests and bytes this process counts at the same time. The counts are needed for
+ * the limits per run (contract, section 9).
  */
 const MAX_COUNTED_RUNS = 2_000;
 /** Time in milliseconds for which the counts of a run are stored in memory. */

@@ -88,8 +88,8 @@ interface ScheduleState {
 }
 
 /**
- * A rule's state for one action or app: before the evaluation, and now. `firstFiringState` is the first state of this
- * evaluation in which the rule was firing; null if there was none.
+ * State of a rule for one action or for the whole app, before and after the evaluation. `firstFiringState` is the first
+ * state of this evaluation in which the rule was firing; null if there was none.
  */
 interface RuleEvaluation {
   rule: WatchedRule;

@@ -120,8 +120,8 @@ export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: 
       rows<LostWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]),
 
     /**
-     * Uncounts the current attempt of webhooks whose pulls this process interrupts because it stops. Other processes
-     * cannot claim these webhooks until the lease of this process has expired.
+     * Subtracts the current attempt from the number of attempts of webhooks whose pulls this process interrupts because
+     * it stops. Other processes cannot claim these webhooks until the lease of this process has expired.
      */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";

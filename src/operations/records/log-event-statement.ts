@@ -90,8 +90,8 @@ export function eventParameters(
 }
 
 /**
- * Maximum number of an app's queued runs up to which the statement counts them itself. If the last count of the app was
- * at least this number, the statement uses the last count.
+ * The statement itself counts an app's queued runs if the last count of the app was below this number. Otherwise, the
+ * statement uses the last count.
  */
 const EXACT_COUNT_MAX = 1_000;
 

@@ -19,8 +19,8 @@ interface ActiveRun {
 }
 
 /**
- * The slot of a run stays occupied after the run's end, for this number of milliseconds per megabyte of the result.
- * Large results occupy the main thread; this delay affects only later runs of the same app.
+ * Number of milliseconds per megabyte of a run's result for which the slot of the run stays occupied after the run's
+ * end. So an app with large results, which occupy the main thread, delays only its own later runs.
  */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;

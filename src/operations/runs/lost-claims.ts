@@ -50,8 +50,9 @@ export class LostClaims {
   }
 
   /**
-   * Ends runs whose outcome could not be written. Queues other runs again if the previous check found them too and no
-   * statement in progress can still return them. Call this method at intervals.
+   * Finds runs whose rows name this process but which it does not execute. Ends those whose outcome could not be
+   * written. Queues the others again if the previous check found them too and no statement in progress can still return
+   * them. Call this method at intervals.
    */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];

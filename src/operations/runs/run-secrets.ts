@@ -1,8 +1,8 @@
 /**
  * Provides the settings that a run may read, and searches everything that leaves the run for secrets (contract, section
- * 6). The version numbers of the app's secrets show which values were set between the run's start and the search; the
- * search covers these too. For URLs of `Svc.App.V3.Actions.request`, the search covers only values that the run can
- * have received.
+ * 6). The search includes secrets that were set since the run's start; the version numbers of the app's secrets show
+ * which these are. In URLs of `Svc.App.V3.Actions.request`, the search covers only values that the run can have
+ * received.
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";

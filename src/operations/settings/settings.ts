@@ -353,8 +353,8 @@ export function createSettings(options: {
     },
 
     /**
-     * Writes the settings in the body. Returns the settings like GET. A task token cannot write protected settings.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a task token
+     * Writes the settings in the body. Returns the settings that GET returns. Task tokens cannot write protected ones.
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a write
      */
     async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const entries = checkSettingKeys(body);
@@ -379,7 +379,7 @@ export function createSettings(options: {
       return key;
     },
 
-    /** Deletes settings; ignores keys without a setting. Returns the settings like GET. @throws errors of `set` */
+    /** Deletes settings; ignores unknown keys. Returns the settings that GET returns. @throws the errors of `set` */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
       const keys = checkDeletedKeys(body);
