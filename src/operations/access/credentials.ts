@@ -332,8 +332,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       // read-only.
       if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = callerFromRow(row);
-      // A run's token ends with the run, and only the process that issued the token then removes it from its cache. So
-      // other processes must not cache it.
+      // A run's token ends with the run. Only the process that issued the token then removes the token from its cache,
+      // so other processes must not cache the token.
       const isCacheable = row.kind !== "task" || runTokenKeys.has(row.id);
       // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
       if (epochBefore !== epoch || !isCacheable) return caller;

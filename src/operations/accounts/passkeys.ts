@@ -1,6 +1,7 @@
 /**
- * Passkeys of people: a signed-in person registers them, and signs in with them. The WebAuthn library verifies
- * passkeys; this file stores keys and challenges. A challenge can be used once, within five minutes, in any process.
+ * Passkeys of people: a signed-in person registers a passkey, and can later sign in with it. The WebAuthn library
+ * verifies passkeys; this file stores keys and challenges. A challenge can be used once, within five minutes, in any
+ * process.
  */
 import { hash } from "node:crypto";
 import type {

@@ -77,8 +77,8 @@ export type DraftWriter = ReturnType<typeof createDraftWriter>;
 
 export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: TriggerEndpoints }) {
   /**
-   * Writes a validated action to its row, and its URL paths to the table of routes. Creates a secret for its HTTP
-   * endpoints if it has none. After an error, the transaction must be rolled back.
+   * Writes a validated action to its row, and its URL paths to the table of routes. Creates a secret for the action's
+   * HTTP endpoints if there is none yet. After an error, the transaction must be rolled back.
    * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
    */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {

@@ -57,8 +57,8 @@ export interface StoredRuleState extends AlertState {
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
   /**
-   * True if the last message about this state said that the rule is firing. False if it said that the rule has
-   * recovered, or if there was none.
+   * True if the last message about this state reported that the rule is firing. False if the last message reported that
+   * the rule has recovered, or if there was no message.
    */
   isReported: boolean;
   firedAt: Date | null;

@@ -45,11 +45,12 @@ const ADD_NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /**
- * Updates the counts of a data source and inserts the change. $1 is the app, $2 the data source, $3 and $4 are the
- * added entries and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8 is the
- * audit entry or null, $9 the person, $10 the credential. Returns no row if the data source was removed. The statement
- * locks the row with the counts before the change gets its ID. So a subscriber that sees a change also sees all changes
- * with lower IDs. It locks the data source before the counts, as a removal does, so that no deadlock can occur.
+ * Updates the counts of a data source and inserts a row for the change. $1 is the app, $2 the data source, $3 and $4
+ * are the added entries and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8
+ * is the audit entry or null, $9 the person, $10 the credential. Returns no row if the data source was removed. The
+ * statement locks the row with the counts before the change gets its ID. So a subscriber that sees a change also sees
+ * all changes with lower IDs. The statement locks the data source before the counts, as a removal does, so that no
+ * deadlock can occur.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH source AS MATERIALIZED (

@@ -71,8 +71,8 @@ interface ReceivedEntries {
 }
 
 /**
- * Reads the first entries of a file: at most `max` + 1 entries. `hasMore` is true if it has read `max` + 1 entries, so
- * that the file may have more.
+ * Reads the first entries of a file: at most `max` + 1 entries. `hasMore` is true if all `max` + 1 entries were read,
+ * so that the file may have more.
  */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];

@@ -51,8 +51,8 @@ const RESERVE_IDS = `
 const toJsonParameter = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /**
- * Maximum time in milliseconds that a request waits until its indexes are built, so that it can return an error. An
- * index on millions of entries takes minutes, so its build then continues in the background.
+ * Maximum time in milliseconds for which a request waits for the builds of its indexes, so that it can return their
+ * errors. An index on millions of entries takes minutes; its build then continues in the background.
  */
 const INDEX_WAIT_MS = 3_000;
 

@@ -12,8 +12,8 @@ import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 const RUNS_PER_STATEMENT_MAX = 100;
 
 /**
- * Releases the debounced runs whose time has come. Skips locked rows, because another transaction is replacing the
- * payload of these runs or cancelling them.
+ * Releases the debounced runs whose debounce time is over. Skips locked rows, because another transaction is replacing
+ * the payload of these runs or cancelling them.
  */
 const RELEASE_DUE_RUNS = `
   WITH due AS (

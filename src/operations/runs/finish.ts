@@ -40,8 +40,8 @@ export interface RunToFinish extends RunEnd {
 const RUNS_PER_STATEMENT_MAX = 8;
 const CONCURRENT_STATEMENTS_MAX = 2;
 /**
- * Number of characters of a log entry above which a separate statement writes it, so that it does not delay other runs
- * that end.
+ * Maximum number of characters of a log entry that is written together with others. A separate statement writes a
+ * longer entry, so that other runs that end are not delayed.
  */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 

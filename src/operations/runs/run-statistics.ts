@@ -55,7 +55,7 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
 };
 /**
  * Maximum number of runs that are read and compared with the filters; the service takes the newest runs that an index
- * finds. Reading them takes a tenth of a second.
+ * finds. Reading this many runs takes a tenth of a second.
  */
 const CHECKED_RUNS_MAX = 100_000;
 

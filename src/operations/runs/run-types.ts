@@ -1,6 +1,6 @@
 /**
- * TypeScript types that describe a run, from the call of its action to its execution. Also names the PostgreSQL
- * channels whose messages name one run.
+ * TypeScript types that describe a run, from the call of its action to its execution. Also defines the PostgreSQL
+ * channels for messages about one run.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";

@@ -52,15 +52,15 @@ const DETACHED_PREFIX = "DROPPED_";
 const PARTITION_LOCK_KEY = 7_203_114_285_024;
 
 /**
- * Tables whose partitions have the same bounds. The rows of the other tables belong to rows of the first table, and
- * have the same IDs.
+ * Group of tables whose partitions have the same bounds. The rows of all further tables belong to rows of the first
+ * table, and have the same IDs.
  */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** Name of the column that contains the time at which a row was written. */
   timeColumn: string;
   /**
-   * Number of days for which rows of these tables are stored longer than other rows, because other rows refer to them.
+   * Number of additional days for which rows of these tables are stored, because rows of other tables refer to them.
    * For example, a log entry refers to the payload in the row of its run.
    */
   extraRetentionDays: number;

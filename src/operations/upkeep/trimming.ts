@@ -79,8 +79,8 @@ const trimSql = ({ table, bytes }: RowKind, partition: string) => `
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
- * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that name them. $1 is the app's
- * ID, $2 the highest ID to delete.
+ * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that refer to these rows. $1 is
+ * the app's ID, $2 the highest ID to delete.
  */
 const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
