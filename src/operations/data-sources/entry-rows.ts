@@ -26,8 +26,8 @@ export interface EntryView {
 }
 
 /**
- * Returns the SQL expressions of an entry, into which `compileWhere` compiles a query. @param entry SQL alias of the
- * entry
+ * Returns the SQL expressions for an entry, which `compileWhere` uses to compile a query.
+ * @param entry SQL alias of the entry
  */
 export const entrySource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
   documentSql: `${entry}.doc`,
