@@ -3,7 +3,7 @@ import type { RuntimeEnv } from "../rules/env-script.js";
 import { buildAuthorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
-/** Builds the page of an app: the live one at `/apps/:id`, or the viewer, which runs drafts. */
+/** Builds the page of an app: the live page at `/apps/:id`, or the viewer, a preview in which editors run drafts. */
 export function buildAppPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;

@@ -1,6 +1,7 @@
 /**
- * Routes of an app's pages: `/apps/:id` (live versions) and `/apps/:id/viewer` (drafts). Each load of a page creates a session of its own
- * (api/author-document.ts): for an anonymous visitor, or for a signed-in editor in the viewer. The pages need no cookie.
+ * Routes of an app's pages: `/apps/:id` runs the live versions of actions, and `/apps/:id/viewer` runs the drafts. Each
+ * load of a page creates a new session (api/author-document.ts), for an anonymous visitor or for the signed-in editor
+ * who opened the viewer. The pages need no cookie.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";

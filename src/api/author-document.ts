@@ -18,7 +18,7 @@ interface ScriptDependency {
 
 export interface AuthorDocument {
   title: string;
-  /** Public values of the app for the runtime script, and the runtime token of this page. */
+  /** Public values of the app for the client library, and the runtime token of this page. */
   env: RuntimeEnv & { token: string };
   /** Values that the script at `scriptPath` reads from the element `#svc-page`. */
   pageValues: Record<string, string>;
@@ -32,7 +32,7 @@ export interface AuthorDocument {
   scriptPath: string;
 }
 
-/** Sandbox of the page. It forbids popups and frames, so that a page cannot open or embed an imitation of the service's own pages. */
+/** Sandbox of the page. It forbids popups and frames, so that a page cannot imitate the service's own pages in them. */
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
 /**
@@ -42,8 +42,8 @@ const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 const SAFE_ORIGIN_PATTERN = /^https?:\/\/[\w.:[\]-]+$/;
 
 /**
- * Returns the content security policy of a page. A script must have the nonce, which the client library passes on to scripts that it loads,
- * or come from the origin of an author's dependency.
+ * Returns the content security policy of a page. The page can load scripts that have the nonce, and scripts from the
+ * origins of the author's dependencies. The client library gives the nonce to the scripts that it loads.
  */
 function buildContentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);

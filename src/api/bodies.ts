@@ -1,6 +1,6 @@
 /**
- * Receives request bodies. Reserves memory before it reads a body, disconnects senders that are too slow, and parses the large bodies of
- * different senders in turns.
+ * Receives request bodies. Reserves memory before it reads a body, and disconnects senders that are too slow. Senders
+ * of large bodies take turns, so that the service parses one large body at a time.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -18,8 +18,8 @@ import { parsePathId } from "./rest/request.js";
 import { senderOf, senderOfAddress } from "./sender.js";
 
 /**
- * In each period of this length (in milliseconds), a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or the rest of it. This is
- * 64 kilobits a second, the speed of a poor connection.
+ * Length of a period in milliseconds. In each period, a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or
+ * the whole rest of the body. This is 64 kilobits a second, the speed of a poor connection.
  */
 const BODY_PACE_INTERVAL_MS = 10_000;
 const BODY_BYTES_PER_INTERVAL = 80 * 1024;
@@ -31,8 +31,8 @@ declare module "fastify" {
     /** True if the route's handler reads the body itself and enforces its own limits. */
     isStreamed?: true;
     /**
-     * True for routes that receive reports of runs in browsers. Visitors may send bodies up to the route's limit, and one JSON value may be
-     * as large as the body.
+     * True for routes that receive reports of runs in browsers. Visitors may send bodies up to the route's `bodyLimit`,
+     * and one JSON value may be as large as the body.
      */
     isReport?: true;
     /** True if callers without a credential may send bodies up to the route's `bodyLimit`, not only up to BODY_MAX_BYTES. */
@@ -120,8 +120,8 @@ export const readBodyBytes = (request: FastifyRequest, body: Readable): Promise<
   readBodyUpTo(body, bodyLimitOf(request));
 
 /**
- * Ends a request with HTTP 408 if its body arrives too slowly. Time in which the service itself does not read the body does not count.
- * Returns a function that stops the check.
+ * Ends a request with HTTP 408 if its body arrives too slowly. Does not count the time in which the service itself does
+ * not read the body. Returns a function that stops the check.
  */
 function rejectSlowBody(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
@@ -157,8 +157,8 @@ function decodeUtf8(body: Buffer): string {
 }
 
 /**
- * Parses JSON of any type. Returns undefined for an empty body. A key such as `__proto__` stays ordinary data, and later checks reject it
- * if it is not allowed.
+ * Parses JSON of any type. Returns undefined for an empty body. Treats a key such as `__proto__` as ordinary data,
+ * which later checks reject where it is not allowed.
  */
 function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
@@ -219,7 +219,7 @@ export function registerBodies(
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
       const bytes = announcedBodyBytes(request);
-      // A body that arrived together with its headers is already in memory, so no capacity is reserved.
+      // A body that arrived together with its headers is already in memory, so no memory is reserved for it.
       if (bytes === 0 || request.raw.complete) done();
       else admitBody(request, reply, bytes).then(() => done(), done);
     } catch (error) {

@@ -12,7 +12,10 @@ import {
   SMALL_BODY_BYTES,
 } from "../limits.js";
 
-/** Maximum time that a body waits for memory, in milliseconds. It is long enough for earlier bodies to arrive at the minimum speed. */
+/**
+ * Maximum time that a body waits for memory, in milliseconds. Within this time, bodies that are already being received
+ * arrive completely, even at the minimum speed.
+ */
 const CAPACITY_WAIT_MAX_MS = 5_000;
 /**
  * Maximum number of waiting requests of one address. A limit is needed because each waiting request uses a connection and memory for its
@@ -65,7 +68,10 @@ export function createBodyCapacity({
   const waitingByAddress = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
-  /** True if the app would use at most half of the memory that other apps leave free, so that another app still gets memory. */
+  /**
+   * True if the app may use `bytes` more. An app may use at most half of the memory that other apps leave free, so that
+   * another app still gets memory.
+   */
   function mayTakeBytes(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = byApp.get(app) ?? 0;

@@ -1,6 +1,6 @@
 /**
- * Reads the credential of a request (contract, section 2). Rejects requests that pages of other sites make a browser send with its cookie
- * (contract, section 7). Read this file before you accept a cookie anywhere.
+ * Reads the credential of a request (contract, section 2). Rejects a request with the service's cookie if a page of
+ * another site made the browser send it (contract, section 7). Read this file before you accept a cookie anywhere.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
@@ -35,9 +35,9 @@ export interface CallerReader {
    */
   getOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
-   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for a read that a
-   * page of another site requested.
-   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sent a change with the cookie, or any sign-in
+   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored
+   * for a read that a page of another site requested.
+   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sent a sign-in, or sent a change with the cookie
    */
   readToken(request: RequestHead): string | null;
 }

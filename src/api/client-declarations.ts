@@ -1,4 +1,4 @@
-/** Reads the declarations of the client library, which the build writes to dist/web/client/svc.d.ts. */
+/** Reads the TypeScript declarations of the client library. The build writes them to dist/web/client/svc.d.ts. */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 

@@ -1,6 +1,6 @@
 /**
- * Serves the compiled script of each action, and the debug page that runs one action. The resolver and the page sessions check who may load
- * them.
+ * Serves the compiled script of each action, and the debug page that runs one action. The GraphQL resolver and the page
+ * sessions check the access of the caller.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
@@ -45,7 +45,8 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
     const { context } = request;
-    // Checks access before it creates a session, so that a signed-in person sees the error of the check.
+    // A signed-in caller's access is checked before a session is created, so that the caller sees the error of this
+    // check.
     if (context.caller) {
       await sessions.checkAccess(context.caller, preview);
       await clientActions.compiledAction(context, appId, actionId);

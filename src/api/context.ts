@@ -17,7 +17,10 @@ declare module "fastify" {
 
 export interface RequestContext extends AccessRequest {
   idempotencyKey: string | null;
-  /** True if the header is `Idempotency-Retry: failed`: a request that repeats the key of a failed or cancelled run starts a new run. */
+  /**
+   * True if the header is `Idempotency-Retry: failed`. If the run of the idempotency key has failed or was cancelled,
+   * the service then starts a new run.
+   */
   shouldRetryFailed?: boolean;
   /** Memory budget of the response. Absent for events of a subscription, whose bytes api/live counts. */
   responseBudget?: ResponseBudget;
@@ -30,8 +33,8 @@ export interface RequestContext extends AccessRequest {
   /** Trace span of the request; absent if tracing is off. */
   span?: TraceSpan;
   /**
-   * Data of a browser that sent the request over HTTP. A sign-in stores the browser's name, and sets the session cookie in the browser.
-   * Absent for websockets.
+   * Browser that sent the request over HTTP. A sign-in stores the browser's name, and sets the session cookie. Absent
+   * for websockets.
    */
   browser?: {
     userAgent?: string;
@@ -50,7 +53,7 @@ export interface RequestContext extends AccessRequest {
   mayRejectWithoutDelay?: true;
 }
 
-/** Returns the parts of a request that a sign-in needs. */
+/** Returns the fields of the request context that a sign-in needs. */
 export const toSignInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,
@@ -58,7 +61,7 @@ export const toSignInRequest = ({ caller, address, browser }: RequestContext): S
 });
 
 /**
- * Reads `Idempotency-Retry`. True if a key can be used again after its run has failed.
+ * Reads the header `Idempotency-Retry`. Returns true if the caller may use the idempotency key of a failed run again.
  * @throws REQUEST_INVALID for an unknown value
  */
 export function readIdempotencyRetry(header: string | string[] | undefined): boolean {
@@ -89,7 +92,7 @@ export function createQuotaHeaders({ quota }: AccessRequest): Record<string, str
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
     "RateLimit-Reset": String(seconds),
-    // Also set for GraphQL, where a rejection has HTTP status 200 and only this header contains the time to retry.
+    // A rejection over GraphQL has HTTP status 200, so this header is the only one that contains the time to retry.
     ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

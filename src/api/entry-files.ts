@@ -1,5 +1,6 @@
 /**
- * Imports and exports entries of data sources as files over HTTP, as streams. The resolver checks access, and the rules check the content.
+ * Imports and exports entries of data sources (tables of an app) as files over HTTP, as streams. The GraphQL resolver
+ * checks access, and src/rules checks the content.
  */
 import { Readable, Transform } from "node:stream";
 import multipart from "@fastify/multipart";
@@ -23,7 +24,10 @@ import { createRestRequest } from "./rest/request.js";
 
 const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 
-/** Maximum time without data from a sender, in milliseconds. A longer pause would keep a database transaction open. */
+/**
+ * Maximum time without data from a sender, in milliseconds. During a longer pause, the import would keep its database
+ * transaction open.
+ */
 const SENDER_PAUSE_MAX_MS = 20_000;
 
 /** Limits of an upload form, which needs few fields besides the file. */
@@ -57,7 +61,8 @@ function readFileFormat(type: string, name = ""): RowFormat {
 }
 
 /**
- * Passes on the bytes of an upload. Fails after `max` bytes or if the sender pauses too long, because the import keeps a transaction open.
+ * Passes on the bytes of an upload. Fails after `max` bytes, or if the sender pauses for longer than
+ * SENDER_PAUSE_MAX_MS.
  */
 function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Readable {
   let bytesLeft = max;
@@ -107,7 +112,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const typesText = q.queryText("types");
   const layout = createLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
   const types = q.check(() => parseColumnTypes(typesText)) ?? {};
-  // A page's visitor may import as many bytes as the visitor may send in other requests.
+  // A visitor of an app's page may import at most as many bytes as a usual request may contain.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: RowFormat) => {
     if (isVisitor) return BODY_MAX_BYTES;

@@ -38,7 +38,8 @@ function includesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
 export function registerEnvScript(app: FastifyInstance, settings: SettingResolver, callers: CallerReader): void {
   app.get("/v1/apps/:appId/env.js", async (request, reply) => {
     const { context, pathId } = createRestRequest(request, request.context);
-    // A request that a page of another origin sends with only a cookie has no caller, so it gets the public values.
+    // The cookie is ignored if a page of another origin requests the script. Without a token, this request has no
+    // caller and gets the public values.
     const isPublic = context.caller === null && callers.requestSourceOf(request.headers) === "foreign";
     if (!isPublic) await requireCredential(request);
     const env = isPublic ? settings.publicEnv(pathId("appId")) : settings.runtimeEnv(context, pathId("appId"));

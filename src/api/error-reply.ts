@@ -25,8 +25,8 @@ function createErrorBody({ status, message, details }: ActionError): ErrorBody {
 }
 
 /**
- * Converts an error of Fastify to an ActionError by the error's code. 4xx errors with any other code become REQUEST_INVALID. Returns null
- * for server errors.
+ * Converts an error of Fastify to an ActionError. An unknown error with HTTP status 4xx becomes REQUEST_INVALID.
+ * Returns null for server errors.
  */
 function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
@@ -47,8 +47,8 @@ const UPLOAD_DISCARDED_MESSAGE = "the upload was discarded before its file was s
 
 /**
  * Errors for violated foreign keys, by the suffix of the key's name; the first matching suffix applies. A violation
- * means that another request has just deleted the referenced row. The service itself deletes rows of scripts and
- * uploads, so the caller can repeat these requests.
+ * means that another request has just deleted the referenced row. Rows of scripts and uploads are deleted by the
+ * service itself: their error is OVERLOADED, because the caller can repeat the request.
  */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],

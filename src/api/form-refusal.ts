@@ -10,7 +10,7 @@ export function rejectInvalidUtf8(text: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `the form field ${field} must be UTF-8 text (got bytes that are not UTF-8)`);
 }
 
-/** Matches the form parser's messages about an invalid form. It calls a form boundary "needle". */
+/** Matches the form parser's messages about an invalid form. The parser calls a form boundary "needle". */
 const FORM_ERROR_PATTERN = /form|multipart|boundary|needle|premature|aborted|header/i;
 
 /** Returns REQUEST_INVALID for an error about an invalid form; any other error unchanged. */

@@ -7,7 +7,10 @@ import type { Socket } from "node:net";
 import type { Status } from "../errors.js";
 import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
-/** Functions by the name of a part of the service. Each returns true if the part works, otherwise false or the reason. */
+/**
+ * Functions that check the readiness of the service, by the name of the checked component. Each returns true if the
+ * component works, otherwise false or the reason.
+ */
 export type ReadinessChecks = Record<string, () => boolean | string>;
 
 /** The metrics in a text format, and the content type of this format. */
@@ -23,8 +26,8 @@ export interface HttpEntryPoint {
   /** Passes all later requests to `api`. If `api` is null, they get 503. */
   forwardRequestsTo(api: RequestListener | null): void;
   /**
-   * From now on, passes to the API only requests that a run may have sent. A stopping service rejects all other requests, but lets its runs
-   * finish.
+   * From now on, passes to the API only requests that a run may have sent. A stopping service rejects all other
+   * requests, but its runs can finish.
    */
   startDraining(): void;
   /** Serves `/metrics` from now on, whatever the ROLES of this process; null stops it. */
@@ -78,8 +81,8 @@ function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string 
 }
 
 /**
- * True if a run may have sent the request. Such a request has a task token, which the API checks later, or is a CORS
- * preflight, which never has a token.
+ * True if a run may have sent the request: it has a task token (the token of one server run), which the API checks
+ * later, or it is a CORS preflight, which never has a token.
  */
 function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");

@@ -180,7 +180,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    // A request that starts a run needs the current routes. For other requests, the cached routes are good enough.
+    // The cached routes may be outdated. A request that starts a run needs the current routes; for other requests, the
+    // cached routes are good enough.
     const runsAction = request.method !== OPTIONS_METHOD && !mustRedirectToRuntime(request, address, runtimeUrl);
     const cached = runsAction ? triggers.findCached(address, request.method) : null;
     if (cached) foundTriggers.set(request, cached);

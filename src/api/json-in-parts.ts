@@ -1,6 +1,6 @@
 /**
- * Parses a large JSON object in parts, and handles other requests in between. The arrays in its fields are parsed in
- * batches of elements, other values one by one. `JSON.parse` of 64 MB at once would block the main thread for half a
+ * Parses a large JSON object in steps, and handles other requests between the steps. A step parses one value of the
+ * object, or one batch of elements of an array. `JSON.parse` of 64 MB at once would block the main thread for half a
  * second.
  */
 import { ActionError } from "../errors.js";

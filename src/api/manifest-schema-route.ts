@@ -1,4 +1,7 @@
-/** GET `/schemas/manifest.json`: the JSON Schema of manifests, for editors and tools, without a credential. */
+/**
+ * GET `/schemas/manifest.json`: the JSON Schema of manifests (documents with all definitions of an app), for editors
+ * and tools. Needs no credential.
+ */
 import type { FastifyInstance } from "fastify";
 import { createManifestJsonSchema } from "../rules/manifest.js";
 

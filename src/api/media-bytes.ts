@@ -27,7 +27,10 @@ function contentLengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Returns a function for the files of an upload. A file's reader fails if the client disconnects; otherwise it would wait forever. */
+/**
+ * Returns a function that watches a file of an upload and returns it. If the client disconnects, reading the file
+ * fails; otherwise it would wait forever.
+ */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {
@@ -59,8 +62,8 @@ async function receiveUploadForm(
 }
 
 /**
- * Headers of a file's contents. A browser can show the contents, but in a document with an opaque origin that cannot run scripts or load
- * anything.
+ * Headers of a file's contents. A browser can show the contents, but in a document with an opaque origin that cannot
+ * run scripts or load anything from other hosts.
  */
 const CONTENTS_HEADERS = {
   "x-content-type-options": "nosniff",

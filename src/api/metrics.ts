@@ -110,12 +110,13 @@ function registerVitalSignMetrics(
   ];
   const setQueues = registerQueueMetrics(register);
   return async () => {
-    // Without the database there are no figures, and the metric `svc_database_up` is 0.
+    // While the database is unavailable, only the metric `svc_database_up` has a value, which is 0.
     const now = await readVitalSigns().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
     setQueues(now);
-    // Only runners count runs. Prometheus reads the values only here, so the series of a new app can start here too.
+    // Only runners count runs. Prometheus reads metrics only through this function, so the counters of a new app can
+    // start here.
     if (now && runner) measures.startApps(now.apps);
     for (const role of ROLES) {
       if (now) instances.set({ role }, now.instances[role] ?? 0);

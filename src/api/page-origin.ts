@@ -66,7 +66,7 @@ export function createPageOrigin(
   const { host } = new URL(runtimeUrl);
   const isAtRuntimeHost = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
-  // Rejects all other routes at this origin, which has no sign-in. None of the served routes needs a cookie.
+  // Only PAGE_ORIGIN_ROUTES are served at this origin. It has no sign-in, and these routes need no cookie.
   app.addHook("onRequest", async (request) => {
     if (isAtRuntimeHost(request) && !isServedAtPageOrigin(request)) throw new ActionError("NOT_FOUND");
   });
@@ -85,8 +85,8 @@ export function createPageOrigin(
       }
       const { once } = request.query as { once?: unknown };
       const session = typeof once === "string" ? await sessions.redeem(once, preview) : null;
-      // The one-time code in the URL was used before, for example because the page was reloaded. The service's own origin has the session,
-      // so the browser goes back there.
+      // The one-time code in the URL was already used, for example because the person reloaded the page. The service's
+      // own origin has the person's session, so the browser is redirected there.
       if (!session) reply.redirect(baseUrl + path.slice(0, -1));
       return session;
     },

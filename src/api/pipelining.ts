@@ -7,7 +7,10 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import type { Socket } from "node:net";
 
 const HEAD_END_MARK = "\r\n\r\n";
-/** Number of bytes that the parser gets in one step if the end of the request is unknown: for a chunked body, or an incomplete head. */
+/**
+ * Number of bytes that the parser gets in one step if the request's length is unknown: for a chunked body, or for
+ * incomplete headers.
+ */
 const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
@@ -39,7 +42,7 @@ class SequentialRequestFeed {
     this.feed();
   };
 
-  /** True while the next request must wait, because the current one has arrived completely but has no response yet. */
+  /** True while the next request must wait: the current request has arrived completely but has no response yet. */
   private isBusy(): boolean {
     return this.currentRequest?.complete === true && !this.isAnswered;
   }
@@ -59,13 +62,14 @@ class SequentialRequestFeed {
       if (this.currentRequest && !this.currentRequest.complete && this.remainingBodyBytes !== null)
         this.remainingBodyBytes -= slice.length;
       this.parse(slice);
-      // After an upgrade to a websocket, the parser has released the connection.
+      // After an upgrade to a websocket, the HTTP parser no longer reads the connection.
       if (!(socket as Socket & { parser?: object | null }).parser) {
         this.releaseConnection();
         return;
       }
     }
-    // A paused connection does not report that the client has disconnected, so it is paused only while bytes wait.
+    // A paused connection does not report that the client has disconnected. So it is paused only if bytes of a later
+    // request wait.
     if (this.unparsedBytes.length > 0 && this.isBusy()) socket.pause();
   };
 

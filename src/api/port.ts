@@ -21,8 +21,8 @@ export interface HttpServerLimits {
 }
 
 /**
- * Default limits. Any connection can transfer a megabyte within a minute. A browser opens six connections, a busy proxy some hundreds. Not
- * all file descriptors are used for connections, because the database needs some.
+ * Default limits. Any connection can transfer a megabyte within `requestTimeoutMs`. A browser opens six connections,
+ * and a busy proxy several hundred. `connectionsMax` leaves file descriptors for the database.
  */
 const DEFAULT_LIMITS: HttpServerLimits = {
   headTimeoutMs: 10_000,
@@ -49,7 +49,8 @@ function createSilentConnectionLimiter(max: number) {
       const silentSockets = byAddress.get(address) ?? new Set();
       byAddress.set(address, silentSockets.add(socket));
       socket.once("close", () => removeSocket(socket, address));
-      // Closes the oldest connection without a request. A real client would have sent a request by now.
+      // Above the limit, closes the oldest connection that has sent nothing. A real client would have sent a request by
+      // now.
       const [oldest] = silentSockets;
       if (silentSockets.size <= max || !oldest) return;
       removeSocket(oldest, address);
@@ -58,14 +59,17 @@ function createSilentConnectionLimiter(max: number) {
   };
 }
 
-/** True for a request that may take longer to arrive: a file, in a form or as the body, or a commit of many entries. */
+/**
+ * True for a request that may take longer to arrive: a form with files, an import of a file, or a commit of many
+ * entries.
+ */
 const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
 /**
- * Ends requests that take too long to arrive. Node has only one time limit for all requests, so the server sets the long limit of forms
- * there. This function applies the shorter limit to requests without a form.
+ * Ends requests that take too long to arrive. Node has one time limit for all requests, which the server sets to the
+ * long limit of upload forms. This function applies the shorter limit to all other requests.
  */
 function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,

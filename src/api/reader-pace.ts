@@ -1,4 +1,6 @@
-/** Minimum speed at which a client must read a streamed response. A slower client would occupy memory or a slot that others need. */
+/**
+ * Minimum speed at which a client must read a streamed response. A slower client would occupy memory that others need.
+ */
 import type { FastifyReply } from "fastify";
 
 /** Minimum speed: 480 KB in 15 seconds, which is 32 KB (a quarter of a megabit) a second. */
@@ -15,7 +17,8 @@ export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
   let hasWaited = false;
   const timer = setInterval(() => {
     const bytesTaken = socket.bytesWritten - bytesBefore;
-    // Bytes must wait both at the start and at the end of the interval, otherwise the source may have been the slow part.
+    // The client is slow only if bytes wait at the start and at the end of the interval. Otherwise the source of the
+    // response may have been slow.
     const isWaiting = raw.writableNeedDrain;
     if (hasWaited && isWaiting && bytesTaken < pace.bytes) raw.destroy();
     hasWaited = isWaiting;

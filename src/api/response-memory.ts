@@ -17,8 +17,8 @@ const RETRY_AFTER_SECONDS = 2;
  */
 const HEAP_SHARE_FOR_RESPONSES = 1 / 10;
 /**
- * Share of the free response memory that one owner (an app or a person) may use. The first owner may use half of the memory, and the second
- * owner half of what the first one leaves.
+ * Share of the free response memory that one owner (an app or a person) may use. The first owner may use half of the
+ * memory, and the second owner half of the rest.
  */
 const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
 /**
@@ -98,8 +98,8 @@ export function estimateBytes(value: unknown): number {
 }
 
 /**
- * Returns the key under which the memory of a caller's responses is counted: the app if the caller's credential belongs to one, otherwise
- * the person.
+ * Returns the key under which the memory of a caller's responses is counted: the app that the caller's credential
+ * belongs to, otherwise the person.
  */
 const quotaOwnerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
@@ -137,8 +137,8 @@ export function createResponseMemory(
   }
 
   /**
-   * True if the owner may use this many more bytes. `times` multiplies the total limit: 1 for reads, CHANGE_RESULT_FACTOR for results of
-   * changes.
+   * True if the owner may use this many more bytes. `times` multiplies the total limit: it is 1 for reads, and
+   * CHANGE_RESULT_FACTOR for results of changes.
    */
   function hasCapacity(owner: string, bytes: number, times: number): boolean {
     const ownerBytes = byOwner.get(owner) ?? 0;
@@ -227,7 +227,7 @@ export function createResponseMemory(
         runPart<T>(work: () => Promise<T>): Promise<T> {
           partCount += 1;
           const done = partOrder === null ? countResult(work) : partOrder.then(() => countResult(work));
-          // The caller of `runPart` handles a failure of this part, so later parts ignore it.
+          // The caller of `runPart` handles a failure of this part, so the next part starts even after a failure.
           partOrder = done.catch(() => undefined);
           return done;
         },

@@ -1,6 +1,6 @@
 /**
- * Identifies the sender of a request, for queues that serve their senders in turn. Visitors count by network address, all other callers by
- * credential.
+ * Identifies the sender of a request, for queues in which senders take turns. A visitor is identified by network
+ * address, any other caller by credential.
  */
 import type { AccessRequest } from "../operations/access/access-checks.js";
 import { isPageCaller } from "../rules/access.js";

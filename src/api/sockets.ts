@@ -69,7 +69,8 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   /**
-   * The setting RUNTIME_URL: origin of pages that run authors' code, which has no API. If null, these pages have the service's own origin.
+   * The setting RUNTIME_URL: origin of pages that run authors' code. This origin has no API. If null, these pages have
+   * the service's own origin.
    */
   runtimeUrl: string | null;
   readUpgrade: ReadUpgradeToken;
@@ -234,7 +235,7 @@ export function createSocketServer({
     }
   }
 
-  /** True if the client has ended the operation, so that no further step of it may start. */
+  /** True if the client has ended the operation, so that no further step of the operation may start. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const completedError = () => [new GraphQLError("the client has already ended this GraphQL operation")];
 
@@ -332,7 +333,7 @@ export function createSocketServer({
 
   return {
     upgrade(request, socket, head) {
-      // Until graphql-ws takes over, no other code handles the error when a client disconnects.
+      // If the client disconnects before graphql-ws has the websocket, no other code handles the error.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
       if (path !== SOCKET_PATH || request.headers.host?.toLowerCase() === runtimeHost) {

@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import type { BackupSecret } from "../engine/archive/sealing.js";
 import { StartError } from "../errors.js";
 
-/** Minimum length of a passphrase. Checking one guess takes a third of a second, but an attacker could still find a shorter passphrase. */
+/**
+ * Minimum length of a passphrase. One guess takes a third of a second to check, but an attacker could still guess a
+ * shorter passphrase.
+ */
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const KEY_BYTES = 32;
 

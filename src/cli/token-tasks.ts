@@ -33,7 +33,10 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { required: readonly TokenOption[]
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** Default lifetime of a task token that an operator creates. The service's own task tokens expire when their run ends. */
+/**
+ * Default lifetime of a task token (the token of one server run) that an operator creates. The service's own task
+ * tokens expire when their run ends.
+ */
 const TASK_TOKEN_DEFAULT_LIFETIME = "1h";
 
 function readId(text: string | undefined, optionName: string): number | null {

@@ -65,7 +65,7 @@ function readPage(root: string, file: string): DocsPage {
 export class DocsLibrary {
   readonly root: string;
   readonly #bySlug: ReadonlyMap<string, DocsPage>;
-  /** Pages by the last segment of their slug, so that `/docs/triggers` also finds `/docs/guides/triggers`. */
+  /** Pages by the last segment of their address, so that `/docs/triggers` also finds `/docs/guides/triggers`. */
   readonly #byName: ReadonlyMap<string, DocsPage>;
   readonly #byFile: ReadonlyMap<string, DocsPage>;
 
@@ -83,7 +83,10 @@ export class DocsLibrary {
     return [...this.#bySlug.values()];
   }
 
-  /** @param slug in upper or lower case. The last segment alone also finds the page, because pages had no sections in earlier addresses */
+  /**
+   * @param slug in upper or lower case. The last segment also finds the page, because addresses had no sections (such
+   * as `guides/`) in earlier releases
+   */
   findPageBySlug(slug: string): DocsPage | undefined {
     const name = slug.toLowerCase();
     return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);

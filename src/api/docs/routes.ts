@@ -107,7 +107,8 @@ function buildLlmsFullText(docs: DocsSite, base: string): string {
 }
 
 /**
- * Sends a text with its ETag, or 304 if the browser has the same text. Browsers check at each visit, because an upgrade changes the pages.
+ * Sends a text with its ETag, or 304 if the browser has the same text. Browsers check for a newer text at each visit,
+ * because an upgrade of the service changes the pages.
  */
 function sendWithEtag(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
   const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;

@@ -70,8 +70,8 @@ export class DocsSearch {
   }
 
   /**
-   * Returns at most `limit` sections, the best matches first: sections with all words of the query; if there are none, sections with any of
-   * them.
+   * Returns at most `limit` sections, the best match first. The sections contain all words of the query. If no section
+   * contains all words, returns sections that contain at least one of them.
    */
   async find(query: string, limit: number = RESULTS_MAX): Promise<DocsSearchHit[]> {
     const words = query

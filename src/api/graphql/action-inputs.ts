@@ -108,8 +108,8 @@ export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "lang
   files?: unknown;
 
   /**
-   * Converts `fileList` to `files`, because the rules accept only `files`.
-   * @throws REQUEST_INVALID if both are present
+   * Converts `fileList` to `files`, because src/rules accepts only `files`.
+   * @throws REQUEST_INVALID if the input contains both fields
    */
   @Field(() => [SourceFileInput], {
     nullable: true,

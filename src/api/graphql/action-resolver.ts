@@ -18,8 +18,8 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 import { ActionChangeType } from "./version-types.js";
 
 /**
- * Context of the subscription, with the access check and the event source. The decorator of a subscription cannot access the resolver
- * instance, so it reads both from this context.
+ * Context of the subscription. It contains the access check and the event source, because the decorator of a
+ * subscription cannot access the resolver instance.
  */
 export interface ActionFeedContext extends RequestContext {
   accessChecks: AccessChecks;

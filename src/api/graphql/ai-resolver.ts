@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver that lets server actions call language models. Each method checks the caller's access and then calls one operation. Only
- * REST can stream an answer.
+ * GraphQL resolver through which server actions call language models. Each method checks the caller's access and then
+ * calls one operation. Streamed answers are available only over REST.
  */
 import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

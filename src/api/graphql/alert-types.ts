@@ -1,4 +1,4 @@
-/** GraphQL types of alerts: only declarations. */
+/** GraphQL types of alerts, which are rules that send a message when runs fail. Contains only declarations. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { AlertChannel, AlertCondition } from "../../rules/alert-input.js";
 import { createEnum, DateTime } from "./leaf-types.js";

@@ -28,8 +28,8 @@ export class AppResolver {
   ) {}
 
   /**
-   * Checks that the caller administers the organization of the input; without `organizationId`, chooses one that the caller administers.
-   * Returns the caller, and the input with this `organizationId`.
+   * Checks that the caller administers the organization `organizationId` of the input. If `organizationId` is missing,
+   * chooses an organization that the caller administers. Returns the caller, and the input with the ID.
    * @throws ActionError FORBIDDEN, REQUEST_INVALID
    */
   private async inOrganization(

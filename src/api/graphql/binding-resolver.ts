@@ -1,4 +1,7 @@
-/** GraphQL resolver: secret bindings. Each method checks the caller's access and then calls one operation. */
+/**
+ * GraphQL resolver of secret bindings: credentials that the service adds to an action's requests. Each method checks
+ * the caller's access and then calls one operation.
+ */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";

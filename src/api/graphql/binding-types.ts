@@ -1,4 +1,7 @@
-/** GraphQL types of secret bindings: only declarations. */
+/**
+ * GraphQL types of secret bindings: credentials that the service adds to an action's requests. Contains only
+ * declarations.
+ */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { BindingTrial, BindingUse } from "../../operations/requests/binding-trials.js";

@@ -54,8 +54,8 @@ class ReportedRunType {
 }
 
 /**
- * Context of the subscription, with the access check and the event source. The decorator of a subscription cannot access the resolver
- * instance, so it reads both from this context.
+ * Context of the subscription. It contains the access check and the event source, because the decorator of a
+ * subscription cannot access the resolver instance.
  */
 export interface ClientFeedContext extends RequestContext {
   accessChecks: AccessChecks;

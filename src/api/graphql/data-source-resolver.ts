@@ -1,4 +1,7 @@
-/** GraphQL resolver: data sources and their snapshots. Each method checks the caller's access and then calls one operation. */
+/**
+ * GraphQL resolver of data sources (tables of an app) and their snapshots. Each method checks the caller's access and
+ * then calls one operation.
+ */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AccessTrial, AccessTrials } from "../../operations/data-sources/access-trials.js";

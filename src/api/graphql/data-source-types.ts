@@ -1,4 +1,4 @@
-/** GraphQL types of data sources and their entries: only declarations. */
+/** GraphQL types of data sources (tables of an app) and their entries. Contains only declarations. */
 import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";

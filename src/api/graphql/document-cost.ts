@@ -37,8 +37,8 @@ import { DOCUMENT_LIMITS } from "./document-form.js";
  */
 export const OPERATION_COST_MAX = 30_000;
 /**
- * Maximum cost of an introspection query, as a multiple of the longest query that graphql-js generates. Tools such as codegen select a
- * little more.
+ * Maximum cost of an introspection query, as a multiple of the cost of the longest query that graphql-js generates.
+ * Tools such as codegen select a little more than that query.
  */
 const INTROSPECTION_MARGIN = 1.25;
 /** Assumed number of items of a list inside another list's item, such as an action's triggers. Most of these inner lists have one item. */

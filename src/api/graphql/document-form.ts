@@ -16,8 +16,8 @@ import {
 import { JSON_MAX_DEPTH } from "../../limits.js";
 
 /**
- * Maximum number of each part of a document. A hand-written document has a few dozen of each, and the introspection query of GraphiQL has
- * 15 levels.
+ * Limits of a document, by the name of what is counted. A hand-written document has a few dozen of each, and the
+ * introspection query of GraphiQL has 15 levels of fields.
  */
 export const DOCUMENT_LIMITS = {
   fields: 1_000,

@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver of data source entries. Each method checks the caller's access and then calls one operation. For callers without rights
- * on the app, the data source's access rules decide.
+ * GraphQL resolver of the entries of data sources (tables of an app). Each method checks the caller's access and then
+ * calls one operation. For callers without rights on the app, the data source's access rules decide.
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
@@ -30,8 +30,8 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 import { ByReference, Ref } from "./reference-arguments.js";
 
 /**
- * Context of the subscription, with the access check and the entries. The decorator of a subscription cannot access the resolver instance,
- * so it reads both from this context.
+ * Context of the subscription. It contains the access check and the entries, because the decorator of a subscription
+ * cannot access the resolver instance.
  */
 export interface EntryFeedContext extends RequestContext {
   accessChecks: AccessChecks;

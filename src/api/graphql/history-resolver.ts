@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver of runs, their logs and outcomes, skipped ticks, and replays. Each method checks the caller's access and then calls one
- * operation.
+ * GraphQL resolver of runs, their logs and results, skipped ticks (scheduled times without a run), and replays. Each
+ * method checks the caller's access and then calls one operation.
  */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

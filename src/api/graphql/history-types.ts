@@ -172,8 +172,8 @@ export class RunStatisticsType {
 }
 
 /**
- * Filters of lists and statistics of runs. Their type is `unknown`, because the rules check the values and report errors with the
- * specification's statuses.
+ * Filters of lists and statistics of runs. The type of each filter is `unknown`, because src/rules checks the values
+ * and reports errors with the specification's statuses.
  */
 @ArgsType()
 export class RunFilterArguments {

@@ -18,8 +18,8 @@ interface LogTailArguments {
 }
 
 /**
- * Context of the subscription, with the access check and the source of new log entries. The decorator of a subscription cannot access the
- * resolver instance, so it reads both from this context.
+ * Context of the subscription. It contains the access check and the source of new log entries, because the decorator of
+ * a subscription cannot access the resolver instance.
  */
 export interface LogTailContext extends RequestContext {
   accessChecks: AccessChecks;

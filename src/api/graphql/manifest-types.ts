@@ -1,6 +1,6 @@
 /**
- * GraphQL types of an app's definitions, for output and input. They are generated from the schema of the manifest (rules/manifest.ts), so
- * that GraphQL also has each new field of the manifest.
+ * GraphQL types of an app's definitions, for output and input. They are generated from the schema of the manifest
+ * (rules/manifest.ts), so that a new field of the manifest also exists in GraphQL.
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { type ClassType, Field, InputType, Int, ObjectType } from "type-graphql";

@@ -1,4 +1,7 @@
-/** Messages over GraphQL: send, list, decide. Each method checks the caller's access and then calls one operation. */
+/**
+ * E-mails and text messages over GraphQL: lists and sends them, and decides about those with an unknown outcome. Each
+ * method checks the caller's access and then calls one operation.
+ */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

@@ -21,8 +21,8 @@ import {
 } from "./notification-types.js";
 
 /**
- * Context of the subscription, with the access check and the source of notifications. The decorator of a subscription cannot access the
- * resolver instance, so it reads both from this context.
+ * Context of the subscription. It contains the access check and the source of notifications, because the decorator of a
+ * subscription cannot access the resolver instance.
  */
 export interface NotificationContext extends RequestContext {
   accessChecks: AccessChecks;
@@ -30,9 +30,9 @@ export interface NotificationContext extends RequestContext {
 }
 
 /**
- * Returns the body with GraphQL's `publishAt` renamed to `orderAt`, the name that the operations read. A REST body has no `publishAt` and
- * stays unchanged.
- * @throws ActionError REQUEST_INVALID if both are set
+ * Returns the body with GraphQL's field `publishAt` renamed to `orderAt`, the name that the operations read. A REST
+ * body has no `publishAt` and stays unchanged.
+ * @throws ActionError REQUEST_INVALID if the body contains `publishAt` and `orderAt`
  */
 function readNotificationFields(body: unknown): unknown {
   if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;

@@ -1,4 +1,7 @@
-/** GraphQL resolver: publication. Each method checks the caller's access and then calls one operation. */
+/**
+ * GraphQL resolver that publishes apps and actions. Each method checks the caller's access and then calls one
+ * operation.
+ */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Action } from "../../operations/actions/action-rows.js";

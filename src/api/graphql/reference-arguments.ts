@@ -1,4 +1,7 @@
-/** Arguments that refer to an action or a data source by ID or name. The argument `by` says which of the two. */
+/**
+ * Arguments that refer to an action or a data source by ID or name. The argument `by` says if the reference is an ID or
+ * a name.
+ */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
 import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 

@@ -43,8 +43,8 @@ const CopyToRun = () =>
   });
 
 /**
- * Context of the subscription, with the access check and the console. The decorator of a subscription cannot access the resolver instance,
- * so it reads both from this context.
+ * Context of the subscription. It contains the access check and the console, because the decorator of a subscription
+ * cannot access the resolver instance.
  */
 export interface ConsoleContext extends RequestContext {
   accessChecks: AccessChecks;
@@ -121,8 +121,8 @@ export class RunResolver {
   }
 
   /**
-   * Checks that the caller may run the draft or live version (`copy`) of the app's actions, and returns the caller. If `copy` is absent,
-   * the caller's credential decides which of the two runs.
+   * Checks that the caller may run the draft or live version (`copy`) of the app's actions, and returns the caller. If
+   * `copy` is absent, the caller's credential selects the draft or the live version.
    * @throws the errors of `AccessChecks.requireAppAccess`
    */
   private async requireRunAccess(

@@ -93,7 +93,10 @@ const RESOLVER_CLASSES = {
 /** One instance of each resolver class. The REST routes call their methods too. */
 export type Resolvers = { [Name in keyof typeof RESOLVER_CLASSES]: InstanceType<(typeof RESOLVER_CLASSES)[Name]> };
 
-/** Context of a GraphQL operation. The schema belongs to the process, and the instances of its resolvers to one service. */
+/**
+ * Context of a GraphQL operation. All services in a process share one schema, so the context contains the resolver
+ * instances of the service that executes the operation.
+ */
 export interface ResolverContext {
   resolvers: Resolvers;
 }
@@ -139,8 +142,8 @@ function describeRoots(schema: GraphQLSchema): GraphQLSchema {
 }
 
 /**
- * Runs the root fields of an operation one after the other. The response's memory budget counts each of them as a part (see
- * `api/response-memory.ts`).
+ * Runs the root fields of an operation one after the other. The response's memory budget counts each root field as a
+ * part of the response (see `api/response-memory.ts`).
  */
 function resolveRootsInTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {

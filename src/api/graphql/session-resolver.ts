@@ -108,8 +108,8 @@ export class AppSessionResolver {
   }
 
   /**
-   * Verifies an e-mail address or phone number, from the body of a REST request. Without a code in the body, sends one; with a code,
-   * creates the session.
+   * Verifies an e-mail address or phone number, from the body of a REST request. Sends a code to the address if the
+   * body contains no code. Otherwise checks the code and returns the session.
    */
   async verify(
     context: RequestContext,

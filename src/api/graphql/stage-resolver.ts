@@ -1,4 +1,7 @@
-/** GraphQL resolver: stages and promotions. Each method checks the caller's access and then calls one operation. */
+/**
+ * GraphQL resolver of stages (apps with the same definitions, such as a test app) and promotions, which copy
+ * definitions to another stage. Each method checks the caller's access and then calls one operation.
+ */
 
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

@@ -1,4 +1,7 @@
-/** Triggers over GraphQL: add a log event, test a trigger's filter with past events, preview a schedule. */
+/**
+ * Triggers over GraphQL: records a log event, tests a trigger's filter with past events, lists the next times of a
+ * schedule.
+ */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

@@ -1,6 +1,6 @@
 /**
- * Origins of an app's own pages on other hosts, over GraphQL. Only REST creates a visitor's session, because the service parses no GraphQL
- * document without a credential.
+ * GraphQL resolver of the list of other origins whose pages may use the app. Only REST creates a visitor's session,
+ * because the service parses no GraphQL document without a credential.
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

@@ -1,6 +1,6 @@
 /**
- * Limits the running operations of each websocket, and the websockets of each network address. An operation counts until its last step has
- * ended, even if the client has cancelled it.
+ * Limits the running operations of each websocket, and the websockets of each network address. An operation counts
+ * until all its work has ended, even if the client has cancelled it.
  */
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 

@@ -20,7 +20,7 @@ const CLOSE_WAIT_MAX_MS = 1_000;
 /** Number of queued messages below which `waitForCapacity` resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
-/** Time after which a client that reads none of the waiting messages is disconnected, in milliseconds. */
+/** Time in milliseconds after which a client is disconnected if it has not read any of the waiting messages. */
 export const STALLED_CLIENT_MS = 15_000;
 
 export type MessagePart = string | Buffer;
@@ -51,7 +51,10 @@ const totalLengthOf = (parts: readonly MessagePart[]): number => parts.reduce((s
 /** Functions that write the outboxes to which messages were added in this turn of the event loop. */
 let writeFunctions: (() => void)[] = [];
 
-/** Writes at the end of the event loop's turn, so that all messages to one websocket share one write, the most expensive step. */
+/**
+ * Writes at the end of the event loop's turn, so that all messages to one websocket share one write. The write is the
+ * most expensive step.
+ */
 function writeAtEndOfTurn(handOver: () => void): void {
   if (writeFunctions.length === 0) {
     setImmediate(() => {
@@ -136,7 +139,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     if (waitingMessages.length === 0 && socket.bufferedAmount === 0) lastProgressAt = Date.now();
     waitingMessages.push(message);
     length += totalLengthOf(message.parts);
-    // A single message may have any size, but several queued messages may not exceed the limits together.
+    // A single message may have any size. Several queued messages together must not exceed the limits.
     if (
       waitingMessages.length > WAITING_MESSAGES_MAX ||
       (waitingMessages.length > 1 && length > WAITING_MESSAGES_MAX_BYTES)
@@ -153,7 +156,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       if (isEmpty || Date.now() - since > CLOSE_WAIT_MAX_MS || socket.readyState !== socket.OPEN) act();
       else setTimeout(checkProgress, 10);
     };
-    // Checks after this turn of the event loop, so that messages which are still added in it count too.
+    // The first check waits for the end of this turn of the event loop, because this turn may still add messages.
     setImmediate(checkProgress);
   }
 

@@ -1,7 +1,7 @@
 /**
- * Runs GraphQL subscriptions. For subscribers with the same query, an event is executed and written as JSON once, and each websocket sends
- * that text with its own id. The memory of long texts is counted until the last websocket has sent them. A subscription ends with an error
- * when its caller loses access.
+ * Runs GraphQL subscriptions. For all subscribers with the same query, the result of an event is computed and written
+ * as JSON once. Each websocket sends this text with its own subscription ID. The memory of a long text is counted until
+ * the last websocket has sent the text. A subscription ends with an error when its caller loses access.
  */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
@@ -16,12 +16,17 @@ import { estimateBytes, type ResponseMemory } from "../response-memory.js";
 /** Maximum number of open subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 
-/** Length in characters from which a text is sent in shared parts. For a shorter text, copies are cheaper. */
+/**
+ * Minimum length, in characters, of a text that all subscribers share as one buffer. Copying a shorter text is cheaper.
+ */
 const LONG_TEXT_CHARACTERS = 4_096;
 
 /** Fields of a subscription's context that this file uses. */
 export interface ResultReceiver {
-  /** Object that identifies the subscription's websocket. The service rechecks the access of all subscriptions of a websocket together. */
+  /**
+   * Object that identifies the subscription's websocket. The service checks the access of all subscriptions of a
+   * websocket together.
+   */
   socketKey: object;
   /** Key that two subscriptions share if they select the same fields with the same arguments. */
   queryKey: string;
@@ -85,13 +90,16 @@ function createEndlessSource(onEnd: () => void): EndlessSource {
   };
 }
 
-/** Returns an iterable that fails at once. graphql-ws sends its error as the protocol's `error` message, which ends the subscription. */
+/**
+ * Returns an iterable that fails at once. graphql-ws sends this error as the protocol's `error` message, which ends the
+ * subscription.
+ */
 function createFailedResults(error: Error): AsyncGenerator<never, void, void> {
   const { iterable } = createEndlessSource(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
 }
 
-/** Executes the events of one subscription separately, without sharing results with other subscribers. */
+/** Computes the results of one subscription without sharing them with other subscribers. */
 const executeEachEvent = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
@@ -165,7 +173,8 @@ function createSharedTexts(answers: Pick<ResponseMemory, "countSharedText">, log
     try {
       if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = answers.countSharedText(appId, length);
     } catch (error) {
-      // OVERLOADED means that texts of other subscribers use the memory at present. A text that is too large by itself has another status.
+      // OVERLOADED means that texts of other subscribers use the memory now. A text that alone exceeds the limit has
+      // another status.
       if ((error as ActionError).status === "OVERLOADED") return null;
       return writeJson({ data: null, errors: [formatGraphqlError(error, log)] });
     }
@@ -234,7 +243,7 @@ function createOpenSubscriptions() {
 
   return {
     /**
-     * Counts a subscription, and lets `recheck` check its access.
+     * Counts a subscription, and makes `recheck` check the access of its caller.
      * @returns a function that removes the subscription
      * @throws OVERLOADED if the app has too many subscriptions
      */
@@ -313,7 +322,10 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
     return results;
   }
 
-  /** Replaces the function `subscribe` of graphql-js. If the returned iterable fails, its error states the cause. */
+  /**
+   * Replaces the function `subscribe` of graphql-js. If the subscription cannot start, the returned iterable fails with
+   * the cause.
+   */
   async function subscribe(
     args: ExecutionArgs,
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {

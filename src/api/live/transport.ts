@@ -53,7 +53,8 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
   socket.on("pong", recordAnswer).on("message", recordAnswer);
   const timer = setInterval(() => {
     if (outbox.isStalled(Date.now())) return socket.terminate();
-    // The rate limiter has paused the websocket, so the client's answer to the ping cannot be read. It counts as received.
+    // The rate limiter has paused the websocket, so the service cannot receive the answer to the ping. The client
+    // counts as reachable.
     if (socket.isPaused) return recordAnswer();
     if (!hasAnswered) return socket.terminate();
     hasAnswered = false;
@@ -79,7 +80,7 @@ function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => vo
 
 /**
  * Handles the messages of a websocket one after the other, within the sender's rate limit. A large message waits for
- * its sender's turn. While it waits, nothing more is read from the websocket.
+ * its sender's turn. During this wait, nothing more is read from the websocket.
  */
 function createInbox<LinkState>(
   link: SocketLink & LinkState,

@@ -1,4 +1,7 @@
-/** Calls REST routes inside the process, without HTTP. A tool therefore gets the same rights, limits and errors as an HTTP request. */
+/**
+ * Calls REST routes inside the process, without HTTP, so that an MCP tool has the same rights, limits and errors as an
+ * HTTP request.
+ */
 import type { FastifyRequest } from "fastify";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";

@@ -151,7 +151,10 @@ const toRegistrationResponse = ({ id, name, redirectUris, grantTypes }: OauthCli
   token_endpoint_auth_method: "none",
 });
 
-/** Person who allows or denies a program. `decidingTokenId` is the ID of the token if the person used a token instead of a session. */
+/**
+ * Person who allows or denies a program access. `decidingTokenId` is the ID of the token if the person used a token
+ * instead of a session.
+ */
 type DecidingPerson = Pick<GrantDecision, "personId" | "decidingTokenId">;
 
 /**

@@ -51,7 +51,10 @@ const PLAN_PARAMETER = "plan";
 class ValuePlaceholder {
   constructor(readonly schema: Schema) {}
 
-  /** Text of the placeholder in a template literal, where it stands for a property with any name. */
+  /**
+   * Returns the property name that stands for any name. A handler that uses the placeholder in a template literal gets
+   * this text.
+   */
   toString(): string {
     return ANY_NAME;
   }
@@ -206,7 +209,7 @@ class RequestRecording {
       | Record<string, Schema>
       | undefined;
     const fields = Object.values(nullableType.getFields()).filter(({ name }) => knownProperties?.[name]);
-    // Adds the fields that only REST has, or has in another form.
+    // Adds the fields that exist only in REST, or that have another type in REST.
     const restProperties = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
       name,
       new ValuePlaceholder(schema),

@@ -1,4 +1,4 @@
-/** Converts GraphQL types to the JSON Schemas of REST, so that one definition describes both. */
+/** Converts GraphQL types to JSON Schemas, so that one definition describes both GraphQL and REST. */
 import {
   type GraphQLNamedType,
   type GraphQLObjectType,
@@ -27,7 +27,7 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
 
 /** Input fields that exist in GraphQL but not in REST. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
-/** Fields that REST has in addition to GraphQL, or in another form. */
+/** Fields that exist only in REST, or that have another type in REST than in GraphQL. */
 export const REST_FIELDS: Record<string, Record<string, Schema>> = {
   Message: {
     headers: {
@@ -119,7 +119,7 @@ export class OpenApiSchemas {
     if (isEnumType(type))
       return { type: "string", ...descriptionField, enum: type.getValues().map(({ name }) => name) };
     if (isInputObjectType(type)) {
-      // No input field is required in the schema, because the rules report missing fields one by one.
+      // No input field is required in the schema, because src/rules reports missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
         .map((field) => [field.name, this.describedFieldSchema(field)]);

@@ -13,7 +13,7 @@ export function warningsOf(action: Action): { warnings?: ActionWarning[] } {
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** Returns a response with an action and sets the action's ETag, which a run of the action does not change. */
+/** Returns a response with an action and sets the action's ETag. A run of the action does not change the ETag. */
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
   request.setTag(action, { status, action, ...beside }, endpointsTagOf(action));
 

@@ -1,4 +1,4 @@
-/** REST routes of alerts: entries for the route table in rest/routes.ts. */
+/** REST routes of alerts (rules that send a message when runs fail): entries for the route table in rest/routes.ts. */
 import { createHash } from "node:crypto";
 import type { AlertRule } from "../../operations/alerts/alert-rows.js";
 import type { RestRequest } from "./request.js";
@@ -8,7 +8,10 @@ const ALERTS_ROUTE = "/v1/apps/:appId/alerts";
 
 const shortHashOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** Returns a response with an alert and sets its ETag, which stays the same when the alert fires. */
+/**
+ * Returns a response with an alert and sets its ETag. The ETag does not change when the alert fires (when its condition
+ * becomes true).
+ */
 const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
   request.setTag(alert, { alert }, alert.firing.length > 0 ? shortHashOf(JSON.stringify(alert.firing)) : null);
 

@@ -1,4 +1,7 @@
-/** REST routes of secret bindings: entries for the route table in rest/routes.ts. */
+/**
+ * REST routes of secret bindings (credentials that the service adds to an action's requests): entries for the route
+ * table in rest/routes.ts.
+ */
 import type { TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

@@ -1,5 +1,6 @@
 /**
- * REST routes of data sources and their entries: entries for the route table in rest/routes.ts. Imports and exports are in entry-files.ts.
+ * REST routes of data sources (tables of an app) and their entries: entries for the route table in rest/routes.ts.
+ * entry-files.ts has the imports and exports.
  */
 
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";

@@ -1,4 +1,6 @@
-/** REST routes of manifests: entries for the route table in rest/routes.ts. */
+/**
+ * REST routes of manifests (documents with all definitions of an app): entries for the route table in rest/routes.ts.
+ */
 import { MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Route } from "./route.js";
 

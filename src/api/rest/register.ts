@@ -76,7 +76,7 @@ export function registerRest(
           context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
         throwDeferredError(context);
-        // Operations that do not check the names of the body's fields leave unknown fields to this call.
+        // Rejects an unknown field of the body that the route has found, unless the operation has already rejected it.
         reportUnknownField(context);
         if (body instanceof LineStream) {
           // The check for slow readers adds an eleventh listener, and Node warns above ten.

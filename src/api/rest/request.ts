@@ -25,7 +25,10 @@ export interface RestRequest {
   pathText(name: string): string;
   /** Returns a path parameter as a list of names. Commas separate the names; a comma within a name is written %2C. */
   pathNames(name: string): string[];
-  /** Returns a path parameter as an ID. Returns 0, which no resource has as its ID, if the parameter is not a positive integer. */
+  /**
+   * Returns a path parameter as an ID. If the parameter is not a positive integer, returns 0, which no resource has as
+   * its ID.
+   */
   pathId(name: string): number;
   /** Returns a path parameter that contains an ID or a name. With `?by=name`, even digits are a name. */
   pathReference(name: string): IdOrName;
@@ -53,8 +56,8 @@ export interface RestRequest {
   setListTag<T extends object>(items: readonly ListItemVersion[], answer: T): T;
   /**
    * Returns the body as an object; `{}` if the request has no body.
-   * @param shape fields that the body may have. Omit it if the operation checks the fields itself: the operation then reports an unknown
-   * field last, with `reportUnknownField`
+   * @param shape fields that the body may have. `reportUnknownField` rejects another field after all other checks. Omit
+   * the shape if the operation itself checks the names of the fields
    */
   bodyFields(shape?: Shape): Record<string, unknown>;
 }

@@ -11,8 +11,9 @@ const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 const COPY_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
 /**
- * Returns the last three arguments of the resolver's method `runAction`: no idempotency key, because the header contains it; no `by`; and
- * the version that `?copy=` names.
+ * Returns the last three arguments of the resolver's method `runAction`. The idempotency key is undefined, because a
+ * header contains it. `by` is undefined, because `pathReference` has read it. The last argument is the version in
+ * `?copy=`.
  */
 function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");

@@ -4,7 +4,7 @@ import type { Comparison } from "../../operations/actions/comparison.js";
 import { warningsOf } from "./action-routes.js";
 import type { Route } from "./route.js";
 
-/** Returns the differences of a comparison, without the two complete versions. */
+/** Returns the differences of two versions, without the complete versions. */
 const removeComparedVersions = ({ before, after, ...diff }: Comparison) => diff;
 
 const ACTION_ROUTE = "/v3/apps/:appId/actions/:actionId";

@@ -211,8 +211,8 @@ const SELECT_APP_USERS = `
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
 /**
- * Selects data sources with a hashed column whose entries cannot sign in on pages. The column may contain users'
- * passwords or other secrets.
+ * Selects data sources that have a hashed column but whose entries cannot sign in on pages. The hashed column may
+ * contain users' passwords or other secrets.
  */
 const SELECT_NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;

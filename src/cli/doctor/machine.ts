@@ -1,6 +1,6 @@
 /**
- * Doctor's checks of this machine: Node, the JavaScript isolate, the data folder, the browser, and the sandboxes of browser and bundler.
- * Changes nothing.
+ * Doctor's checks of this machine: Node, the isolate (in which code runs without a browser page), the data folder, the
+ * browser, and the sandboxes of browser and bundler. Changes nothing.
  */
 import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";

@@ -95,8 +95,8 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
 ];
 
 /**
- * True if the app's access rules decide about callers without a right on the app. The operation that tries access rules is excluded,
- * because it needs full access.
+ * True if the app's access rules decide about callers without a right on the app. False for `tryAccess`, which tries
+ * access rules, because it needs full access.
  */
 export const usesAccessRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
@@ -105,8 +105,8 @@ const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "ad
 
 function rolesToList(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
-  // Editors, admins and owners have all rights of the roles below them, so "editor" stands for all three. Readers and
-  // operators have different rights, so both are listed.
+  // Editors, admins and owners have all rights of the roles below them, so "editor" stands for these three roles.
+  // Readers and operators have different rights, so the reference lists each of them.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }

@@ -1,4 +1,7 @@
-/** Reads the members of TypeScript interfaces, each with its comment, from the declarations that authors get as svc.d.ts. */
+/**
+ * Reads the members of TypeScript interfaces, each with its comment. The source is svc.d.ts, the type declarations for
+ * authors.
+ */
 
 export interface InterfaceMember {
   name: string;

@@ -37,7 +37,10 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "The service sent an app user a code for a sign-in by e-mail.",
 };
 
-/** Event types by the template literal that builds them. No source file contains the complete event type. */
+/**
+ * Complete event types, by the template literal from which the code builds them. No source file contains the complete
+ * types.
+ */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
@@ -48,7 +51,10 @@ const AUDIT_TYPE =
 /** Types of audit log entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
 const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_TYPE, "dataSource.notUsers"];
 
-/** Returns the types of audit log entries that calls of the functions `writers` contain, together with `others`, sorted. */
+/**
+ * Returns the sorted types of audit log entries in all source files that call one of the functions `writers`, together
+ * with `others`.
+ */
 function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts

@@ -1,4 +1,7 @@
-/** Builds the reference page of the manifest's fields from the manifest's schema. */
+/**
+ * Builds the reference page of the fields of a manifest (the document with all definitions of an app) from the
+ * manifest's schema.
+ */
 import { createManifestJsonSchema } from "../../rules/manifest.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 

@@ -17,7 +17,7 @@ import { variablesPage } from "./variables.js";
 
 /**
  * Returns the content of each page by its file name in docs/reference.
- * @param root folder of the checkout, whose source is read
+ * @param root folder of the checkout, whose source files the function reads
  */
 export async function referencePages(root: string): Promise<Record<string, string>> {
   const schema = await loadSchema();

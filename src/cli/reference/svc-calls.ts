@@ -1,4 +1,7 @@
-/** Builds the reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
+/**
+ * Builds the reference page of every call of `Svc` (the client library): parameters, errors and an example. The source
+ * is the library's type declarations.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type InterfaceMember, parseMembers } from "./declarations.js";

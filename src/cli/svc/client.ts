@@ -13,7 +13,7 @@ export interface SvcRequest {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Token for this request, instead of the saved one. */
+  /** Token to send with this request. Without it, the client sends the saved token. */
   token?: string;
   anonymous?: boolean;
 }

@@ -17,7 +17,7 @@ export class CliError extends Error {
   }
 }
 
-/** Failure that ends even a command that watches files, because no change to a file can correct it. */
+/** Failure that ends even a command that watches files, because no change of a file can remove its cause. */
 export class UnrecoverableError extends CliError {}
 
 /** Failure of a command that a process signal has interrupted, so that the command must not continue. */

@@ -35,7 +35,7 @@ export interface LocalServer {
 /** True if `svc dev` has started a service for this project before. */
 export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
 
-/** True if the project contains the data of an earlier local service. */
+/** True if the project contains the credentials of an earlier local service. */
 export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
 export async function isServerAnswering(url: string): Promise<boolean> {
@@ -65,7 +65,8 @@ function startArguments(): string[] {
 
 function createDataFolder(root: string | null, isTemporary: boolean): string {
   if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
-  // Creates the folder even if the service stores its data elsewhere, because the folder marks a project with a local service.
+  // Creates the folder even if the service stores its data elsewhere. The folder marks a project that uses a local
+  // service.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");

@@ -1,4 +1,7 @@
-/** Reads a manifest as a list of items with kind and name, and computes the differences between two manifests. */
+/**
+ * Reads a manifest (the document with all definitions of an app) as a list of items with kind and name, and computes
+ * the differences between two manifests.
+ */
 import { createTwoFilesPatch } from "diff";
 import type { ManifestItem } from "../../engine/bundler/project/action-config.js";
 import { removeConfig } from "../../engine/bundler/project/action-file.js";

@@ -1,4 +1,7 @@
-/** Reads a project folder as a manifest, and writes a manifest as files into the folder. */
+/**
+ * Reads the files of a project folder as a manifest (a document with all definitions of an app), and writes a manifest
+ * as files into the folder.
+ */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -60,8 +63,8 @@ function groupFilesByName(named: readonly [name: string, file: string][]): Map<s
 }
 
 /**
- * Returns the name of the file for an item: the file that already contains the item, otherwise a new file name. Two files for one item
- * would be a conflict.
+ * Returns the name of the file for an item: the file that already contains the item, otherwise a new file name. A
+ * second file for the same item would be a conflict.
  */
 function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
   const ownFile = fileNameOf(name);
@@ -249,7 +252,7 @@ export class Project {
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // The matched text may be the end of another file's name. This position in the stack trace then stays unchanged.
+      // The matched text may be the end of another file's name. The stack trace keeps such a position unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];

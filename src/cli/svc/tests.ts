@@ -34,7 +34,7 @@ export interface TestOptions {
 
 type SendRequest = (method: string, path: string, request?: SvcRequest) => Promise<SvcResponse>;
 
-/** Temporary app in which the tests run: a preview app with the folder's definitions and without data. */
+/** Temporary app in which the tests run: a preview app with the definitions of the project folder and without data. */
 interface TestApp {
   sendRequest: SendRequest;
   removeApp(): Promise<void>;

@@ -62,7 +62,10 @@ async function requestJson(path: string, body?: object): Promise<Record<string, 
 const createProblemText = (error: unknown) =>
   createElement("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-/** Creates the form in which the person chooses the app and the scopes. At first, only the requested scopes are checked. */
+/**
+ * Creates the form in which the person chooses the app and the scopes. The check boxes of the requested scopes are
+ * checked at first.
+ */
 function createDecisionForm(requested: ConsentRequest, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = createElement(
     "select",

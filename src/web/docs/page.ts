@@ -8,7 +8,10 @@ import "./docs.css";
 const mainElement = document.querySelector("main");
 if (mainElement) addCopyButtons(mainElement);
 
-/** Stands for a token in examples. The shell replaces it by the variable SVC_TOKEN, or by "your token" if that variable is not set. */
+/**
+ * Placeholder for a token in examples. The shell replaces it by the variable SVC_TOKEN, or by "your token" if that
+ * variable is not set.
+ */
 const TOKEN_PLACEHOLDER = `\${SVC_TOKEN:-your token}`;
 const EXAMPLE_VARIABLES = `SVC_APP=1 SVC_TOKEN="${TOKEN_PLACEHOLDER}"`;
 

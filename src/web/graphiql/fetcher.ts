@@ -5,8 +5,8 @@ import { createClient } from "graphql-ws";
 type EditorHeaders = Record<string, unknown>;
 
 /**
- * Removes headers with an empty value: GraphiQL's Headers editor starts with an empty token. Without a token header, the
- * service uses the session cookie as credential.
+ * Removes headers with an empty value: GraphiQL's Headers editor contains an empty token header at first. Without a
+ * token header, the service uses the session cookie as credential.
  */
 function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string> {
   const filledEntries = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");

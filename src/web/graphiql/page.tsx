@@ -1,4 +1,4 @@
-/** The GraphiQL page with its editors and plugins. fetcher.ts sends the requests. */
+/** The page of GraphiQL, an editor for GraphQL queries, with its plugins. fetcher.ts sends the requests. */
 import "../monaco-workers.js";
 import "graphiql/style.css";
 import "./page.css";

@@ -1,4 +1,7 @@
-/** Finds the client library's connection to the service. Packages search for it at each call, because svc.js may load after the package. */
+/**
+ * Finds the client library's connection to the service. A package searches for the connection at each call, because
+ * svc.js may load after the package.
+ */
 import type { PackageConnection } from "../runtime/package-connection.js";
 
 /** Same symbol as CONNECTION_KEY in package-connection.ts. An import of that file would bundle the library into each package. */

@@ -56,7 +56,8 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // `next()` of the last page and `prev()` of the first page return an empty page, from which `prev()` or `next()` returns to this page.
+  // Returns an empty page for `next()` of the last page and for `prev()` of the first page. The opposite function of
+  // the empty page returns to this page.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {

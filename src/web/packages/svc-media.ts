@@ -45,8 +45,8 @@ const mediaFolders: MediaFolders = {
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
 /**
- * Returns the form to upload, with only the file in it. The caller puts the other fields into the URL, so that they
- * arrive before the file, whatever the order of the form's parts is.
+ * Returns the form to upload, with only the file in it. The caller puts the other fields into the URL, so that the
+ * service receives them before the file.
  */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;

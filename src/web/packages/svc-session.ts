@@ -12,8 +12,8 @@ const globalObject = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// Copy of the server run's session as JSON text, which other code cannot change. The global variable is deleted below, so that other code
-// cannot read the session from it.
+// Copy of the server run's session as JSON text, which other code cannot change. `delete` then removes the global
+// variable, so that other code cannot read the session from it.
 const runSession = globalObject.__svcSession === undefined ? undefined : stringify(globalObject.__svcSession);
 delete globalObject.__svcSession;
 

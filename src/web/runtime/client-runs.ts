@@ -53,7 +53,7 @@ function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): v
 /** A client run that has started and not ended. */
 interface UnfinishedRun {
   action: ActionScript;
-  /** Idempotency key of both requests to the service: the one at the start of the run and the report at its end. */
+  /** Idempotency key of the two requests about this run: the message at its start and the report at its end. */
   idempotencyKey: string;
   startedAtMs: number;
 }

@@ -77,6 +77,6 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
     follow: socket.follow,
     forgetSession: forget,
   };
-  // An enumerable property, so that Object.assign copies the connection to an existing `window.Svc`.
+  // The property is enumerable, so that Object.assign copies the connection to an existing `window.Svc`.
   return Object.assign(client, { [CONNECTION_KEY]: Object.freeze(packageConnection) });
 }

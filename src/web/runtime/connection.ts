@@ -80,7 +80,8 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // Keeps `null` for a body that is not JSON: a proxy may have sent its own error page instead of the service's response.
+    // `body` stays null if the body is not JSON: a proxy may have sent its own error page instead of the service's
+    // response.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);

@@ -1,6 +1,6 @@
 /**
- * Script `/client/svc-requests.js`: `request` and `Settings.get`, without the rest of the library. Server runs load it if their code uses
- * no other function of `Svc`.
+ * Script `/client/svc-requests.js`: only the functions `request` and `Settings.get` of the client library. Server runs
+ * load this script if their code uses no other function of `Svc`.
  */
 import { createRequests } from "./requests.js";
 import { globalScope } from "./scope.js";

@@ -1,6 +1,6 @@
 /**
- * Functions of the client library for its packages, which find them on `window.Svc` under a symbol. Calls use the page's
- * credential, but packages cannot read the token.
+ * Functions that the client library provides for its packages, as a property of `window.Svc` under a symbol. Their
+ * calls use the page's credential, but packages cannot read the token.
  */
 import type { Connection } from "./connection.js";
 import type { SubscriptionSocket } from "./socket.js";

@@ -5,7 +5,10 @@
 import type { OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 
-/** The parts of a response that the library reads. `fetch` and the function of a server run both return them. */
+/**
+ * The parts of a response that the library reads. Responses of `fetch` and of the server run's own function have these
+ * parts.
+ */
 export interface ServiceReply extends Pick<Response, "ok" | "status"> {
   headers: Pick<Headers, "get">;
   text(): Promise<string>;

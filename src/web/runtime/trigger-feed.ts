@@ -9,7 +9,7 @@ import type { SubscriptionSocket } from "./socket.js";
  */
 export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
 
-/** Active `client` or `any` action that the page can run, without its code. */
+/** Active action with the environment `client` or `any` that the page can run, without its code. */
 export type ClientAction = ClientActionsChange["actions"][number];
 
 export interface ClientActionsListener {

@@ -1,4 +1,4 @@
-/** Keeps a current list of the app's client actions, and starts the actions whose trigger matches an event. */
+/** Stores the current list of the app's client actions, and starts the actions whose trigger matches an event. */
 import { matchesAnalytics } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
@@ -63,8 +63,8 @@ export function createTriggers(
   return {
     triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
     /**
-     * Loads the list of actions again after a change of the token, because another user may run other actions. Keeps the
-     * events that wait for the list.
+     * Loads the list of actions again after a change of the token, because another user may run other actions. Events
+     * that wait for the list are not lost.
      */
     restart(): void {
       if (!stopFollowing && !isRejected) return;

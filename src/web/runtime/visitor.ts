@@ -45,7 +45,10 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   }
 }
 
-/** Runs `work` in only one page of the origin at a time, so that the other pages then use the session that the first page started. */
+/**
+ * Runs `work` in one page of the origin at a time. The other pages wait, and then use the session that the first page
+ * has started.
+ */
 async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = globalScope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();

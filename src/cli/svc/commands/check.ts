@@ -43,8 +43,8 @@ function parseTypeDiagnostics(text: string): TypeDiagnostic[] {
 }
 
 /**
- * Runs the TypeScript compiler of this package. The project's own compiler is never used, because a pulled project must not be able to run
- * a program here.
+ * Runs the TypeScript compiler of this package. Never uses the compiler in the project's folder, because a pulled
+ * project must not be able to run a program here.
  */
 function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");

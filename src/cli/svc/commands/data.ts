@@ -1,4 +1,7 @@
-/** svc data: uploads entries to a data source from a file of JSON lines, and downloads them to one. */
+/**
+ * svc data: uploads entries to a data source (a table of the app) from a file of JSON lines, and downloads entries to
+ * such a file.
+ */
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";

@@ -33,7 +33,10 @@ const NEVER_ABORTED = new AbortController().signal;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILE_PATTERN = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/** Work to repeat after changes of files. `isDirty` is true from a change until the next start of the work. */
+/**
+ * Work that is repeated after changes of files. `isDirty` is true if a file has changed since the last start of the
+ * work.
+ */
 interface PendingWork {
   isDirty: boolean;
 }
@@ -64,7 +67,7 @@ async function repeatWork(
 }
 
 /**
- * Calls `work` after each burst of changes to files, one call at a time, until `stopSignal` aborts.
+ * Calls `work` after each burst of file changes, one call at a time, until `stopSignal` aborts.
  * @throws UnrecoverableError of `work`
  */
 async function runOnChanges(session: Session, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
@@ -145,13 +148,13 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
   const { url, app, root } = session.target;
   session.output.writeLine(`Pages: ${url}/apps/${app}/viewer`);
   session.output.writeNote(`Watching ${root}; end with Ctrl C`);
-  // A type check takes longer than a push, so it runs at the same time as pushes and does not delay them.
+  // A type check takes longer than a push. It runs at the same time as pushes, so that it does not delay them.
   const typeCheck: PendingWork = { isDirty: false };
   const saveChanges = async () => {
     await pushProject(session, {}, false);
     typeCheck.isDirty = true;
   };
-  // Aborts the other two of the three loops below if one of them fails.
+  // If one of the three loops below fails, this controller aborts the other two loops.
   const failureController = new AbortController();
   const endSignal = AbortSignal.any([stopSignal, failureController.signal]);
   try {

@@ -1,4 +1,7 @@
-/** svc stage and svc promote: create stages of an app, such as a test copy, and copy the definitions of one stage to another. */
+/**
+ * svc stage and svc promote: create stages (apps with the same definitions, such as a test app), and copy the
+ * definitions of one stage to another.
+ */
 import type { Command } from "commander";
 import { parseAppId } from "../config.js";
 import { createUsageError } from "../failure.js";

@@ -64,8 +64,8 @@ export interface PushOptions {
 }
 
 /**
- * Returns a filter for items that are equal in the folder and on the server, for example after a push whose response
- * was lost.
+ * Returns a function that is true for an item whose content is equal in the folder and on the server. This happens, for
+ * example, after a push whose response was lost.
  */
 function createItemFilter(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
@@ -89,14 +89,17 @@ function checkConflictsBeforePush(
     if (since.every(createItemFilter(server.manifest, local))) return server.tag;
     throw createConflictError(session, since, "the server has changed since the last pull");
   }
-  // Before the first push there is no earlier state to compare with. The push would overwrite only items that exist
-  // both in the folder and on the server, and differ.
+  // The folder was never pulled from or pushed to this app. The push then must not overwrite an item on the server that
+  // differs from the folder's item of the same name.
   const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwrittenItems.length === 0) return server.tag;
   throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
 
-/** Sends the manifest to the server. Resolves to the plan and to the entity tag that the server's manifest then has. */
+/**
+ * Sends the manifest to the server. Resolves to the plan, and to the entity tag of the server's manifest after the
+ * change.
+ */
 async function putManifest(
   { client }: Session,
   local: Manifest,
@@ -134,13 +137,13 @@ async function confirmPlan(session: Session, plan: PushPlan): Promise<void> {
   if (plannedItemsOf(plan).length > 0) await session.confirm("Push these drafts?");
 }
 
-/** Compares entity tags as If-Match does: a proxy that compresses a response makes its tag weak. */
+/** Compares entity tags without the prefix `W/`, which a proxy adds when it compresses a response. */
 const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
 
 /**
- * Returns the server's state after a push, which the next push compares with the server. If someone else changed the
- * server after the push, the state does not contain this change. So the next push reports the change instead of
- * overwriting it.
+ * Returns the server's definitions after a push. The next push compares them with the server's current definitions. The
+ * result does not contain a change that someone else made after this push, so the next push reports that change instead
+ * of overwriting it.
  * @param pushed plan and entity tag that the server returned for the push
  */
 async function computeStateAfterPush(
@@ -191,13 +194,13 @@ export async function pushProject(
   }
 }
 
-/** Kinds of definitions that share one file, so that a pull replaces all of the kind together. */
+/** Kinds of definitions that are stored in one file for the whole project. A pull replaces the whole file. */
 const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
 /** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
 function findReplacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
-  // Compares in this direction so that a field that the local item omits counts as unchanged.
+  // The local manifest is the second argument, so that a field which the local item omits counts as unchanged.
   const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
     return KINDS_IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
@@ -238,8 +241,8 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // Takes all secret bindings from the folder, or all from the server. A mixed list could send a secret to a wrong
-  // destination.
+  // Writes either all secret bindings of the folder or all of the server. A list mixed of both could send a secret to a
+  // wrong destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
@@ -265,7 +268,10 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
 
 type Items = Manifest["settings"];
 
-/** Merges two lists of items: takes the folder's (local) item for each name for which `isTaken` is true, otherwise the server's item. */
+/**
+ * Merges two lists of items. Takes the server's item for each name for which `isTaken` is true, and otherwise the
+ * folder's (local) item.
+ */
 function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
   const names = new Set(mine.map((item) => item[key]));
