@@ -1,6 +1,6 @@
 /**
- * Requests for signing in and for the person's own account (`/v1/auth`). If the session has expired, these requests fail at once;
- * Studio's other requests wait until the person has signed in again.
+ * Requests for signing in and for the person's own account (`/v1/auth`). If the session has expired, these requests
+ * fail at once. Studio's other requests wait until the person has signed in again.
  */
 import { resolveServiceUrl } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";

@@ -29,8 +29,8 @@ function readTokenFromUrl(): string {
 
 let cachedToken: string | null = null;
 /**
- * Returns the token of the one-time link. A variable caches the token, because React may render twice but the URL contains the token only
- * once.
+ * Returns the token of the one-time link. A variable caches the token: React may render twice, but the URL contains the
+ * token only at first.
  */
 const getLinkToken = (): string => (cachedToken ??= readTokenFromUrl());
 
@@ -108,8 +108,8 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
     token === "" ? LINK_EXPIRED_TEXT : null,
   );
   /**
-   * Accepts the invitation with the account that is signed in now. The service rejects the request if the account has another e-mail
-   * address than the invitation.
+   * Accepts the invitation with the account that is signed in now. The service rejects the request if the e-mail
+   * address of the account is not the invited address.
    */
   const acceptWithAccount = () =>
     void attempt(async () => {
@@ -136,7 +136,8 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
   const finishWithPasskey = () =>
     void attempt(async () => {
       await createAccount(null);
-      // The one-time link cannot be used again now. So if the person closes the browser's passkey dialog, this page shows FinishAccount.
+      // The one-time link is used up now. So this page shows FinishAccount if the person closes the browser's passkey
+      // dialog.
       await registerPasskey("First passkey").then(openStudio, () => setMade(true));
     });
   if (isMade) return <FinishAccount />;
@@ -212,7 +213,7 @@ function ResetPassphrasePage() {
   );
 }
 
-/** Returns the name of the one-time link page at a URL path, or null if the path belongs to another page of Studio. */
+/** Returns the name of the one-time link page at a URL path; null if the path belongs to another page of Studio. */
 export function parseLinkPage(path: string): LinkPageName | null {
   const [name] = /(?:setup|invitation|reset)\/?$/.exec(path.slice(path.lastIndexOf("/studio/") + 8)) ?? [];
   const known = name?.replace("/", "");

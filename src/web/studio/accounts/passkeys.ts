@@ -1,4 +1,4 @@
-/** Passkeys in the browser: registers one for the signed-in person, and signs in with one. */
+/** Passkeys in the browser: registers a passkey for the signed-in person, and signs in with a passkey. */
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -17,8 +17,8 @@ async function loadWebAuthn() {
 }
 
 /**
- * Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same error, so both get one
- * message.
+ * Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same
+ * error, so this error has one message for the two cases.
  */
 function throwCancelled(error: unknown): never {
   if (error instanceof ApiError) throw error;

@@ -1,6 +1,6 @@
 /**
- * Pauses requests while the session has expired. After the person has signed in again, Studio sends the requests again that the service
- * rejected with 401. The page stays unchanged meanwhile.
+ * Pauses requests while the session has expired. The service has rejected them with 401; Studio sends them again after
+ * the person has signed in again. The open page does not change during the pause.
  */
 type ExpiryListener = (isExpired: boolean) => void;
 
@@ -24,7 +24,7 @@ export function setRequestPausing(isSignedIn: boolean): void {
   if (!isSignedIn) resumeRequests();
 }
 
-/** True if a request that the service rejected with 401 should wait until the person signs in again. */
+/** True if a request that the service rejected with 401 should wait until the person has signed in again. */
 export const shouldWaitForRenewal = (): boolean => isPausingEnabled;
 
 /**

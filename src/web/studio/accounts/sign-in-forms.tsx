@@ -86,7 +86,8 @@ function useProviders(): Provider[] {
   useEffect(() => {
     requestAuth<{ providers: Provider[] }>("GET", "providers").then(
       (answer) => setProviders(answer.providers),
-      // If the list of OpenID providers cannot be read, the person can still sign in in another way.
+      // If the list of OpenID providers cannot be read, the form does not offer them. The person can still sign in in
+      // another way.
       () => undefined,
     );
   }, []);

@@ -49,14 +49,15 @@ function ActionRow({ action, liveVersion, hasFailed, isCurrent, openAction }: Ac
   const { className, label, tooltip } = describePublication(action, liveVersion);
   const lastRunTime = findLastRunTime(action, liveVersion);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
-  // Most actions run only on the server. So the list names the environment only for actions that can run in pages.
+  // Most actions run only on the server, so the list shows the environment only for other actions.
   const kinds = [
     ...(environment === "server" ? [] : [environment]),
     ...new Set(triggers.map(({ trigger }) => TRIGGER_WORDS[trigger])),
   ];
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
-    // The selected action may be far down in the list when the page opens with its URL.
+    // When the page opens by a URL, the selected action may be far down in the list. So the list scrolls to this
+    // action.
     if (isCurrent) row.current?.scrollIntoView({ block: "nearest" });
   }, [isCurrent]);
   return (
@@ -119,7 +120,7 @@ function useMatchingActions({ searchActions }: ActionsState, search: string): Ac
       clearTimeout(timer);
     };
   }, [searchActions, search]);
-  // Ignores the result of an earlier search text.
+  // Ignores a result that belongs to an earlier search text.
   return foundActions?.of === search ? foundActions.actions : null;
 }
 

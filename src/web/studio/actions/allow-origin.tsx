@@ -1,4 +1,7 @@
-/** Buttons that allow an action to call an origin: one changes the saved draft, the other changes the unsaved draft in the editor. */
+/**
+ * Buttons that add an origin to the allowed origins of an action. AllowOriginButton changes the saved draft, and
+ * AllowInDraftButton changes the unsaved draft in the editor.
+ */
 import { useState } from "react";
 import { GetAction, UpdateAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
@@ -19,7 +22,7 @@ interface AllowOriginProps {
   message: string;
 }
 
-/** Button on a run's page. It adds the origin that the run was not allowed to call to the saved draft of the action. */
+/** Button on a run's page. It adds the origin that the run was not allowed to call to the action's saved draft. */
 export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = findRejectedOrigin(message);
   const [status, setStatus] = useState<string | null>(null);

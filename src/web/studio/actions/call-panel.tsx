@@ -32,8 +32,8 @@ type ActionTrigger = Action["triggers"][number];
 const isHttpTrigger = ({ trigger }: ActionTrigger): boolean => trigger === "http";
 
 /**
- * Reads the action's URLs, and the requests to them that the service rejected. Reads both again after each save of the action and after
- * each new run.
+ * Reads the action's URLs, and the requests to these URLs that the service rejected. Reads them again after each save
+ * of the action and after each new run.
  */
 function useActionCalls(appId: number, { id, updatedAt }: Action, newestEntryId: number | undefined) {
   const client = useQueryClient();

@@ -7,8 +7,8 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// The features left out are turned off: findTypeErrors reads the type errors, Prettier formats the code, and there is no other file to
-// navigate to.
+// Turns off all other features. findTypeErrors reads the type errors, Prettier formats the code, and there is no other
+// file to navigate to.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,

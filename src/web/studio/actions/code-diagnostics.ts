@@ -1,4 +1,7 @@
-/** Filters the TypeScript compiler's diagnostics: keeps likely errors, and drops those that correct JavaScript without types causes. */
+/**
+ * Filters the TypeScript compiler's diagnostics. Drops diagnostics that correct JavaScript causes because it has no
+ * types, and keeps likely errors.
+ */
 import type { ActionTypes } from "./code-types.js";
 
 /** Diagnostic of the TypeScript compiler, as Monaco's worker returns it. */
@@ -13,7 +16,10 @@ export interface CompilerDiagnostic {
 const ERROR_CATEGORY = 1;
 /** Diagnostic codes for an unknown name: "cannot find name", "did you mean …", "do you need a library". */
 const UNKNOWN_NAME_CODES = new Set([2304, 2552, 2503, 2580, 2581, 2582, 2584, 2591, 2592, 2593]);
-/** Diagnostic codes for arithmetic with values that are not numbers. Dropped, because correct JavaScript code subtracts dates. */
+/**
+ * Diagnostic codes for arithmetic with values that are not numbers. These diagnostics are dropped, because correct
+ * JavaScript code subtracts dates.
+ */
 const ARITHMETIC_CODES = new Set([2362, 2363]);
 /**
  * Matches messages about a missing property of a general DOM type, such as Element. Such messages are dropped, because the actual element,

@@ -53,7 +53,8 @@ const applyTheme = () => monaco.editor.setTheme(darkModeQuery.matches ? "studio-
 darkModeQuery.addEventListener("change", applyTheme);
 applyTheme();
 
-// Hides the rejected promises of work that Monaco cancels when an editor is closed.
+// When an editor is closed, Monaco cancels its work by rejecting promises. This listener keeps these rejections out of
+// the browser's console.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
 });
@@ -84,8 +85,8 @@ const SERVICE_MARKER_OWNER = "service";
 const PROBLEM_MARKER_OWNER = "problems";
 const CHECK_DELAY_MS = 400;
 /**
- * Delay of TypeScript's diagnostics after the last key press. TypeScript takes a second of processor time to start, in which the
- * page would not respond to clicks.
+ * Delay before the first type check, unless the person focuses the editor earlier. TypeScript needs a second of
+ * processor time to start, in which the page does not respond to clicks.
  */
 const FIRST_CHECK_DELAY_MS = 2_000;
 
@@ -108,7 +109,10 @@ function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line
 
 type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
 
-/** Returns TypeScript's errors for the code. Checks the code each time it and its types have not changed for CHECK_DELAY_MS. */
+/**
+ * Returns TypeScript's errors for the code. Checks the code when neither the code nor its types have changed for
+ * CHECK_DELAY_MS.
+ */
 function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
@@ -130,7 +134,7 @@ function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
       if (!checkedModel) return;
       findTypeErrors(checkedModel, types).then(
         (markers) => isOver || setFaults(markers),
-        // Ignores a failure: the person has closed the editor meanwhile.
+        // Ignores a failure, which means that the person has closed the editor.
         () => undefined,
       );
     }, CHECK_DELAY_MS);
@@ -168,8 +172,9 @@ function restoreState(editor: monaco.editor.IStandaloneCodeEditor, state: PlainC
 }
 
 /**
- * Creates the Monaco editor and keeps its text equal to `code`. Layout effects do this before the browser handles the next key. Otherwise,
- * a key pressed between the removal of the plain text area and the creation of the editor would be lost.
+ * Creates the Monaco editor and keeps its text equal to `code`. Uses layout effects, which run before the browser
+ * handles the next key. Otherwise, a key pressed between the removal of the plain text area and the creation of the
+ * editor would be lost.
  */
 function useEditorText(
   element: RefObject<HTMLDivElement | null>,
@@ -197,8 +202,8 @@ function useEditorText(
   }, [element, editor, plainCodeState]);
   useLayoutEffect(() => {
     const model = editor.current?.getModel();
-    // The parent passes each typed text back as `code`, perhaps after more typing. Such a text must not replace the newer text in the
-    // editor, but a loaded or restored text must.
+    // The parent passes each typed text back as `code`, possibly after the person has typed more. A text that comes
+    // back must not replace the newer text in the editor. A loaded or restored text must replace it.
     const reportedIndex = reportedTexts.current.indexOf(code);
     if (reportedIndex >= 0) reportedTexts.current.splice(0, reportedIndex + 1);
     if (model && reportedIndex < 0 && model.getValue() !== code) {
@@ -213,7 +218,7 @@ function useEditorText(
 export function CodeEditor({ code, onChange, fault, codeProblems, codeTypes, at, plainCodeState }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
-  // Position to which the plain text area has already moved the cursor, so that Monaco does not move the cursor there again.
+  // Position to which the plain text area has already moved the cursor. Monaco must not move the cursor there again.
   const shownAt = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {
@@ -243,7 +248,8 @@ export function CodeEditor({ code, onChange, fault, codeProblems, codeTypes, at,
     const model = editor.current?.getModel();
     if (!model) return;
     const serviceMarkers = codeProblems.map((problem) => createMarker(model, problem, problem.message));
-    // If the service reports an error on a line, TypeScript's errors on this line are hidden, because both often describe the same mistake.
+    // Hides TypeScript's errors on a line for which the service reports an error, because the two errors often describe
+    // the same mistake.
     const otherErrors = faults.filter((fault) => !codeProblems.some(({ line }) => line === fault.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEM_MARKER_OWNER, [...serviceMarkers, ...otherErrors]);
   }, [codeProblems, faults]);

@@ -29,7 +29,8 @@ export function CodePane({ code, onChange, fault, codeProblems, codeTypes, addDe
   const format = useCallback(async () => {
     try {
       const formatted = await formatCode(code);
-      // The person may have typed while Prettier was loaded. The formatted older code must not replace the newer code.
+      // The person may have typed while Prettier was loaded. The formatted older code must then not replace the newer
+      // code.
       if (latestCode.current !== code) return setRefusal("Not formatted: you have changed the code meanwhile.");
       setRefusal(null);
       if (formatted !== code) onChange(formatted);

@@ -45,8 +45,8 @@ export interface ActionTypes {
   globalDeclarations: string;
   packages: TypesFile[];
   /**
-   * True if the globals of a dependency are unknown, as for a script from a URL or an unsaved dependency. The editor then hides errors
-   * about unknown names.
+   * True if the globals of a dependency are unknown, for example for a script from a URL or an unsaved dependency. The
+   * editor then hides errors about unknown names.
    */
   hasUnknownNames: boolean;
 }
@@ -128,7 +128,7 @@ const getPackageFolder = (integrity: string): string => `npm/${integrity.replace
 type Declarations = NonNullable<TypeSources["declarations"]>;
 
 function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
-  // If two packages have the same global name, the later one defines the global.
+  // If two packages have the same global name, the later package defines the global.
   const byName = new Map(installed.map((dependency) => [dependency.global ?? "", dependency]));
   return [...byName]
     .filter(([name]) => IDENTIFIER_PATTERN.test(name))
@@ -183,7 +183,10 @@ export function createActionTypes(known: TypeSources): ActionTypes {
   };
 }
 
-/** Replaces the type `unknown` by `any` in svc.d.ts, because plain JavaScript cannot cast an `unknown` value to the type that it needs. */
+/**
+ * Replaces the type `unknown` by `any` in svc.d.ts. Plain JavaScript cannot cast an `unknown` value to the type that it
+ * needs.
+ */
 export const replaceUnknownByAny = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
 
 /**
@@ -194,13 +197,13 @@ export const COMPILER_OPTIONS = {
   target: 99,
   module: 99,
   moduleResolution: 2,
-  // Each open file is a module of its own, so that two files do not share their globals.
+  // Each open file is a separate module, so that two files do not share their globals.
   moduleDetection: 3,
   allowJs: true,
   checkJs: true,
   allowNonTsExtensions: true,
   noEmit: true,
-  // The service bundles npm packages with the same option, so that default imports have the same meaning in both.
+  // The service bundles npm packages with the same option, so that default imports work as in the editor.
   esModuleInterop: true,
   strict: false,
 };

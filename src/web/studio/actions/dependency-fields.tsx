@@ -9,7 +9,10 @@ import { FormField } from "../shared/field.js";
 import { formatBytes } from "../shared/format.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 
-/** The service's own packages that are separate scripts. The field suggests only these: code can use the others without a dependency. */
+/**
+ * The service's own packages that are separate scripts. The field suggests only these packages: code can use the
+ * service's other packages without a dependency.
+ */
 const SUGGESTED_PACKAGES = packages.filter((entry) => "path" in entry);
 
 /** Popular npm packages that the field suggests. The person can type any other name. */
@@ -48,8 +51,8 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addDependency(text.trim());
   };
-  // Choosing a suggestion causes the same input event as typing. So a text that is the complete name of one of the service's packages is
-  // added as a dependency without Enter.
+  // Choosing a suggestion causes the same input event as typing. So the complete name of one of the service's packages
+  // is added as a dependency without Enter.
   const onText = (value: string) =>
     SUGGESTED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 

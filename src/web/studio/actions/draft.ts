@@ -1,6 +1,6 @@
 /**
- * Draft of an action with the texts of its form, and the conversion of a draft to the service's input. Sends invalid texts unchanged,
- * because only the service validates them.
+ * Draft of an action, whose values are the texts in the form, and its conversion to the service's input. Sends invalid
+ * texts unchanged, because only the service validates them.
  */
 import type {
   ActionAccess,
@@ -14,8 +14,8 @@ import type { Action } from "../shared/model.js";
 import { createHttpDraft, type HttpDraft, httpDraftToInput, type TriggerWhere } from "./http-draft.js";
 
 /**
- * Trigger as one row of the form. `dataFilterText` is JSON text, and `dataSourceId` is a number as text; both are "" if the trigger does not
- * use them.
+ * Trigger as one row of the form. `dataFilterText` is JSON text, and `dataSourceId` is a number as text. Each is "" if
+ * the trigger does not use it.
  */
 export interface TriggerDraft {
   /** React key of the row while it is edited. */
@@ -197,7 +197,8 @@ export function draftToInput(draft: ActionDraft): CreateActionInput {
   } = draft;
   return {
     ...sharedFields,
-    // Sends the source files, if there are any, in place of the code: a save with only the code would delete them.
+    // Sends the source files, if there are any, instead of the code. A save with only the code would delete the source
+    // files.
     ...(source ? { source } : { code }),
     access: access.who === "user" ? { user: parseJsonOrText(access.user) } : access.who,
     ...limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }),

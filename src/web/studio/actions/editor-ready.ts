@@ -1,6 +1,6 @@
 /**
- * Promise that resolves when the code editor has loaded. Studio waits for it before it requests further files for the editor, so that
- * these files do not delay the editor.
+ * Promise that resolves when the code editor has loaded. Studio then requests further files for the editor; an earlier
+ * request would delay the editor itself.
  */
 const readySignal = Promise.withResolvers<void>();
 

@@ -1,6 +1,6 @@
 /**
- * Draft of an HTTP trigger with the texts of its form, and the conversion of a draft to the service's input. Sends invalid texts unchanged,
- * because only the service validates them.
+ * Draft of an HTTP trigger, whose values are the texts in the form, and its conversion to the service's input. Sends
+ * invalid texts unchanged, because only the service validates them.
  */
 import type { HttpAuth } from "../../../data/action-types.js";
 import type { TriggerWhereInput } from "../documents.js";

@@ -1,4 +1,7 @@
-/** Code editor that shows a plain text area until Monaco is loaded. If Monaco cannot be loaded, the text area stays. */
+/**
+ * Code editor that shows a plain text area until Monaco is loaded. If Monaco cannot be loaded, the plain text area
+ * remains.
+ */
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";

@@ -127,8 +127,8 @@ function DebounceField({ draft: { debounce }, fault, changeDraft }: ActionFields
 }
 
 /**
- * Form fields for the limits of an action. Hidden for an action that runs only in browsers, unless it has a limit: the person must be able
- * to remove that limit, because the service rejects it for such an action.
+ * Form fields for the limits of an action. Hidden for an action that runs only in browsers, unless it has a limit. The
+ * service rejects a limit for such an action, so the person must be able to remove it.
  */
 export function LimitFields(props: ActionFieldsProps) {
   const { draft, fault, changeDraft } = props;

@@ -24,8 +24,8 @@ function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
 }
 
 /**
- * Form field for the allowed origins. Shown for server actions. Also shown for other actions that list origins, so that the person can
- * remove the origins: the service rejects such an action.
+ * Form field for the allowed origins of a server action. The form also shows this field if another action lists
+ * origins. The service rejects these origins, so the person must be able to remove them.
  */
 export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsProps) {
   const { environment, integrationOrigins, code } = draft;

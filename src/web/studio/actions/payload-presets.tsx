@@ -1,4 +1,7 @@
-/** Buttons that fill the payload from a preset or from a past run, and save the current payload as a preset. */
+/**
+ * Buttons that fill the payload from a preset (a saved payload) or from a past run, and save the current payload as a
+ * preset.
+ */
 import { type FormEvent, useRef, useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
@@ -59,12 +62,15 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
-  /** Preset that last filled the payload, with the preset's time of change at that moment: another person may change the preset later. */
+  /** Preset that last filled the payload, with its time of change then. Another person may change the preset later. */
   const [loaded, setLoaded] = useState<Pick<PayloadPreset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);
   shownPayload.current = payload;
-  /** Number of presets and past runs chosen so far. The panel ignores the payload of a past run that arrives after a newer choice. */
+  /**
+   * Number of presets and past runs that the person has chosen so far. If this number has grown when the payload of a
+   * past run arrives, the panel ignores that payload.
+   */
   const latestChoice = useRef(0);
 
   const readPastRuns = () =>
@@ -94,7 +100,10 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(asApiError(error).message);
     }
   };
-  /** Returns the time of change of the preset as the person last saw it; null if the person saw no preset with this name. */
+  /**
+   * Returns the time of change of the preset as the person last saw the preset; null if the person saw no preset with
+   * this name.
+   */
   const shownVersion = (name: string): string | null =>
     (loaded?.name === name ? loaded : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
   const save = async (name: string) => {

@@ -103,14 +103,16 @@ const setComposing = (value: boolean) => {
 };
 
 /**
- * Resolves when no input method (IME) is composing a character. If the text area were removed before, the unfinished character would be
- * lost.
+ * Resolves when no input method (IME) is composing a character. Removing the text area earlier would lose the
+ * unfinished character.
  */
 export async function waitForComposition(): Promise<void> {
   if (isComposing) await new Promise((resolve) => addEventListener("compositionend", resolve, { once: true }));
 }
 
-/** Hook that stores the state of the text area when React removes it, and gives a new text area the state of the previous one. */
+/**
+ * Hook that stores the state of the text area when React removes it. A new text area continues with the stored state.
+ */
 function usePlainCodeState(
   textArea: RefObject<HTMLTextAreaElement | null>,
   lastState: RefObject<PlainCodeState | null>,
@@ -179,7 +181,7 @@ export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps
   const original = useRef(code);
   const typed = useRef(code);
   useEffect(() => {
-    // A text that the person did not type here was loaded or restored. Undo in Monaco then goes back to this text.
+    // If the person did not type this text here, it was loaded or restored. Undo in Monaco then returns to this text.
     if (code !== typed.current) original.current = code;
     typed.current = code;
   }, [code]);

@@ -41,7 +41,10 @@ export function removeIndentation(code: string, start: number, end: number): Tex
   return { ...edit, selection: { start: caret, end: caret } };
 }
 
-/** Inserts a line break and the indentation of the current line; after an opening bracket, one level of indentation more. */
+/**
+ * Inserts a line break and the indentation of the current line. After an opening bracket, adds one more level of
+ * indentation.
+ */
 export function insertLineBreak(code: string, start: number, end: number): TextEdit {
   const [indentation] = /^[ \t]*/.exec(code.slice(findLineStart(code, start), start))!;
   const before = code[start - 1];

@@ -23,15 +23,15 @@ interface PublishPanelProps {
 }
 
 /**
- * Reads the changes that publishing the draft would make to the live version. The value is null while these
- * changes are loaded, and if there is no live version.
+ * Reads the changes that publishing the draft would make to the live version. The value is null until they are loaded,
+ * and if there is no live version.
  */
 function usePublicationDiff({
   appId,
   savedAction: { id, updatedAt },
   liveVersion,
 }: PublishPanelProps): ActionDiff | null {
-  // Reads the difference again after each save and each publication, which change these two times.
+  // Each save and each publication changes one of these two times, so the difference is then read again.
   const query = createQueryOptions(CompareDraftWithLive, { appId, id }, `${updatedAt} ${liveVersion?.updatedAt}`);
   return useResource({ ...query, enabled: liveVersion !== undefined }).value?.diff ?? null;
 }

@@ -85,8 +85,8 @@ interface RunPanelProps extends RunContext {
   setPayload: (text: string) => void;
   startRun: () => void;
   /**
-   * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
-   * action.
+   * True if another person has saved a newer version. The person must first choose one of the two versions; until then,
+   * the page cannot save or run the action.
    */
   isBlocked: boolean;
   /** True if the code or the payload has changed since the shown run. */

@@ -50,7 +50,7 @@ const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
   const toggleDay = (day: number, isOn: boolean) => {
     const next = isOn ? [...weekdays, day] : weekdays.filter((weekday) => weekday !== day);
-    // A weekly schedule needs at least one day, so the person cannot deselect the last one.
+    // A weekly schedule needs at least one day, so the person cannot deselect the only selected day.
     if (next.length > 0) changePlan({ weekdays: next });
   };
   return (

@@ -24,8 +24,8 @@ export interface SchedulePlan {
 }
 
 /**
- * Minutes between two runs that a person can choose. All of them divide an hour, so that runs are evenly spread. 1 is missing, because the
- * service rejects a run every minute.
+ * Minutes between two runs that a person can choose. Each number divides 60, so that runs are evenly spread. 1 is
+ * missing, because the service rejects a run every minute.
  */
 export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 

@@ -1,4 +1,7 @@
-/** Panel that runs the draft with each of its payload presets, and shows how to run test files from the command line. */
+/**
+ * Panel that runs the draft with each of its presets (saved payloads), and shows how to run test files from the command
+ * line.
+ */
 import { resolveServiceUrl } from "../../service-address.js";
 import type { ApiClient } from "../shared/api.js";
 import { formatCount, formatDuration } from "../shared/format.js";
@@ -21,8 +24,8 @@ interface TestPanelProps {
   /** Saves the draft if it has changed, and runs the draft with these presets. */
   startTests: (presets: readonly PayloadPreset[]) => void;
   /**
-   * True if another person has saved a newer version. The person must choose one of the versions before the page can save or run the
-   * action.
+   * True if another person has saved a newer version. The person must first choose one of the two versions; until then,
+   * the page cannot save or run the action.
    */
   isBlocked: boolean;
   /** Opens the Run panel, where the person can write a payload and save it as a preset. */

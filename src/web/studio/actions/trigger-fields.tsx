@@ -90,7 +90,10 @@ function AnalyticsFilter({ triggerDraft, changeTrigger }: TriggerFilterProps) {
   );
 }
 
-/** Hook that scrolls to the row of a trigger that the person has added. Ignores schedules, which have no row but fields of their own. */
+/**
+ * Hook that scrolls to the row of a trigger that the person has added. Ignores schedules, whose fields are not in a
+ * row.
+ */
 function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);
   const count = useRef(triggers.length);

@@ -1,6 +1,6 @@
 /**
- * Makes TypeScript check an action's code with a type for the parameter of `execute`. It inserts a type comment into the compiler's copy of
- * the code, and subtracts the length of that comment from all positions after it.
+ * Makes TypeScript check an action's code with a type for the parameter of `execute`. Inserts a type comment into the
+ * compiler's copy of the code. Subtracts the length of this comment from all later positions in the compiler's results.
  */
 import { CONTEXT_TYPE } from "./code-types.js";
 

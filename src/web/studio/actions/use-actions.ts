@@ -1,6 +1,6 @@
 /**
- * Hooks that load the app's list of actions, without their code, and subscribe to the app's execution log, which shows the last run of each
- * action.
+ * Hooks that load the app's list of actions, without their code. They also subscribe to the app's execution log,
+ * because the list shows the last run of each action.
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -38,7 +38,7 @@ export interface ActionOfLogEntry {
 }
 
 export interface ActionsState {
-  /** Actions of the app; null until they are loaded for the first time. */
+  /** Actions of the app; null until the first read has ended. */
   actionList: ActionList | null;
   fault: string | null;
   reloadActions(): Promise<void>;
@@ -57,7 +57,9 @@ export interface ActionsState {
   changes: ActionChanges;
 }
 
-/** Delay from a change of an action to the next read of the list, so that many changes within this time cause only one read. */
+/**
+ * Delay from a change of an action to the next read of the list. Several changes within this time cause only one read.
+ */
 const RELOAD_DELAY_MS = 300;
 
 function useActionChanges(api: ApiClient, appId: number | null, reload: () => Promise<void>): ActionChanges {

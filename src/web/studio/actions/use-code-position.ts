@@ -1,6 +1,6 @@
 /**
- * Hook that reads a code position from the URL, such as the link of a stack trace contains. It removes the position from the URL, so that
- * the editor jumps there only once.
+ * Hook that reads a code position from the URL, for example after a click on a position in a stack trace. It removes
+ * the position from the URL, so that the editor jumps there only once.
  */
 import { useEffect, useState } from "react";
 import type { Navigation, StudioRoute } from "../shell/studio-route.js";

@@ -27,8 +27,8 @@ function readLibraryTypes(): Promise<string> {
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Cache of the type declarations of npm packages, by app ID and integrity hash. Its values stay valid, because the hash identifies the
- * package's script.
+ * Cache of the type declarations of npm packages, by app ID and integrity hash. The values never become outdated,
+ * because the hash identifies the package's script.
  */
 const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
@@ -76,7 +76,10 @@ interface TypeCheckData {
 
 const EMPTY_TYPE_CHECK_DATA: TypeCheckData = { libraryDeclarations: "", settingKeys: [], pastPayloads: [] };
 
-/** Type declarations for the editor: those of the client library in `libraryDeclarations`, and those of the action in the other fields. */
+/**
+ * Type declarations for the editor. `libraryDeclarations` has those of the client library; the other fields have those
+ * of the action.
+ */
 export interface CodeTypes extends ActionTypes {
   libraryDeclarations: string;
 }

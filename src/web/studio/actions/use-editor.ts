@@ -22,8 +22,9 @@ export interface ActionEditor {
   /** Saves the draft. @returns the saved action, or null if the service has rejected it */
   saveDraft(): Promise<Action | null>;
   /**
-   * Reads the action from the service again. @param shown draft before the read; if the draft is then another object, the person has typed
-   * meanwhile, and the draft stays as an unsaved change
+   * Reads the action from the service again.
+   * @param shown draft when the read starts. If the person types during the read, the page has another draft, which
+   * stays as an unsaved change
    */
   reloadAction(shown: ActionDraft | null): Promise<void>;
   otherPeopleChanges: OtherPeopleChanges;
@@ -59,9 +60,10 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const [draft, setDrawn] = useState<ActionDraft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
   );
-  // First draft of a new action. The new action has unsaved changes if its draft differs from this one.
+  // First draft of a new action. If the current draft differs from it, the new action has unsaved changes.
   const [begun, setBegun] = useState(draft);
-  // Draft with the text of the last key press, for a save right after it: React's state may not contain that text yet.
+  // Newest draft, with the text of the last key press. A save right after a key press needs it, because React's state
+  // may not contain that text yet.
   const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);
@@ -105,7 +107,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
   const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
-  // State for `useOtherPeopleChanges`. `isDirty` compares the draft with the last typed text, because React's state can be older.
+  // Data for `useOtherPeopleChanges`. `isDirty` uses the newest draft, because React's state can be older.
   const knownState = useRef({ saved, isDirty: (): boolean => false });
   knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
   const pendingSave = useRef<Promise<unknown>>(Promise.resolve());
@@ -141,7 +143,8 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
     if (saved && savedDraft && isSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
-    // `useOtherPeopleChanges` only waits until the save has ended. The `try` block below handles a failed save.
+    // `useOtherPeopleChanges` only waits until the save has ended, so it needs no error. The `try` block below handles
+    // a failed save.
     pendingSave.current = sending.catch(() => undefined);
     try {
       const action = await sending;

@@ -1,4 +1,7 @@
-/** Hook that runs an action's draft with each of its payload presets, one after the other, and stores the last result of each. */
+/**
+ * Hook that runs an action's draft with each of its presets (saved payloads), one after the other, and stores the last
+ * result of each preset.
+ */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
@@ -82,7 +85,8 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestInput(code, preset) };
       storeTest(name, test);
-      // Ignores the result if the person has stopped this test, because a newer test of the same preset may be running.
+      // Ignores an outcome after the person has stopped this test, because a newer test of the same preset may be
+      // running.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;
@@ -107,7 +111,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         endTest(await waitForOutcome(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
-        // A request of the page has failed, not the action. So the test has no result, and the caller shows the error.
+        // The page's request has failed, not the action. So the test has no result, and the caller shows the error.
         endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         if (!signal.aborted) throw error;
       }

@@ -1,4 +1,4 @@
-/** Hook that loads and changes the payload presets of an action. A preset is a named payload that the service stores. */
+/** Hook that loads and changes the presets of an action. A preset is a payload with a name that the service stores. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ListPresets } from "../documents.js";

@@ -1,6 +1,6 @@
 /**
- * Hook that returns the errors for which the service would reject a save of the code. It asks the service each time the person pauses
- * typing.
+ * Hook that returns the errors in the code for which the service would reject a save. It requests them each time the
+ * person pauses typing.
  */
 import { useEffect, useState } from "react";
 import { FindCodeProblems } from "../documents.js";

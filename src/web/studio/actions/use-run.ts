@@ -99,7 +99,7 @@ export function useRun(api: ApiClient, appId: number): ActionRunner {
 
   const runId = run?.runId ?? null;
   const cancelRun = useCallback(async () => {
-    // Ignores the rejection of a run that has ended meanwhile, because the page then shows its result.
+    // Ignores the rejection, which means that the run has already ended. The page then shows its result.
     if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 

@@ -21,7 +21,7 @@ export function useShownFields(isNew: boolean, fault: FieldError | null): ShownF
   const [choice, setChoice] = useState<boolean | null>(isNew ? true : null);
   const [handledFault, setHandledFault] = useState(fault);
   const showsFields = choice ?? !isOneColumn;
-  // Sets the state while rendering: an effect then focuses the rejected field, which must already be visible.
+  // Sets the state during rendering, so that the fields are visible before an effect focuses the rejected field.
   if (fault !== handledFault) {
     setHandledFault(fault);
     if (fault !== null && fault.field !== null && fault.field !== "code") setChoice(true);

@@ -49,7 +49,10 @@ function LiveVersionState({
 
 export const FIELDS_ELEMENT_ID = "action-fields";
 
-/** Button that shows and hides the form fields in narrow windows. In wider windows, the header has such a button. */
+/**
+ * Button that shows and hides the form fields in narrow windows. In wide windows, the header has another button for
+ * this.
+ */
 export function FieldsButton({
   areFieldsShown,
   toggleFields,

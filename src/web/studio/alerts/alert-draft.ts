@@ -1,4 +1,6 @@
-/** Draft of an alert with the texts of its form, and the conversion of a draft to the service's input. Pure functions. */
+/**
+ * Draft of an alert, whose values are the texts in the form, and its conversion to the service's input. Pure functions.
+ */
 import type { Alert, AlertInput } from "../shared/model.js";
 
 export type AlertCondition = Alert["condition"];

@@ -121,7 +121,7 @@ function ConditionFields({
     ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
-  // If the list of actions is not loaded yet, offers the alert's action by its ID.
+  // If the list of actions is not loaded yet, the select contains the alert's action with its ID as name.
   if (!named.some(([id]) => id === actionId)) named.push([actionId, `Action ${actionId}`]);
   return (
     <>
@@ -310,7 +310,7 @@ export function AlertEditor(props: AlertEditorProps) {
         <h2 className="grow">{alert ? alert.name : "New alert"}</h2>
       </div>
       <div className="notification-editor">
-        {/* Saving a new alert opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
+        {/* The first save replaces this editor by another. Text typed during the save would be lost. */}
         <EditorFields isDisabled={busy && alert === null}>
           <LabelledField label="Name" fault={getFieldFault("name")}>
             {(tied) => (

@@ -63,8 +63,8 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
   const open = route.item === "new" ? "new" : parseId(route.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
-   * Opens an alert after a save, or the list after a deletion, without a question about unsaved changes. Does nothing if the person has
-   * opened another page meanwhile.
+   * Opens an alert after a save, or the list after a deletion, without a question about unsaved changes. Does nothing
+   * if the person has opened another page since the request.
    */
   const openItem = (item: number | null) =>
     go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });

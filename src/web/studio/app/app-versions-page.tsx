@@ -51,7 +51,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; the current state is stored as a version first.`;
-    // The restore needs the app's current `updatedAt`, and this page has not loaded it.
+    // The request to restore must contain the app's current `updatedAt`, which this page does not have yet.
     const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
     if (!(await confirm({ title: "Restore this version of the app?", explanation: text, confirmLabel: "Restore" })))

@@ -18,7 +18,7 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const queryKey = [ReadAudit, appId];
   const { data, error, fetchNextPage, hasNextPage } = useInfiniteQuery({
     queryKey,
-    // Otherwise the query cache would read all loaded pages again each time the window gets the focus.
+    // With `true`, the query cache would read all loaded pages again each time the window gets the focus.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE_SIZE, offset })).audit,
     initialPageParam: 0,

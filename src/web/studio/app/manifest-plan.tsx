@@ -1,6 +1,6 @@
 /**
- * Shows the plan of an import or a promotion: the parts of the app that it would create, change and remove, and the settings whose values
- * a person must still enter.
+ * Shows the plan of an import or of a promotion (a copy of definitions from another stage of the app). It lists the
+ * parts of the app that would be created, changed and removed, and the settings whose values a person must still enter.
  */
 import type { ReactNode } from "react";
 import type { ManifestPlan } from "../shared/model.js";
@@ -8,7 +8,7 @@ import type { ManifestPlan } from "../shared/model.js";
 const PLAN_VERBS = ["created", "changed", "removed"] as const;
 export type PlanVerb = (typeof PLAN_VERBS)[number];
 
-/** Names of the kinds of parts of an app, as the page shows them. */
+/** Names of the parts of an app, such as actions, as the page shows them. */
 const PART_KIND_NAMES: Record<string, string> = {
   app: "app",
   setting: "setting",

@@ -1,4 +1,7 @@
-/** Page of the app's stages: lists the app's stages, promotes one of them to this app after a review, and rolls promotions back. */
+/**
+ * Page of the app's stages, which are apps with the same definitions, such as a test app. Lists the stages, promotes
+ * one of them to this app after a review, and rolls promotions back.
+ */
 import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, PromoteStage, RemoveStage, RollbackPromotion } from "../documents.js";
 import { usePersonNames } from "../people/people.js";
@@ -209,7 +212,7 @@ function PromotionHistory({ promotions, stages, isBusy, findPersonName, rollBack
 function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ListStages, { appId }));
   const [review, setReview] = useState<PromotionReview | null>(null);
-  /** Message why the page did not send the last promotion; null if the page sent it. */
+  /** Reason why the page did not send the last promotion; null if the page sent it. */
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {

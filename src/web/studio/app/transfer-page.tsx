@@ -65,7 +65,10 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
   const [fault, setFault] = useState<string | null>(null);
 
   const [isBusy, setBusy] = useState(false);
-  /** Number of files that the person has chosen, plus imports started. A response that arrives after a newer choice is ignored. */
+  /**
+   * Number of files chosen plus imports started so far. The page ignores a response if this number has grown since its
+   * request.
+   */
   const latestChoice = useRef(0);
 
   const runChoice = async (work: () => Promise<ManifestToImport>) => {

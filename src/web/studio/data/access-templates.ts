@@ -27,7 +27,7 @@ export interface RuleDraft {
 
 export interface RuleTemplate {
   label: string;
-  /** Returns the rules of the template. @param column name of the column that contains the owner of an entry */
+  /** Returns the rules of the template. @param column name of the column that identifies the owner of an entry */
   createRules(column: string): RuleDraft[];
 }
 
@@ -65,7 +65,7 @@ export const RULE_TEMPLATES: readonly RuleTemplate[] = [
 
 const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
-/** Returns the column that probably contains the owner of an entry, by common names such as "Email" or "userId". */
+/** Returns the column that probably identifies the owner of an entry, by common names such as "Email" or "userId". */
 export const findOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 

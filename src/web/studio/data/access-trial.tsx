@@ -127,7 +127,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
         ...{ appId, id: source.id },
         trial: { user: asUser, accessRules },
       });
-      // Ignores the result if the person has started a newer trial meanwhile.
+      // Ignores the result if the person has started a newer trial since the request.
       if (attemptNumber !== latestAttempt.current) return;
       setTrial(result);
       setFault(null);

@@ -12,7 +12,10 @@ function getChangedElsewhereText({ entry, column, isSaving }: CellEdit, { data, 
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
-/** Returns the ID of the edited entry if another person has deleted it. @param missingId ID if the entry is not among the loaded ones */
+/**
+ * Returns the ID of the edited entry if another person has deleted it. @param missingId ID of the edited entry if the
+ * loaded entries do not contain it, otherwise null
+ */
 function useDeletedEntry(missingId: number | null, { isDeleted }: Pick<EntriesState, "isDeleted">): number | null {
   const [deletedId, setDeletedId] = useState<number | null>(null);
   useEffect(() => {

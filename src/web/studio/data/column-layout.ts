@@ -28,7 +28,10 @@ function measureColumn(column: string, values: readonly unknown[]): ColumnLayout
   };
 }
 
-/** Hook that computes each column's layout once, when its values are loaded. Later values do not change it, so that columns do not move. */
+/**
+ * Hook that computes the layout of each column once, when the column's values are loaded. Later values do not change
+ * the layout, so that columns do not move.
+ */
 export function useColumnLayouts(columns: readonly string[], { at }: Pick<EntriesState, "at">): ColumnLayout[] {
   const measured = useRef(new Map<string, ColumnLayout>());
   return columns.map((column) => {

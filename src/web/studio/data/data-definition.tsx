@@ -64,7 +64,8 @@ export function DataDefinition(props: DefinitionProps) {
   const change = useDataSourceChange(props);
   const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
     accessRules: (rules) => <AccessTrialForm {...props} rulesJson={rules} />,
-    // Adding a suggested index saves it together with the stored indexes. Unsaved changes in the form stay unsaved.
+    // Adding a suggested index saves it together with the stored indexes. Unsaved changes in the form are not saved
+    // with it.
     indexes: () => (
       <RecentQueries
         {...props}

@@ -41,7 +41,7 @@ export async function importFile(appId: number, id: number, chosen: FileToImport
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.shouldAppend) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
-  // Columns without a chosen type are text for the service, so the type "text" is not sent.
+  // The service treats columns without a type as text, so the type "text" is not sent.
   const types = Object.entries(chosen.columnTypes).filter(([, type]) => type !== "text");
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;

@@ -219,7 +219,8 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   const isEditor = mayEdit(useRole());
   const query: DataQuery = route.query;
   const changeQuery = useCallback(
-    // Replaces the entry in the browser's history, so that the button Back leaves the data source, after a question about unsaved rules.
+    // Replaces the entry in the browser's history. The button Back then leaves the data source at once, after a
+    // question about unsaved rules.
     (change: DataQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );
@@ -236,14 +237,15 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   };
   const chosen = sources?.find(({ id }) => id === sourceId);
   /**
-   * Opens a data source after it was created, or the list after one was deleted. Does nothing if the person has opened another page
-   * meanwhile.
+   * Opens a data source after it was created, or the list after a data source was deleted. Does nothing if the person
+   * has opened another page since the request.
    */
   const openChanged = async (id: number | null) => {
     await reload();
     go({ item: id === null ? null : String(id) }, { startRoute: route });
   };
-  // True if the app had no data sources when the page opened: the form for a new one then stays open, even if another person creates one.
+  // True if the app had no data sources when the page opened. The form for a new data source then stays open, even if
+  // another person creates a data source.
   const [startedEmpty, setStartedEmpty] = useState(false);
   const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
   if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);

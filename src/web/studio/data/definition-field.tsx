@@ -126,7 +126,8 @@ export function DefinitionField({
   renderBelow,
 }: DefinitionFieldProps) {
   const part: DefinitionPart = DEFINITION_PARTS[field];
-  // Number of row lists that contain an invalid row. A draft lacks the invalid rows, so the save button is disabled while there are some.
+  // Number of row lists with an invalid row. A draft does not contain invalid rows, so the save button is disabled
+  // unless this number is 0.
   const [faultyLists, setFaultyLists] = useState(0);
   const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasInvalidText: faultyLists > 0 });
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
@@ -141,7 +142,7 @@ export function DefinitionField({
   };
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
   useEffect(() => onDirtyChange(field, isDirty), [onDirtyChange, field, isDirty]);
-  // Also removes the error message, which describes the previous text.
+  // A change of the text removes the error message, which describes the previous text.
   const setText = (next: string) => {
     setFault(null);
     fieldDraft.setDraft(next);

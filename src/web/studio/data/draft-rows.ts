@@ -3,9 +3,7 @@
 /** One row of the form for hooks: a column, and the operations that the hook applies to its value. */
 export type OperationsRow = [column: string, operations: string[]];
 
-/**
- * Returns the first key that occurs twice, or null. Of two rows with the same key, the stored object would contain only one.
- */
+/** Returns the first key that two rows have, or null. The stored object would contain only one of the two rows. */
 export function findDuplicate(keys: readonly string[]): string | null {
   return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;
 }

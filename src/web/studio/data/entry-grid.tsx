@@ -75,7 +75,10 @@ function GridHead({ columns, sortOrder, setOrder, columnLayouts, widthPixels, gr
   );
 }
 
-/** Hook that scrolls to the end of the grid after the person has added an entry, until the next read has increased `entryCount`. */
+/**
+ * Hook that scrolls to the end of the grid after the person has added an entry. It scrolls again at each change of
+ * `entryCount`, until a read has returned more entries.
+ */
 function useScrollToEnd(
   insertedCount: number,
   entryCount: number,
@@ -89,7 +92,7 @@ function useScrollToEnd(
     if (entryCount > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total: entryCount };
   }, [insertedCount, entryCount, virtualizer]);
   useEffect(() => {
-    // Updates `total` if the count has changed by other people's entries, because these entries must not scroll the grid.
+    // Other people's entries change `entryCount` too. `total` is updated for them, so that they do not scroll the grid.
     if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = entryCount;
   }, [insertedCount, entryCount]);
 }
@@ -109,7 +112,7 @@ export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount
     [editedIndex],
   );
   const virtualizer = useVirtualizer({
-    // Keeps enough rows for the edited cell even if other people delete entries.
+    // The number of rows includes the edited cell's row, even if other people have deleted entries.
     count: Math.max(entries.totalCount ?? 0, editedIndex === null ? 0 : editedIndex + 1),
     getScrollElement: () => scrollBox.current,
     estimateSize: () => ROW_HEIGHT_PIXELS,

@@ -65,7 +65,8 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
       if (typedText === formatCellValue(before)) return change(null);
       const saving = { entry, rowIndex, column, typedText, isSaving: true };
       change(saving);
-      // Sends the time of change that was loaded last, so that a change of another cell of this entry meanwhile does not reject the save.
+      // If the edited cell's stored value is still the same, sends the entry's newest time of change. The service then
+      // does not reject the save because of a change of another cell.
       const now = findEntry(entry.id)?.entry ?? entry;
       const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
       const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });

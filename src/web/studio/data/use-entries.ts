@@ -77,7 +77,10 @@ function createPageCache(
   onPageRead: (outcome: EntriesResponse | ApiError) => void,
 ) {
   const loadedPages = new Map<number, Entry[]>();
-  /** Numbers of the pages requested since the last change of an entry. The grid shows other loaded pages, which may be outdated, too. */
+  /**
+   * Numbers of the pages requested since the last change of an entry. The grid also shows other loaded pages, although
+   * their entries may be outdated.
+   */
   const requestedPages = new Set<number>();
   /** Numbers of the pages whose request failed. The cache requests them again when the visible rows change. */
   const refused = new Set<number>();
@@ -104,7 +107,10 @@ function createPageCache(
     onPageRead(outcome);
   }
 
-  /** Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. The end of a request starts the next one. */
+  /**
+   * Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. When a request ends, the
+   * next request starts.
+   */
   function loadVisiblePages(): void {
     for (
       let page = Math.floor(visibleRange.from / PAGE_SIZE);
@@ -140,7 +146,8 @@ function createPageCache(
       requestedPages.clear();
       refused.clear();
       loadVisiblePages();
-      // Also waits for requests that were pending before, because new requests start only when earlier ones have ended.
+      // Waits for all requests, including those that started before the reload: requests for newer data start only when
+      // earlier requests end.
       while (pendingLoads.size > 0) await Promise.all(pendingLoads);
     }),
   };
@@ -175,7 +182,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   }, [api, appId, shape]);
   shownPages.current = pages;
 
-  // This query stores no entries. It only uses the query cache to determine when the visible pages are read again.
+  // This query stores no entries. The query cache only determines when the visible pages are read again.
   const { reload } = useResource({
     queryKey: ["entries", appId, id],
     async queryFn() {

@@ -1,13 +1,13 @@
 /**
- * Hook for the rows of a form. Shows a message at rows with an error, such as two rows with the same key, and leaves them out of the
- * form's value.
+ * Hook for the rows of a form. Shows a message at rows with an error, such as two rows with the same key. The form's
+ * value does not contain such rows.
  */
 import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicate } from "./draft-rows.js";
 
 /**
- * Function that counts the row lists with an error: call it with 1 when a list gets an error, and with -1 when the error is gone. The form
- * can be saved only at 0.
+ * Function that counts the row lists with an error: call it with 1 when a list gets an error, and with -1 when the
+ * error is gone. The form can be saved only while the count is 0.
  */
 export const FaultyListsContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
@@ -19,8 +19,8 @@ interface RowsOptions<Row> {
   /** Returns an error message if the rows cannot be stored, otherwise null. */
   findRowsFault?: (rows: Row[]) => string | null;
   /**
-   * Returns the rows in the form in which they come back after a save. The hook compares them with later values, to detect changes from
-   * outside of this list.
+   * Returns the rows as the service returns them after a save. If later values differ from these rows, the hook detects
+   * a change from outside of this list.
    */
   normalizeRows: (rows: Row[]) => Row[];
   writeRows: (rows: Row[]) => void;

@@ -89,7 +89,10 @@ interface DocsPanelProps {
   onClose: () => void;
 }
 
-/** Hook that returns the focus, when the panel closes, to the element that opened it. The dialog library does so only for modal dialogs. */
+/**
+ * Hook for the closing of the panel: it returns the focus to the element that opened the panel. The dialog library does
+ * this only for modal dialogs.
+ */
 function useFocusReturn(): void {
   const [before] = useState(() => document.activeElement);
   useEffect(() => {

@@ -24,7 +24,7 @@ let startedRead: { key: string; data: Promise<HomeData> } | null = null;
 /** Requests the data of Home early. The next call of `readHomeData` for the same app returns the response to this request. */
 export function startReadingHomeData(api: ApiClient, appId: number, isEditor: boolean): void {
   const data = requestHomeData(api, appId, isEditor);
-  // Only prevents an unhandled rejection: the caller of `readHomeData` handles the error.
+  // Prevents an unhandled rejection. The caller of `readHomeData` handles the error.
   data.catch(() => undefined);
   startedRead = { key: `${appId} ${isEditor}`, data };
 }

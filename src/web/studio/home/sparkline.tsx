@@ -1,4 +1,4 @@
-/** Small line chart with one value per hour, for a text beside it that shows the total. */
+/** Small line chart with one value per hour. The caller shows the total as text beside the chart. */
 
 interface SparklineProps {
   /** Values of the chart, oldest first. */

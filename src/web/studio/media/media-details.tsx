@@ -107,7 +107,9 @@ function FileActions({
   );
 }
 
-/** Returns the folders to which the person can move the file or folder: its parent folders, and the other folders in the open folder. */
+/**
+ * Returns the folders to which the person can move the file or folder: the parent folders, and the folders beside it.
+ */
 function findPossibleFolders(
   listing: MediaListing,
   item: MediaItem,
@@ -125,8 +127,8 @@ function findPossibleFolders(
 }
 
 /**
- * Hook that returns the file or folder that the dialog shows. If the listing changes, for example by a search, and does not contain the
- * item any more, the dialog stays open, unless the service answers that the item was deleted.
+ * Hook that returns the file or folder that the dialog shows. The dialog continues to show an item that the listing no
+ * longer contains, for example after a search. `isDeleted` is true if the service has no such item any more.
  */
 function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
@@ -175,7 +177,8 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
   const { draft: name, setDraft: setName } = field;
   const [message, setMessage] = useState<string | null>(null);
   const [isRenamed, setRenamed] = useState(false);
-  // Closes the dialog if a link names an item outside of this folder, or after a rename that the current search does not match.
+  // Closes the dialog if a link names an item outside of this folder. Also closes it after a rename if the current
+  // search does not find the new name.
   const isOver = !openItem || (isRenamed && !isListed);
   useEffect(() => {
     if (isOver) onClose();

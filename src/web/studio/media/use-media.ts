@@ -81,7 +81,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
   const { value, fault, reload } = useResource({
     ...createQueryOptions(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
     placeholderData: keepPreviousData,
-    // Does not cache listings, because an outdated one may lack the file that a link opens.
+    // Listings are not cached, because an outdated listing may lack the file that a link opens.
     gcTime: 0,
   });
   const listing = value?.media ?? null;

@@ -21,7 +21,9 @@ interface DeliveryKind {
 
 const WEBHOOK_SECRET_HINT = "Signs the provider's reports of bounces and complaints.";
 
-/** Ways to deliver messages, such as an SMTP server, by their names. An app uses one of them for e-mail and one for SMS. */
+/**
+ * Ways to deliver messages, such as an SMTP server, by their names. An app uses one way for e-mail and one way for SMS.
+ */
 export const DELIVERY_KINDS: Readonly<Record<DeliveryChannel, Readonly<Record<string, DeliveryKind>>>> = {
   email: {
     smtp: {

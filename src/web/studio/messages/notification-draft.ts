@@ -1,4 +1,4 @@
-/** Draft of a notification with the texts of its form, and the conversion of a draft to the service's input. */
+/** Draft of a notification, whose values are the texts in the form, and its conversion to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
 export type PublicationTime = "draft" | "published" | "scheduled";

@@ -184,7 +184,7 @@ export function NotificationEditor({
       </div>
       {notification?.publishedAt && <p className="hint">published {formatExactTime(notification.publishedAt)}</p>}
       <div className="notification-editor">
-        {/* Saving a new notification opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
+        {/* The first save replaces this editor by another. Text typed during the save would be lost. */}
         <EditorFields isDisabled={busy && notification === null}>
           <TextField label="Title" value={draft.title} onChange={(title) => change({ title })} />
           <TextField label="Message" rows={4} value={draft.message} onChange={(message) => change({ message })} />

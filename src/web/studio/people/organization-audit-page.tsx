@@ -24,7 +24,7 @@ function useAuditLog({ api, organizationId }: OrganizationLogProps) {
   const queryKey = [ReadOrganizationAudit, organizationId];
   const log = useInfiniteQuery({
     queryKey,
-    // Otherwise the query cache would read all loaded pages again each time the window gets the focus.
+    // With `true`, the query cache would read all loaded pages again each time the window gets the focus.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
       (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE_SIZE, cursor })).log,

@@ -42,7 +42,7 @@ const REFRESH_INTERVAL_MS = 10_000;
 
 interface MembersAndInvitations {
   members: Member[];
-  /** Invitations that nobody has accepted yet; null if the signed-in person may not see invitations. */
+  /** Invitations that are not accepted yet; null if the signed-in person may not see invitations. */
   invitations: Invitation[] | null;
 }
 

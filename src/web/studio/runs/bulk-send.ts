@@ -1,4 +1,7 @@
-/** Sends one request for each of several runs. The caller passes the functions that send and wait, which tests can replace. */
+/**
+ * Sends one request for each of several runs. The caller passes the functions that send a request and that wait, so
+ * that tests can replace them.
+ */
 
 import { formatCount } from "../shared/format.js";
 import { type RateLimitOptions, retryAfterRateLimit } from "../shared/rate-limit-retry.js";

@@ -1,4 +1,4 @@
-/** Button that opens the menu of columns. Studio shows it before the menu's code is loaded. */
+/** Button that opens the menu of columns. Studio shows this button until the menu's code is loaded. */
 import Columns3 from "icon:columns-3";
 import type { ComponentProps } from "react";
 

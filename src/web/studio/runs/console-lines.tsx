@@ -38,8 +38,8 @@ const ConsoleLineRow = memo(function ConsoleLineRow({
 export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
-  // True if the person has scrolled. The end of the list also moves when lines are higher than estimated, which must not stop the
-  // scrolling to new lines.
+  // True if the person has caused the next scroll event. Other scroll events occur when lines are higher than
+  // estimated; they must not stop the scrolling to new lines.
   const isManualScroll = useRef(false);
   const { length } = lines;
   const virtual = useVirtualizer({
@@ -58,7 +58,7 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const isEmpty = length === 0;
   useEffect(() => {
     if (isEmpty) return;
-    // Scrolls to the end again when the list becomes lower, because the result of an ended run needs space.
+    // The list becomes lower when the result of the ended run appears below it. So the list scrolls to its end again.
     const resizeObserver = new ResizeObserver(() => scrollToEnd.current());
     resizeObserver.observe(scrollBox.current!);
     return () => resizeObserver.disconnect();

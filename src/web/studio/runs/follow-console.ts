@@ -35,7 +35,7 @@ export function followConsole(
     endConsole();
   };
   const collectLines = (lines: ConsoleLine[]) => {
-    // When a lost connection is restored, the service sends all lines again from the first one.
+    // After a lost connection is restored, the service sends all lines again from the first line.
     const newLines = lines.filter(({ seq }) => seq >= nextSequence);
     nextSequence = (newLines.at(-1)?.seq ?? nextSequence - 1) + 1;
     waitingLines = waitingLines.concat(newLines);

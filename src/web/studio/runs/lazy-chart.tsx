@@ -26,7 +26,10 @@ const DEFAULT_RANGE: TimeRange = "24h";
 interface RunsOverTimeProps {
   api: ApiClient;
   appId: number;
-  /** Filters of the list of runs. The chart replaces the start of their time range, because it always counts up to the present time. */
+  /**
+   * Filters of the list of runs. The chart uses its own start of the time range, because it always counts up to the
+   * present time.
+   */
   filter: RunsFilter;
   timeRange: TimeRange | null;
   logSubscription: LogSubscription;

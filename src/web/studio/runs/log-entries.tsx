@@ -31,7 +31,7 @@ function getEntryOutcome(entry: LogEntry): EntryOutcome {
     : { className: "entry", label: "✓ completed" };
 }
 
-/** Returns the logged object that contains the run's result in `data`. Returns null if the log entry contains no result. */
+/** Returns the object in the log entry whose field `data` is the run's result; null if the entry contains no result. */
 const getLoggedResult = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
 function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<ErrorStackProps, "action">) {

@@ -1,6 +1,6 @@
 /**
- * Form that replays a run with its own payload or a changed one. The person chooses the draft, the live version or an older version of the
- * action.
+ * Form that replays a run with the same payload or a changed payload. The person chooses the draft, the live version or
+ * an older version of the action.
  */
 import { useState } from "react";
 import { parsePayload } from "../actions/payload-text.js";
@@ -28,8 +28,8 @@ const toReplayOptions = (target: ReplayTarget) =>
   target === "master" || target === "production" ? { copy: target } : { versionId: Number(target) };
 
 /**
- * Hook that reads the older versions of the action when the person opens the form. If the read fails, the person can only choose the draft
- * or the live version.
+ * Hook that reads the older versions of the action when the person opens the form. If the read fails, the form offers
+ * only the draft and the live version.
  */
 function useOlderVersions(appId: number, masterId: number | null) {
   const [isWanted, setWanted] = useState(false);

@@ -102,7 +102,8 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "end",
     heading: "Result or error",
-    // This column is much wider than that of the action's name, because results and error messages are longer than names.
+    // This column is much wider than the column of the action's name, because results and error messages are longer
+    // than names.
     width: "minmax(132px, 4.2fr)",
     className: "end",
     isFixed: true,

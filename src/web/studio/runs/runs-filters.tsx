@@ -52,8 +52,8 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
 
 function useTypedSearch(search: string, changeFilters: (search: string) => void) {
   const [typed, setTyped] = useState(search);
-  // Search text that this field last wrote to the URL or read from it. While the URL contains this text, the URL does not replace the text
-  // that the person is typing.
+  // Search text that this field last wrote to the URL or read from it. While the URL contains this text, the field
+  // keeps the text that the person is typing.
   const known = useRef(search);
   useEffect(() => {
     if (search !== known.current) setTyped(search);

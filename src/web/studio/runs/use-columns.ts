@@ -15,7 +15,7 @@ type ColumnChoices = Readonly<Record<string, unknown>>;
 function readColumnChoices(): ColumnChoices {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}");
-    // Earlier releases of Studio stored an array with the keys of all hidden columns.
+    // Earlier releases of Studio stored an array with the keys of the hidden columns.
     if (Array.isArray(stored))
       return Object.fromEntries([...HIDDEN_BY_DEFAULT, ...stored].map((key) => [key, !stored.includes(key)]));
     return { ...(stored as object) };

@@ -23,7 +23,10 @@ function mergeEntries(...lists: LogEntry[][]): LogEntry[] {
 }
 
 interface LogPage {
-  /** ID of the draft or live version whose entries the page contains; null if it contains those of all actions. */
+  /**
+   * ID of the draft or live version whose entries the page contains; null if the page contains the entries of all
+   * actions.
+   */
   id: number | null;
   logs: LogEntry[];
   nextCursor: string | null;
@@ -32,11 +35,17 @@ interface LogPage {
 
 const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || taskId === id;
 
-/** True if no entry is missing between this page and the entries already loaded for the same draft or live version. */
+/**
+ * True if the page overlaps with the loaded entries of the same draft or live version, so that no entry between them is
+ * missing.
+ */
 const isConnectedTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
   knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
-/** True for a loaded entry that is older than the page. Such entries are removed if entries between them and the page may be missing. */
+/**
+ * True for a loaded entry that is older than the page. If entries between the page and such an entry may be missing,
+ * the hook removes it.
+ */
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
@@ -44,7 +53,10 @@ interface LogOptions {
   api: ApiClient;
   appId: number;
   logSubscription: LogSubscription;
-  /** IDs of the draft and the live version whose log entries to load; null for those of all actions of the app. */
+  /**
+   * IDs of the draft and the live version whose log entries to load; null to load the entries of all actions of the
+   * app.
+   */
   versionIds: number[] | null;
   isFailuresOnly: boolean;
 }
@@ -100,7 +112,8 @@ export function useLog({
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
-        // Prevents that scrolling repeats a failed read. The hook reads again when the person selects other entries, or after a reconnect.
+        // Prevents scrolling from repeating the failed read. The hook reads again when the person selects other
+        // entries, or after a reconnect.
         setMore(false);
       } finally {
         setLoading(false);

@@ -34,7 +34,7 @@ export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // Ignores the rejection of a run that has ended meanwhile, because the page then shows its result.
+    // Ignores the rejection, which means that the run has already ended. The page then shows its result.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };

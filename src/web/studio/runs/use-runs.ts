@@ -36,7 +36,7 @@ export interface RunListState {
 
 const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
 
-/** Merges two lists of runs, newest first. For a run in both lists, the result contains the state from `fresh`. */
+/** Merges two lists of runs, newest first. If a run is in both lists, the result contains it as in `newerRuns`. */
 function mergeRuns(newerRuns: RunRow[], knownRuns: RunRow[]): RunRow[] {
   const oldest = newerRuns.at(-1)?.id ?? Number.POSITIVE_INFINITY;
   const ids = new Set(newerRuns.map(({ id }) => id));
@@ -135,7 +135,7 @@ export function useRuns({
 
   const isWaiting = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
-  // This query stores no runs. It only uses the query cache to determine when the newest runs are read again.
+  // This query stores no runs. The query cache only determines when the newest runs are read again.
   const { reload } = useResource({
     queryKey: ["runs", appId, key],
     async queryFn() {
@@ -153,7 +153,7 @@ export function useRuns({
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // Ignores the rejection of a run that has ended meanwhile, because the list then shows its result.
+      // Ignores the rejection, which means that the run has already ended. The list then shows its result.
       await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },

@@ -67,7 +67,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
       >
         {verb}
       </button>
-      {/* The page already says that the app is not published. */}
+      {/* The page already has a message if the app is not published. */}
       {obstacle && app.isPublished && <span className="hint">{obstacle}</span>}
       {fault && (
         <span className="fault" role="alert">

@@ -36,7 +36,8 @@ function describeScheduleState(
   const copy = actions.findLiveVersion(action.id);
   if (!copy) return { words: "not published", tone: "" };
   if (!copy.active) return { words: "inactive", tone: "" };
-  // `week` lists only the actions that run next. If there are more, this action may have a schedule that is not listed.
+  // `week` lists only the actions that run next. If the app has more scheduled actions, this action may have a schedule
+  // that `week` does not list.
   if (!scheduledAction) return { words: listProps.week.hasMore ? "next run not listed" : "no live schedule", tone: "" };
   if (!app.isPublished) return { words: "app not published", tone: "" };
   if (isPaused) return { words: "paused", tone: "" };

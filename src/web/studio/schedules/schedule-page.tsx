@@ -28,7 +28,9 @@ function CrowdedWarning({ week: { crowded } }: { week: ScheduleWeek }) {
   );
 }
 
-/** Shows the number of actions with a schedule; if `hasMore` is true, there are more than the listed ones. */
+/**
+ * Shows the number of actions with a schedule. If `hasMore` is true, the app has more such actions than the page lists.
+ */
 function ScheduleCount({ week: { scheduled, hasMore }, appId }: { week: ScheduleWeek; appId: number }) {
   const { length } = scheduled;
   if (length === 0) return null;

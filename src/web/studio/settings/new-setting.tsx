@@ -54,7 +54,7 @@ export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingF
     clearKey(key);
     clearValue(value);
     setAddedKey(key);
-    // Moves the focus from the button to the field of the key, because the button is disabled while the form is empty.
+    // Moves the focus to the field of the key. The button that has the focus becomes disabled when the form is empty.
     const { activeElement } = document;
     if (activeElement === document.body || form.current?.contains(activeElement)) keyInput.current?.focus();
   };

@@ -73,7 +73,7 @@ export function SettingLine(props: SettingLineProps) {
     if (refusal !== null) return;
     field.markSaved(draft);
     setSaved(true);
-    // Moves the focus from the button to the field, because the button is hidden after the save.
+    // Moves the focus to the field. The button that has the focus becomes hidden after the save.
     if ([saveButton.current, document.body].includes(document.activeElement as HTMLElement))
       row.current?.querySelector<HTMLElement>(VALUE_SELECTOR)?.focus();
   };

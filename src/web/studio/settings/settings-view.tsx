@@ -94,7 +94,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
   }, [shownKey, isLoaded]);
 
   const secrets = Object.keys(detailsByKey).filter((key) => getTier(key) === "protected");
-  // Also shows the row of a setting that another person has deleted while it has unsaved changes here.
+  // Includes settings that another person has deleted, if their rows have unsaved changes in this page.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
   const keys = [...new Set([...Object.keys(valuesByKey ?? {}), ...secrets, ...editedKeys])].sort();
   return (

@@ -1,4 +1,7 @@
-/** Hook for the app's settings. It reads public and private settings with their values, and only the keys of protected ones. */
+/**
+ * Hook for the app's settings. It reads public and private settings with their values. For protected settings, it reads
+ * only the keys.
+ */
 import { useQueryClient } from "@tanstack/react-query";
 import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, SetSettings } from "../documents.js";
 import { type ApiClient, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
@@ -35,7 +38,8 @@ const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 async function readSettings(api: ApiClient, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
-  // Reads the time of change and the person only for the first settings; the page shows the others without them.
+  // Reads the time of change and the person only for the first settings. The page shows the other settings without
+  // them.
   const keys = Object.keys(values)
     .filter((key) => getTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);

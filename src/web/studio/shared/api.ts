@@ -1,4 +1,7 @@
-/** API client of Studio: GraphQL over HTTP, and subscriptions over one WebSocket. The browser sends the session cookie with both. */
+/**
+ * API client of Studio: GraphQL over HTTP, and subscriptions over one WebSocket. The browser adds the session cookie to
+ * each request and to the WebSocket.
+ */
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { resolveServiceUrl } from "../../service-address.js";
@@ -67,7 +70,10 @@ export function asApiError(error: unknown): ApiError {
 /** True if the service rejected a change because another person has changed the same resource since the page read it. */
 export const isChangedByOthers = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
-/** Returns the message for a rejected change. If another person has changed the resource, first calls `load` to read its current state. */
+/**
+ * Returns the message for a rejected change. If another person has changed the resource, first calls `load`, which
+ * reads the resource again.
+ */
 export async function describeRejection(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChangedByOthers(error)) return asApiError(error).message;
   await load();
@@ -95,7 +101,10 @@ const RECONNECT_MAX_MS = 30_000;
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/** Called with true when the WebSocket is connected, and with false when it is lost. Events in between are not delivered later. */
+/**
+ * Called with true when the WebSocket is connected, and with false when the connection is lost. Events that occur while
+ * it is lost are not delivered later.
+ */
 export type ConnectionListener = (connected: boolean) => void;
 
 export interface ApiClient {
@@ -222,7 +231,8 @@ export function createApi(): ApiClient {
     if (status === "FORBIDDEN") for (const listener of forbidden) listener();
   };
   let isLost = false;
-  // Stores the state of the connection for pages that open while it is lost, because they do not receive the earlier "closed" event.
+  // Stores the state of the connection. A page that opens while the connection is lost needs this state, because it did
+  // not receive the event "closed".
   client.on("closed", (event) => {
     isForbidden = (event as CloseEvent).code === FORBIDDEN_CLOSE_CODE;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSE_CODE;

@@ -1,4 +1,7 @@
-/** Message that another person has changed a value while this person edits it. The person chooses one of the two values. */
+/**
+ * Message that another person has changed a value while this person edits it. The person chooses the changed value or
+ * the edited value.
+ */
 import type { FieldDraft } from "./use-field-draft.js";
 
 interface ChangedElsewhereProps {

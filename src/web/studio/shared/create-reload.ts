@@ -1,4 +1,4 @@
-/** Creates functions that read data again. If a newer read starts, the callers of earlier reads wait for the newer one. */
+/** Creates functions that read data again. Callers of earlier reads wait until the newest read has ended. */
 
 /**
  * Returns a function that reads the data again after a change. The function's promise resolves when the newest read has ended, because an

@@ -4,8 +4,8 @@ import type { Document } from "../../document.js";
 import type { ApiClient } from "./api.js";
 
 /**
- * Reads the queries again when the window gets the focus. The browser's visibility event alone is not enough: a window that another one
- * does not cover stays visible.
+ * Reads the queries again when the window gets the focus. The browser's visibility event alone is not enough, because a
+ * window can stay visible while another window has the focus.
  */
 focusManager.setEventListener((onFocus) => {
   const listener = () => onFocus();

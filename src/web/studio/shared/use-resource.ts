@@ -30,8 +30,8 @@ export interface Resource<Value> {
   /** The resource as it was last read; null until the first read has ended. */
   value: Value | null;
   /**
-   * Error message of the last change if the service rejected that change; otherwise that of the last read if it failed. Null if both
-   * succeeded.
+   * Error message of the last change, if the service rejected that change. Otherwise the error message of the last
+   * read, if the read failed. Null if the change and the read succeeded.
    */
   fault: string | null;
   isBusy: boolean;

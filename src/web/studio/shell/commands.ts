@@ -1,4 +1,7 @@
-/** Commands of the command palette: those that components register, and one for each button on the screen. */
+/**
+ * Commands of the command palette: the commands that components register, and one command for each button on the
+ * screen.
+ */
 import { useLayoutEffect } from "react";
 import type { IconComponent } from "../shared/icon.js";
 

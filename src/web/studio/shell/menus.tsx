@@ -126,7 +126,8 @@ export function NavigationDrawer({ openPage, children }: NavigationDrawerProps) 
         <Dialog.Content
           className="sidebar drawer"
           aria-describedby={undefined}
-          // Also closes the drawer for a link to the open page: it does not change the URL, on which the effect above depends.
+          // A link to the open page does not change the URL, so the effect above does not close the drawer. This
+          // listener closes it.
           onClick={({ target }) => {
             if ((target as Element).closest("a[href]")) setOpen(false);
           }}

@@ -20,9 +20,13 @@ function filterCommands(commands: PaletteCommand[], typed: string): PaletteComma
     .slice(0, MAX_COMMANDS_SHOWN);
 }
 
-/** Returns the commands without those that have the same name as another one, such as two data sources with equal names. */
+/**
+ * Returns the commands without duplicates. Of several commands with the same name, such as two data sources with equal
+ * names, only one remains.
+ */
 const removeDuplicates = (commands: PaletteCommand[]): PaletteCommand[] => [
-  // The library removes the white space at the ends of names, by which it identifies options.
+  // The library identifies options by their names without white space at the ends, so the comparison removes this white
+  // space too.
   ...new Map(commands.map((command) => [command.name.trim(), command])).values(),
 ];
 
@@ -31,7 +35,8 @@ const CommandIcon = ({ icon: Icon = ChevronRight }: PaletteCommand) => <Icon siz
 function SearchField({ onValueChange }: { onValueChange: (typed: string) => void }) {
   const selected = useCommandState(({ value }) => value);
   const [optionId, setOptionId] = useState<string>();
-  // The library itself names the selected option to screen readers only after an arrow key, not when it selects the first option.
+  // The library tells screen readers the selected option only after an arrow key. This effect also does so when the
+  // library selects the first option.
   useEffect(() => {
     setOptionId(selected && document.querySelector('.palette [role="option"][aria-selected="true"]')?.id);
   }, [selected]);
@@ -63,7 +68,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
   };
   return (
     <ModalDialog className="palette" aria-label="Commands" onClose={close}>
-      {/* The dialog focuses its first focusable element. This must be the text field, so the menu itself has no tab index. */}
+      {/* The dialog focuses its first focusable element, which must be the text field. So the menu itself has no tab index. */}
       <CommandMenu label="Command" shouldFilter={false} loop tabIndex={undefined}>
         <SearchField onValueChange={setTyped} />
         <CommandMenu.List label="Commands">
@@ -75,7 +80,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
             </CommandMenu.Item>
           ))}
         </CommandMenu.List>
-        {/* Outside of the list, because a list box must contain only options. */}
+        {/* This message is outside of the list, because a list box must contain only options. */}
         <div className="hint" role="status">
           <CommandMenu.Empty>Nothing matches.</CommandMenu.Empty>
         </div>
@@ -108,7 +113,8 @@ export function usePalette(context: PaletteContext) {
   }, [openPalette]);
   useEffect(() => {
     if (!isOpen) return;
-    // Closes the palette when the person goes back to another page, because its commands belong to the page before.
+    // Closes the palette when the person opens an earlier page by the button Back, because its commands belong to the
+    // current page.
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);

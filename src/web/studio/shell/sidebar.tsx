@@ -43,7 +43,7 @@ export interface SidebarProps {
   go: Navigation["go"];
   signOut: () => void;
   openPalette: () => void;
-  /** Switches between the full sidebar and one with only icons; undefined in the drawer, which is always full. */
+  /** Switches between the full sidebar and a sidebar with only icons. Undefined in the drawer, which is always full. */
   toggleCollapsed?: (() => void) | undefined;
   isCollapsed?: boolean;
 }

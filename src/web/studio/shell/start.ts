@@ -1,6 +1,6 @@
 /**
- * Sends the first requests before Studio's scripts are loaded, which saves time on slow connections: the session, the code of the open
- * page, the data of Home, and the code editor if an action is open.
+ * Sends the first requests before Studio's scripts are loaded, which saves time on slow connections. They request the
+ * session, the code of the open page, the data of Home, and the code editor if an action is open.
  */
 import { loadEditor } from "../actions/load-editor.js";
 import { startReadingHomeData } from "../home/read-home.js";

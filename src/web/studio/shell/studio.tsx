@@ -82,8 +82,8 @@ function getPageComponent(view: View): ComponentType<PageProps> {
 }
 
 function useApps(initialApps: App[]) {
-  // Reads the apps again when this person changes an app, and after a reconnect. Until the response arrives, Studio shows the apps that the
-  // session contained.
+  // Reads the apps again when this person changes an app, and after a reconnect. Until the first response arrives,
+  // Studio shows the apps that the session contained.
   const { value, reload } = useResource({
     ...createQueryOptions(Apps, {}),
     initialData: { apps: initialApps },

@@ -90,7 +90,8 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
                 {...props}
                 openPalette={() => {
                   close();
-                  // Opens the palette after the drawer has closed and focused its own button, so that the palette keeps the focus.
+                  // Opens the palette after the drawer has closed and has returned the focus to its button. Otherwise
+                  // the drawer would take the focus from the palette.
                   setTimeout(props.openPalette);
                 }}
               />

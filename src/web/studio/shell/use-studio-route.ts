@@ -3,8 +3,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { createHref, type Navigation, parseRoute, type StudioRoute } from "./studio-route.js";
 
 /**
- * Returns the route after a change. Parts that `change` lacks stay the same, except: another page starts without an item, and another item
- * without query parameters.
+ * Returns the route after a change. A part that `change` lacks stays the same. Exceptions: another page removes the
+ * item, and another page or item removes the query parameters.
  */
 function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRoute {
   const { appId, view } = { ...from, ...change };
@@ -70,7 +70,7 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
     async (change, { skipsQuestion = false, replacesHistoryEntry = false, startRoute } = {}) => {
       if (startRoute && isOtherItem(createHref(startRoute), createHref(parseRoute(current.current.fragment)))) return;
       const route = parseRoute(current.current.fragment);
-      // The current URL may name no app, which shows the first app. The next URL then names this app.
+      // If the current URL names no app, Studio shows the first app. The next URL then names this app.
       const named = { ...route, appId: route.appId ?? firstAppId };
       const next = createHref(changeRoute(named, change));
       if (next === location.hash) return;
