@@ -5,7 +5,10 @@
 import type { IncomingMessage } from "node:http";
 import proxyAddr from "@fastify/proxy-addr";
 
-/** Proxies whose `X-Forwarded-For` header the service uses: their number, or a list of their addresses and networks; false for none. */
+/**
+ * Proxies that the service trusts to send a correct `X-Forwarded-For` header: their number, or a list of their
+ * addresses and networks; false for none.
+ */
 export type TrustedProxies = number | string[] | false;
 
 /** Returns the network address of a request's sender; undefined if the connection has already closed. */
@@ -18,8 +21,8 @@ export type AddressOf = (request: IncomingMessage) => string | undefined;
 const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
 /**
- * @param onIgnoredProxy called with the address of the connection for each request from a private network whose `X-Forwarded-For` the
- * service ignores
+ * @param onIgnoredProxy called with the address of the connection for each ignored `X-Forwarded-For` header from a
+ * private network
  */
 export function createAddressOf(
   trustedProxies: TrustedProxies,

@@ -36,8 +36,8 @@ export interface AuthorDocument {
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
 /**
- * Matches an origin of host characters only. Other characters, such as `;`, could end a directive of the content security policy and add
- * another directive.
+ * Matches an origin that consists only of characters of host names. Other characters, such as `;`, could end a
+ * directive of the content security policy and add another directive.
  */
 const SAFE_ORIGIN_PATTERN = /^https?:\/\/[\w.:[\]-]+$/;
 

@@ -41,8 +41,9 @@ declare module "fastify" {
 }
 
 /**
- * Returns the maximum size of the body in bytes: the route's `bodyLimit` for trusted callers, and for all callers of
- * routes with `isReport` or `isLargeForAll`. For others, it is at most BODY_MAX_BYTES.
+ * Returns the maximum size of the body in bytes. This is the route's `bodyLimit` for callers with a credential other
+ * than the token of an app's page, and for all callers of routes with `isReport` or `isLargeForAll`. For others, it is
+ * at most BODY_MAX_BYTES.
  */
 function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
@@ -226,8 +227,8 @@ export function registerBodies(
       done(error as Error);
     }
   });
-  // Frees the memory that was reserved for the body. The body has been parsed, or its route processes it as a stream
-  // and does not store it.
+  // Frees the memory that was reserved for the body. By now, the body has been parsed, or its route processes it as a
+  // stream and does not store it.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

@@ -13,8 +13,8 @@ import { createRestRequest } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /**
- * Headers of an action's script. Pages of other origins cannot load it, because its content depends on the visitor's cookie. If a person
- * opens the script's address, the browser shows text in a document without an origin.
+ * Headers of an action's script. Pages of other origins must not load the script, because its content depends on the
+ * visitor's cookie. If a person opens the script's address, the browser shows text in a document without an origin.
  */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
@@ -73,7 +73,8 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
         throw error;
       });
     }
-    // A browser requests the script as a service worker. A service worker could intercept later pages of the service.
+    // With this header, the browser would run the script as a service worker, which could intercept later pages of the
+    // service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clientActions.compiledAction(context, appId, id);
     const cacheHeader = version === integrity ? IMMUTABLE_CACHE_CONTROL : REVALIDATED_CACHE_CONTROL;

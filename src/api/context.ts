@@ -40,7 +40,7 @@ export interface RequestContext extends AccessRequest {
     userAgent?: string;
     /** Origin of the service in the browser: the origin of PUBLIC_URL if set, otherwise of the requested URL. */
     origin: string;
-    /** `Origin` header: the page that sent the request. */
+    /** Value of the `Origin` header: origin of the page that sent the request. */
     pageOrigin?: string;
     /** Token with which the service identified the caller. */
     token?: string;

@@ -17,8 +17,8 @@ const EXPOSED_HEADERS = [
 ];
 
 /**
- * Allows requests from all origins without cookies. A page of another origin can therefore do only what its token allows. Pages that
- * execute server runs also have another origin.
+ * Allows requests from all origins without cookies. A page of another origin can therefore do only what its token
+ * allows. The pages in which server runs execute have another origin, too.
  */
 export function registerCors(app: FastifyInstance): void {
   const options: FastifyCorsOptions = {

@@ -11,7 +11,10 @@ const REPORT_MAX_BYTES = 256 * 1024;
 const singleHeader = (value: string | string[] | undefined): string | null =>
   typeof value === "string" ? value : null;
 
-/** @param options.baseUrl URL under which providers call the service; Twilio's signature covers it */
+/**
+ * @param options.baseUrl URL under which providers call the service. Twilio's reports have a signature that covers this
+ * URL
+ */
 export function registerDeliveryReports(
   app: FastifyInstance,
   { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },

@@ -15,7 +15,10 @@ const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
 const WAITING_TASKS_MAX = 256;
 const RETRY_AFTER_SECONDS = 2;
-/** Number of callers (keys) in memory above which the queue removes those without tasks whose pause has ended. */
+/**
+ * Number of callers (keys) that the queue stores. Above it, the queue removes callers without tasks whose pause has
+ * ended.
+ */
 const KEYS_BEFORE_CLEANUP = 1_000;
 
 export interface FairTaskQueue {
@@ -52,7 +55,7 @@ const REAL_CLOCK: TaskQueueClock = {
 export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTaskQueue {
   const senders = new Map<string, QueuedSender>();
   let allRestUntil = 0;
-  /** Time of the next planned turn. A new plan replaces the earlier one. */
+  /** Time for which the next turn is planned. A new plan replaces the earlier plan. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
 

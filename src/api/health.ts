@@ -30,7 +30,7 @@ export interface HttpEntryPoint {
    * requests, but its runs can finish.
    */
   startDraining(): void;
-  /** Serves `/metrics` from now on, whatever the ROLES of this process; null stops it. */
+  /** Serves `/metrics` from now on; null stops it. Every process can do this, whatever its ROLES. */
   publishMetrics(metrics: Metrics | null): void;
   /** Resolves when the API has answered every request that it received. */
   waitUntilIdle(): Promise<void>;

@@ -23,7 +23,8 @@ const SCRIPT_HEADERS = {
 
 export function registerStoredScripts(app: FastifyInstance, scripts: StoredScripts): void {
   app.get<{ Params: { file: string } }>(STORED_SCRIPT_ROUTE, async ({ params, headers }, reply) => {
-    // A browser requests the script as a service worker. Third-party code as a service worker could intercept later pages of the service.
+    // With this header, the browser would run the script as a service worker. Third-party code could then intercept
+    // later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const sha256 = SCRIPT_FILE_PATTERN.exec(params.file)?.[1];
     const script = sha256 === undefined ? null : await scripts.read(sha256);

@@ -61,8 +61,8 @@ import { discardUnreadBody } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /**
- * Maximum length of a path parameter. A valid request line cannot contain a longer parameter, so the router never rejects a parameter for
- * its length. The rules check later if the parameter is an ID.
+ * Maximum length of a path parameter. A valid request line cannot contain a longer parameter, so the router never
+ * rejects a parameter for its length. src/rules checks later if the parameter is an ID.
  */
 const PATH_PARAMETER_MAX_CHARACTERS = 16_384;
 

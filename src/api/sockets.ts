@@ -130,7 +130,10 @@ type OperationContext = SubscriptionSources &
 /** Yields nothing, because `reply` has already sent the result. */
 async function* emptyStream(): AsyncGenerator<never, void, void> {}
 
-/** Replaces graphql-js's `execute` in graphql-ws. The result is already JSON text, and graphql-ws would parse it and write it again. */
+/**
+ * Replaces graphql-js's `execute` in graphql-ws, and sends the result itself as JSON text. graphql-ws would parse this
+ * text and write it as JSON again.
+ */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { responseBudget: answer, reply, done } = args.contextValue as OperationContext;
   try {

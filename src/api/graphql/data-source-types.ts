@@ -5,7 +5,7 @@ import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
 import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
-/** Declares a GraphQL scalar for a JSON list or object. The rules check its members later. */
+/** Declares a GraphQL scalar for a JSON list or object. src/rules checks its members later. */
 const jsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 

@@ -22,7 +22,7 @@ export const IdempotencyKeyArgument = () =>
   Arg(KEY_ARGUMENT_NAME, () => String, { nullable: true, description: KEY_DESCRIPTION });
 
 /**
- * Returns the key in the field's argument `idempotencyKey`, otherwise the one in the request's header.
+ * Returns the idempotency key in the field's argument `idempotencyKey`, otherwise the key in the request's header.
  * @throws ActionError REQUEST_INVALID for a malformed key
  */
 export const idempotencyKeyOf = (

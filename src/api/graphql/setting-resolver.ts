@@ -110,7 +110,7 @@ class SettingsUseType {
   readers: SettingsUse["readers"];
 }
 
-/** Returns the settings, and stores their last change in the context for REST's ETag. */
+/** Returns the settings, and stores the time of their last change in the context, for REST's ETag. */
 function unwrapTaggedSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
   context.updatedAt = updatedAt;
   return settings;

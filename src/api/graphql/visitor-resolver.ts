@@ -9,7 +9,7 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
-/** Returns the origins, and stores their last change in the context for REST's ETag. */
+/** Returns the origins, and stores the time of their last change in the context, for REST's ETag. */
 function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
   context.updatedAt = updatedAt;
   return origins;

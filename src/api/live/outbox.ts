@@ -6,8 +6,8 @@ import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
 /**
- * Maximum bytes that the outbox passes to the websocket before they are sent. Later messages wait in the outbox, where equal messages of
- * several websockets share memory.
+ * Maximum bytes that the outbox passes to the websocket before the websocket has sent them. Later messages wait in the
+ * outbox, where equal messages of several websockets share memory.
  */
 const UNSENT_SOCKET_MAX_BYTES = 64 * 1024;
 const WAITING_MESSAGES_MAX = 1_000;

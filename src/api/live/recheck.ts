@@ -54,7 +54,7 @@ export function createRecheck<Holder extends TokenHolder>(options: {
       return;
     }
     for (const holder of those) {
-      // A timer may fire a millisecond early. If the credential has not expired yet, it gets another timer.
+      // A timer may fire a millisecond early. If the credential has not expired yet, the timer is set again.
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
       const isDue = holder.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;
       holder.caller = caller;

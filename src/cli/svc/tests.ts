@@ -41,7 +41,7 @@ interface TestApp {
 }
 
 /**
- * Creates a preview of the app. Returns the ID of the preview.
+ * Creates a preview of the app (a temporary app with its definitions). Returns the ID of the preview.
  * @throws ApiFailure
  */
 async function createPreview({ client }: Session): Promise<number> {
@@ -51,8 +51,8 @@ async function createPreview({ client }: Session): Promise<number> {
 }
 
 /**
- * Creates a preview of the app; or starts a service on this machine if the token may not create previews. Tests never run in the app
- * itself.
+ * Creates a preview of the app, so that tests never run in the app itself. If the token may not create previews, starts
+ * a service on this machine instead.
  */
 async function openTestApp(
   session: Session,

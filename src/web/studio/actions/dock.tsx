@@ -45,7 +45,7 @@ const DOCK_ELEMENT_ID = "dock";
 
 /** Opens a panel of the dock, scrolls to it and focuses its tab. @param shouldPressButton true to also click the panel's main button */
 export function openDockPanel(name: DockTab, shouldPressButton = false): void {
-  // The tab list selects the tab that receives the focus.
+  // Focuses the tab. The tab list then also selects it.
   document.querySelector<HTMLElement>(`#${DOCK_ELEMENT_ID} [data-tab="${name}"]`)?.focus({ preventScroll: true });
   // Waits for the next frame, in which the panel is rendered with its own height. Only then the scroll position is right.
   requestAnimationFrame(() => {

@@ -95,7 +95,8 @@ function useLogSubscription(
 
   useEffect(() => {
     if (appId === null) return;
-    // Studio's API client sends this object again after a reconnect. The service then sends only the entries after the ID in `after`.
+    // Studio's API client subscribes with this object again after a reconnect. The service then sends only the entries
+    // after the ID in `after`.
     const variables: { appId: number; after: number | null } = { appId, after: null };
     const next = ({ entry }: { entry: LogEntry }) => {
       variables.after = entry.id;

@@ -19,7 +19,9 @@ import { useShownFields } from "./use-shown-fields.js";
 import { FIELDS_ELEMENT_ID, FieldsButton, WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-/** Hook that saves the action at Ctrl+S, wherever the focus is. Prevents the action of Monaco and of the browser for this shortcut. */
+/**
+ * Hook that saves the action at Ctrl+S, wherever the focus is. Monaco and the browser then do not handle this shortcut.
+ */
 function useSaveShortcut(save: () => void): void {
   // A layout effect runs before the browser draws the page, so the shortcut always uses the state that the button shows.
   useLayoutEffect(() => {
@@ -78,7 +80,8 @@ export function ActionWorkspace(props: WorkspaceProps) {
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
-  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
+  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
+  // value of `isDirty`.
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   useEffect(() => {
     if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });

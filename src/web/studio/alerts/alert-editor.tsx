@@ -272,7 +272,8 @@ export function AlertEditor(props: AlertEditorProps) {
     props;
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
-  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
+  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
+  // value of `isDirty`.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);

@@ -250,7 +250,8 @@ export function GitPage(props: PageProps) {
   const [isDirty, setFormDirty] = useState(false);
   const plan = reviewed?.plan;
   const { setDirty } = props;
-  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
+  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
+  // value of `isDirty`.
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   return (
     <>

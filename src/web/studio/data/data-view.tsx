@@ -22,7 +22,7 @@ import { DataImport, type FileToImport, getDelimiterName, importFile } from "./d
 import { type DataQuery, type DataSourcePanelProps, EntriesPanel } from "./entries-panel.js";
 import { detectEntryTypes } from "./import-preview.js";
 
-/** Number of existing entries from whose values Studio detects the types of the columns, for an import. */
+/** For an import, Studio detects the types of the columns from the values of this many existing entries. */
 const ENTRIES_FOR_TYPES = 50;
 const REFRESH_INTERVAL_MS = 3_000;
 const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;

@@ -158,7 +158,7 @@ export function ColumnInput({ label, value, columns, onChange }: ColumnInputProp
 
 interface ConditionRowProps {
   row: ColumnConditionRow;
-  /** Number of the row that labels contain; the first row has 1. */
+  /** Number of the row in its labels. The first row has the number 1. */
   rowNumber: number;
   columns: readonly string[];
   changeRow: (part: Partial<ColumnConditionRow>) => void;

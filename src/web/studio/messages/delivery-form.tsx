@@ -75,7 +75,8 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
-  // A layout effect runs before the browser draws the page, so a click always uses the state that the page shows.
+  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
+  // value of `isDirty`.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const changeField = (name: string, value: string) => {
     setDraft((old) => ({ ...old, [name]: value }));

@@ -89,7 +89,7 @@ interface ConditionsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
 
 interface ConditionRowProps {
   condition: RecipientCondition;
-  /** Number of the row that labels contain; the first row has 1. */
+  /** Number of the row in its labels. The first row has the number 1. */
   rowNumber: number;
   changeCondition: (part: Partial<RecipientCondition>) => void;
   removeCondition: () => void;

@@ -25,7 +25,10 @@ const CHART_COLORS = {
 type StatisticsRow = RunStatistics["periods"][number];
 type ChartColumn = (number | null)[];
 
-/** Returns the data columns for uPlot, with one value for each hour or day of the time range, also for those without runs. */
+/**
+ * Returns the data columns for uPlot, with one value for each hour or day of the time range. Hours or days without runs
+ * have values too.
+ */
 function createChartColumns({
   by,
   from,
@@ -36,8 +39,8 @@ function createChartColumns({
   const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(known.keys());
-  // The service returns only hours or days with runs, plus each day with a clock change. The loops add the missing ones, which are one hour
-  // or one day apart.
+  // The service returns only the hours or days with runs, and each day with a clock change. The loops add the other
+  // hours or days of the time range.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
   const isNearKnown = (at: number) =>

@@ -113,7 +113,7 @@ export interface ApiClient {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
-  /** Reads a file at a URL of the service, even if the URL has another of the service's host names than the page. */
+  /** Reads a file at a URL of the service, even if the URL and the page have different host names of the service. */
   readBytes(address: string): Promise<Blob>;
   /** Uploads files. `onProgress` receives the sent fraction, from 0 to 1; aborting `signal` cancels the upload. */
   uploadFiles(

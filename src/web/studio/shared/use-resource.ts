@@ -52,7 +52,8 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
 }
 
 /**
- * Hook that returns the last data. @param isKept true to return an earlier query's data after a failed read; the library would drop it
+ * Hook that returns the last data. @param isKept true to return the data of an earlier query after a failed read. The
+ * query library would drop this data
  */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);

@@ -2,7 +2,7 @@
 import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
-  /** Number of the condition's row in labels, counted from 1. */
+  /** Number of the condition's row in its labels. The first row has the number 1. */
   rowNumber: number;
   /** True if the value must be a text. The select for the type is then hidden. */
   isText?: boolean;

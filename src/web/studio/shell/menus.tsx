@@ -81,7 +81,8 @@ interface AccountMenuProps {
 
 export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
   return (
-    // The menu is not modal and not in a portal, so that the page stays readable and the menu is part of the navigation landmark.
+    // The menu is not modal, so that the page stays readable. It is not in a portal, so that it is part of the
+    // navigation landmark.
     <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>
         <AccountButton email={email} />

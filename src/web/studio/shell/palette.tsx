@@ -68,7 +68,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
   };
   return (
     <ModalDialog className="palette" aria-label="Commands" onClose={close}>
-      {/* The dialog focuses its first focusable element, which must be the text field. So the menu itself has no tab index. */}
+      {/* The dialog focuses its first focusable element. This must be the text field, not the menu. */}
       <CommandMenu label="Command" shouldFilter={false} loop tabIndex={undefined}>
         <SearchField onValueChange={setTyped} />
         <CommandMenu.List label="Commands">
