@@ -41,9 +41,9 @@ declare module "fastify" {
 }
 
 /**
- * Returns the maximum size of the body in bytes. This is the route's `bodyLimit` for callers with a credential other
- * than the token of an app's page, and for all callers of routes with `isReport` or `isLargeForAll`. For others, it is
- * at most BODY_MAX_BYTES.
+ * Returns the maximum size of the body in bytes. It is the route's `bodyLimit` for callers with a credential, except
+ * the token of an app's page. On routes with `isReport` or `isLargeForAll`, it is the `bodyLimit` for all callers.
+ * Otherwise it is at most BODY_MAX_BYTES.
  */
 function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;

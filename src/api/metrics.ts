@@ -110,7 +110,7 @@ function registerVitalSignMetrics(
   ];
   const setQueues = registerQueueMetrics(register);
   return async () => {
-    // While the database is unavailable, only the metric `svc_database_up` has a value, which is 0.
+    // While the database is unavailable, the metrics of the whole service have no values, and `svc_database_up` is 0.
     const now = await readVitalSigns().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);

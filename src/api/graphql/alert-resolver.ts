@@ -1,6 +1,6 @@
 /**
- * GraphQL resolver of alerts: rules that send a message when runs fail. Each method checks the caller's access and then
- * calls one operation.
+ * GraphQL resolver of alerts: rules that send a message, for example when runs fail. Each method checks the caller's
+ * access and then calls one operation.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";

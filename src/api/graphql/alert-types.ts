@@ -1,4 +1,6 @@
-/** GraphQL types of alerts, which are rules that send a message when runs fail. Contains only declarations. */
+/**
+ * GraphQL types of alerts, which are rules that send a message, for example when runs fail. Contains only declarations.
+ */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { AlertChannel, AlertCondition } from "../../rules/alert-input.js";
 import { createEnum, DateTime } from "./leaf-types.js";

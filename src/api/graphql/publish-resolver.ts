@@ -1,5 +1,5 @@
 /**
- * GraphQL resolver that publishes apps and actions. Each method checks the caller's access and then calls one
+ * GraphQL resolver that publishes and unpublishes actions. Each method checks the caller's access and then calls one
  * operation.
  */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";

@@ -1,4 +1,7 @@
-/** REST routes of alerts (rules that send a message when runs fail): entries for the route table in rest/routes.ts. */
+/**
+ * REST routes of alerts (rules that send a message, for example when runs fail): entries for the route table in
+ * rest/routes.ts.
+ */
 import { createHash } from "node:crypto";
 import type { AlertRule } from "../../operations/alerts/alert-rows.js";
 import type { RestRequest } from "./request.js";

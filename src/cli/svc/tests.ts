@@ -41,7 +41,7 @@ interface TestApp {
 }
 
 /**
- * Creates a preview of the app (a temporary app with its definitions). Returns the ID of the preview.
+ * Creates a preview of the app: a stage with its definitions that expires after an hour. Returns the ID of the preview.
  * @throws ApiFailure
  */
 async function createPreview({ client }: Session): Promise<number> {

@@ -56,8 +56,8 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page for `next()` of the last page and for `prev()` of the first page. The opposite function of
-  // the empty page returns to this page.
+  // Returns an empty page, for `next()` of the last page and `prev()` of the first page. From the empty page, the
+  // opposite function (`prev()` or `next()`) returns to this page.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {

@@ -143,8 +143,8 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
     if (saved && savedDraft && isSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
-    // `useOtherPeopleChanges` only waits until the save has ended, so it needs no error. The `try` block below handles
-    // a failed save.
+    // `useOtherPeopleChanges` only waits until the save has ended, whether or not the save fails. The `try` block below
+    // handles a failed save.
     pendingSave.current = sending.catch(() => undefined);
     try {
       const action = await sending;

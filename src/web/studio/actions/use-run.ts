@@ -99,7 +99,8 @@ export function useRun(api: ApiClient, appId: number): ActionRunner {
 
   const runId = run?.runId ?? null;
   const cancelRun = useCallback(async () => {
-    // Ignores the rejection, which means that the run has already ended. The page then shows its result.
+    // The service rejects a request to cancel a run that has already ended. This is ignored, because the page then
+    // shows the result.
     if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 

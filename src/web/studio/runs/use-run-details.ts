@@ -34,7 +34,8 @@ export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // Ignores the rejection, which means that the run has already ended. The page then shows its result.
+    // The service rejects a request to cancel a run that has already ended. This is ignored, because the page then
+    // shows the result.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };

@@ -153,7 +153,8 @@ export function useRuns({
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // Ignores the rejection, which means that the run has already ended. The list then shows its result.
+      // The service rejects a request to cancel a run that has already ended. This is ignored, because the list then
+      // shows the result.
       await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },

@@ -35,8 +35,8 @@ const CommandIcon = ({ icon: Icon = ChevronRight }: PaletteCommand) => <Icon siz
 function SearchField({ onValueChange }: { onValueChange: (typed: string) => void }) {
   const selected = useCommandState(({ value }) => value);
   const [optionId, setOptionId] = useState<string>();
-  // The library tells screen readers the selected option only after an arrow key. This effect also does so when the
-  // library selects the first option.
+  // The library announces the selected option to screen readers only after an arrow key. This effect also announces the
+  // first option, which the library selects by itself.
   useEffect(() => {
     setOptionId(selected && document.querySelector('.palette [role="option"][aria-selected="true"]')?.id);
   }, [selected]);

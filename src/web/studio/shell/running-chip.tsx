@@ -62,7 +62,7 @@ export function RunningChip({ api, appId, tail }: { api: ApiClient; appId: numbe
   const hasRuns = unfinished !== undefined && unfinished.running + unfinished.queued > 0;
   if (!hasRuns && !isOpen) return null;
   const cancel = async (runId: number) => {
-    // Ignores the rejection, which means that the run has already ended.
+    // The service rejects a request to cancel a run that has already ended. This is ignored.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     // Focuses the button that opens the list, because the button "Cancel", which had the focus, disappears with the run.
     button.current?.focus();

@@ -3,8 +3,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { createHref, type Navigation, parseRoute, type StudioRoute } from "./studio-route.js";
 
 /**
- * Returns the route after a change. A part that `change` lacks stays the same. Exceptions: another page removes the
- * item, and another page or item removes the query parameters.
+ * Returns the route after a change. A part that `change` lacks stays the same. Exceptions: a change of the page removes
+ * the item, and a change of the page or item removes the query parameters.
  */
 function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRoute {
   const { appId, view } = { ...from, ...change };
