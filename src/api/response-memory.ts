@@ -165,7 +165,6 @@ export function createResponseMemory(
       return () => addHeldBytes(owner, -bytes);
     },
 
-    /** Creates the memory budget for one request. */
     openBudget(caller: Caller | null): ResponseBudget {
       const owner = quotaOwnerOf(caller);
       let heldBytes = 0;

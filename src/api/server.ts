@@ -103,7 +103,6 @@ export interface Api {
   documents: Documents;
   /** Method and path of every registered route. */
   registeredRoutes: readonly { method: string; path: string }[];
-  /** Handles one request of the HTTP server. */
   handleRequest: RequestListener;
   stop(): Promise<void>;
 }

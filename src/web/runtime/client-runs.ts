@@ -8,7 +8,6 @@ type RunOutcome = { result: unknown } | { error: { name: string; message: string
 export interface ClientRunsOptions {
   connection: Pick<Connection, "appId" | "request">;
   loadAction(action: ActionScript): Promise<ExecuteAction>;
-  /** Time limit of a client action in milliseconds. */
   timeoutMs: number;
 }
 

@@ -16,7 +16,6 @@ interface CodePaneProps {
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   codeProblems: readonly CodeProblem[];
   codeTypes: CodeTypes;
-  /** Adds a package to the draft's dependencies. */
   addDependency: (name: string) => void;
   /** Position to which the editor moves the cursor; null to leave the cursor where it is. */
   at: CodePosition | null;

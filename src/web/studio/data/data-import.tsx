@@ -98,7 +98,6 @@ function SuggestedTypes({ chosenTypes, suggestedTypes, applyTypes }: SuggestedTy
 }
 
 interface DataImportProps {
-  /** Label of the button that sends the file. */
   buttonLabel: string;
   /** True if the data source exists already, so that the person can choose to keep its entries. */
   canAppend: boolean;

@@ -5,7 +5,6 @@ import { ModalDialog } from "./modal.js";
 export interface ConfirmQuestion {
   title: string;
   explanation: string;
-  /** Label of the button that confirms. */
   confirmLabel: string;
   isDangerous?: boolean;
 }

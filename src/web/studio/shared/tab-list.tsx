@@ -7,11 +7,9 @@ interface TabPanelProps<Name extends string> {
   tabNames: readonly Name[];
   selectedName: Name;
   selectTab: (name: Name) => void;
-  /** Names of the tabs that cannot be selected. */
   disabledNames?: readonly Name[];
   /** True: arrow keys only move the focus and do not select a tab. Use this if selecting a tab can ask about unsaved changes. */
   isManual?: boolean;
-  /** CSS class of the panel below the tabs. */
   panelClass: string;
   children: ReactNode;
 }

@@ -6,7 +6,6 @@ export type ValueKind = "string" | "number" | "boolean";
 export type ScalarValue = string | number | boolean;
 
 export interface TypedValue {
-  /** Text that the person has typed. */
   typedText: string;
   kind: ValueKind;
 }
