@@ -4,6 +4,7 @@ import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { resetDuring } from "../harness/resets.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -255,6 +256,15 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await remove()).status).to.equal(400);
     await service.db.query("UPDATE person SET passphrase_hash = 'x' WHERE id = $1", [user.id]);
     expect((await remove()).status).to.equal(200);
+    expect((await signIn("closed")).landed).to.equal("/studio?sign-in=no-account");
+  });
+
+  it("links no identity if the account's passphrase is reset while the provider's answer is read", async () => {
+    const { browser, user } = await person();
+    account();
+    const { url } = (await (await startLink(browser)).json()) as { url: string };
+    const landed = await resetDuring(service, user.id, () => browser.follow(url, ofService), "person_identity");
+    expect(landed).to.equal(`${service.url}/studio?sign-in=failed`);
     expect((await signIn("closed")).landed).to.equal("/studio?sign-in=no-account");
   });
 

@@ -4,9 +4,11 @@
 import { expect } from "chai";
 import type { Browser, BrowserContext, Page } from "puppeteer";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { resetDuring } from "../harness/resets.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -168,6 +170,44 @@ describe("accounts in Studio", () => {
     await waitForForm();
     await signIn(email);
     await waitForStudio();
+  });
+
+  it("registers no passkey while a reset ends the session, and a removed passkey signs nobody in", async () => {
+    await addVirtualAuthenticator();
+    const { user, token } = await signedInPerson(service);
+    await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
+    await page.goto(`${base}/studio`);
+    const post = (path: string, body: string) =>
+      page.evaluate(`(async () => {
+        const send = (path, body) => fetch("/v1/auth/passkeys" + path, {
+          method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+        });
+        return (await send(${JSON.stringify(path)}, ${body})).status;
+      })()`);
+    const options = (path: string) => `await (await send("${path}", {})).json()`;
+    const register = () =>
+      post(
+        "",
+        `(await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(
+        ${options("/registration-options")}) })).toJSON()`,
+      );
+    const signInByPasskey = () =>
+      post(
+        "/sign-in",
+        `(await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(
+        ${options("/authentication-options")}) })).toJSON()`,
+      );
+    expect(await register()).to.equal(201);
+    expect(await signInByPasskey()).to.equal(200);
+    let outcome: Promise<unknown> | undefined;
+    await service.db.transaction(async (manager) => {
+      await manager.query("DELETE FROM passkey WHERE person_id = $1", [user.id]);
+      await manager.query("SELECT FROM person WHERE id = $1 FOR NO KEY UPDATE", [user.id]);
+      outcome = signInByPasskey();
+      await until(async () => (await countLockWaits(manager)) > 0);
+    });
+    expect(await outcome).to.equal(401);
+    expect(await resetDuring(service, user.id, register)).to.equal(401);
   });
 
   longTest("a passkey of another host, a challenge of another session and a used one do not sign in", async () => {

@@ -155,7 +155,7 @@ const toRegistrationResponse = ({ id, name, redirectUris, grantTypes }: OauthCli
  * Person who allows or denies a program access. `decidingTokenId` is the ID of the token if the person used a token
  * instead of a session.
  */
-type DecidingPerson = Pick<GrantDecision, "personId" | "decidingTokenId">;
+type DecidingPerson = Pick<GrantDecision, "personId" | "credentialId" | "decidingTokenId">;
 
 /**
  * Returns the person who sent the request.
@@ -166,7 +166,8 @@ function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPers
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
     throw new ActionError("FORBIDDEN");
   if (caller.session === "provisional") throw new ActionError("FORBIDDEN");
-  return { personId: caller.personId, decidingTokenId: caller.session === undefined ? caller.credentialId : null };
+  const { personId, credentialId, session } = caller;
+  return { personId, credentialId, decidingTokenId: session === undefined ? credentialId : null };
 }
 
 /**

@@ -20,6 +20,7 @@ import { lockPersonAndLinks } from "./invalid-links.js";
 import type { IssuedLink, OneTimeLinks } from "./links.js";
 import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
 import type { PersonSignInAttempts } from "./sign-in-attempts.js";
+import { lockCallersSignInMethods, lockPassphrase } from "./sign-in-methods.js";
 
 /**
  * Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if the browser had no
@@ -52,6 +53,10 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
+/* Sets the hash $4 only if the stored hash is still the one with which the current passphrase was compared. */
+const UPDATE_PERSON = `
+  UPDATE person SET first_name = $2, last_name = $3, passphrase_hash = coalesce($4, passphrase_hash)
+   WHERE id = $1 AND ($4::text IS NULL OR passphrase_hash IS NOT DISTINCT FROM $5) RETURNING id`;
 /* Selects a row if any administrator exists, including one who has never signed in and only uses tokens. */
 const HAS_ADMINISTRATOR = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
@@ -76,6 +81,9 @@ const hashQueueKeyFor = ({ address }: SessionOrigin): HashQueueKey => ({
   appId: 0,
   sender: getAddressBlock(address ?? ""),
 });
+
+const currentPassphraseError = () =>
+  new ActionError("SIGN_IN_FAILED", '"currentPassphrase" is not the current passphrase of the account');
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
@@ -198,28 +206,34 @@ export function createAccounts(options: {
       const email = requireEmail(body["email"], "email");
       const passphrase = readPassphrase(body["passphrase"]);
       const { address } = request;
-      const user = await attempts.runCounted(email.toLowerCase(), address, async () => {
+      const person = await attempts.runCounted(email.toLowerCase(), address, async () => {
         const foundPerson = await personOf(SELECT_PERSON_BY_EMAIL, email);
         return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashQueueKeyFor(request)))
-          ? foundPerson!.user
+          ? foundPerson
           : null;
       });
-      if (!user) {
-        await recordAccessEvent(db, { type: "person.signInFailed", address, data: { email } });
-        throw new ActionError("SIGN_IN_FAILED");
+      if (person) {
+        refuseUnknownFields(body, SIGN_IN_BODY_SHAPE);
+        const signedIn = await db.transaction(async (manager) => {
+          if (!(await lockPassphrase(manager, person.user.id, person.passphraseHash!))) return null;
+          return this.beginSession(request, person.user, { by: "passphrase" }, manager);
+        });
+        if (signedIn) return signedIn;
       }
-      refuseUnknownFields(body, SIGN_IN_BODY_SHAPE);
-      return this.beginSession(request, user, { by: "passphrase" });
+      await recordAccessEvent(db, { type: "person.signInFailed", address, data: { email } });
+      throw new ActionError("SIGN_IN_FAILED");
     },
 
-    /** Starts a session for a person who has proven their identity. If `executor` is passed, uses its transaction. */
+    /**
+     * Starts a session for a person who has proven their identity. The transaction of `executor` must have locked the
+     * method of the proof, and must have checked it after that. Otherwise the session could outlast a reset.
+     */
     async beginSession(
       request: SignInRequest,
       user: User,
       proof: IdentityProof,
-      executor?: EntityManager,
+      executor: EntityManager,
     ): Promise<SignInResult> {
-      if (!executor) return db.transaction((manager) => this.beginSession(request, user, proof, manager));
       const { address, caller: replacedCaller } = request;
       const { by, provider = null } = proof;
       const session = await sessions.beginSession(user.id, request, { replacedCaller, provider }, executor);
@@ -274,7 +288,7 @@ export function createAccounts(options: {
 
     /**
      * Sets the passphrase of the person to whom the reset link belongs. Ends all sessions and tokens of the person, and
-     * the access of authorized programs. So only the person with the link can use the account afterwards.
+     * the access of authorized programs. The person's passkeys and identities at OpenID providers stay valid.
      * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
@@ -311,8 +325,7 @@ export function createAccounts(options: {
         const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
           (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyFor(request))) ? true : null,
         );
-        if (!isRight)
-          throw new ActionError("SIGN_IN_FAILED", '"currentPassphrase" is not the current passphrase of the account');
+        if (!isRight) throw currentPassphraseError();
       }
       // A request can contain unchanged fields of the account, so that clients can send back an account that they have
       // read. A changed ID or e-mail address is rejected as an unknown field.
@@ -320,11 +333,9 @@ export function createAccounts(options: {
       refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
       const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
       await db.transaction(async (manager) => {
-        const values = [user.id, names.firstName, names.lastName, hashed];
-        await manager.query(
-          `UPDATE person SET first_name = $2, last_name = $3, passphrase_hash = coalesce($4, passphrase_hash) WHERE id = $1`,
-          values,
-        );
+        if (hashed !== null) await lockCallersSignInMethods(manager, { personId: user.id, credentialId });
+        const values = [user.id, names.firstName, names.lastName, hashed, passphraseHash];
+        if ((await rows(manager, UPDATE_PERSON, values)).length === 0) throw currentPassphraseError();
         if (hashed === null) return;
         await sessions.endAllSessions(user.id, credentialId, manager);
         await sessions.grantFullRights(credentialId, manager);

@@ -45,8 +45,9 @@ export interface ProviderIdentity {
 /* Locks an identity, so that only one of two concurrent first sign-ins creates the account. */
 const LOCK_IDENTITY = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
 const SELECT_IDENTITY_OWNER = `
-  UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
-  RETURNING person_id AS "personId", manages_roles AS "managesRoles"`;
+  SELECT person_id AS "personId", manages_roles AS "managesRoles" FROM person_identity WHERE issuer = $1 AND subject = $2`;
+const MARK_IDENTITY_USED = `
+  UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2 AND person_id = $3 RETURNING id`;
 const INSERT_IDENTITY = `
   INSERT INTO person_identity (person_id, issuer, subject, provider, manages_roles, last_used_at) VALUES ($1, $2, $3, $4, $5, now())`;
 const INSERT_PERSON = `
@@ -87,13 +88,22 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
 
   return {
     /**
-     * Returns the account of an identity and marks the identity as used. Returns null if no account has this identity.
-     * Locks the identity until the transaction ends.
+     * Returns the account of an identity; null if no account has this identity. Locks the identity until the
+     * transaction ends.
      */
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
       await rows(executor, LOCK_IDENTITY, [issuer, subject]);
       type Owner = { personId: number; managesRoles: boolean };
       return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
+    },
+
+    /**
+     * Locks the person's sign-in methods, and marks the identity as used. Returns false if the person has removed the
+     * identity.
+     */
+    async markUsed({ issuer, subject }: ProvenIdentity, personId: number, executor: SqlClient): Promise<boolean> {
+      await lockSignInMethods(executor, personId);
+      return (await rows(executor, MARK_IDENTITY_USED, [issuer, subject, personId])).length > 0;
     },
 
     async insert(

@@ -18,6 +18,7 @@ import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import { type IdentityStore, type ProvenIdentity } from "./identities.js";
 import type { SignedInRequest } from "./passkeys.js";
+import { lockCallersSignInMethods } from "./sign-in-methods.js";
 
 /** Secrets of one sign-in at a provider, stored in a cookie of the browser that started it. */
 export interface OpenIdFlow {
@@ -173,9 +174,10 @@ export function createOpenId(options: {
     const { caller, address } = request;
     if (!caller?.session || caller.credentialId !== by || caller.personId === null)
       throw new OpenIdSignInError("failed");
-    const { personId } = caller;
+    const { personId, credentialId } = caller;
     await db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
+      await lockCallersSignInMethods(manager, { personId, credentialId }).catch(rethrowAsFailedSignIn);
       if (owner !== null && owner.personId !== personId) throw new OpenIdSignInError("linked-elsewhere");
       if (owner !== null) return;
       await identities.insert(manager, personId, provider.id, identity, { managesRoles: false });
@@ -221,6 +223,7 @@ export function createOpenId(options: {
       const user = owner ? await accounts.user(owner.personId) : await createUser(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0) await identities.setRole(manager, user, identity.role);
+      if (owner && !(await identities.markUsed(identity, user.id, manager))) throw new OpenIdSignInError("no-account");
       return accounts.beginSession(request, user, { by: "openid", provider: provider.id }, manager);
     });
   }
@@ -287,6 +290,11 @@ export function createOpenId(options: {
       return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
     },
   };
+}
+
+/** Rethrows the error of a session that has ended as a failed sign-in. Rethrows other errors unchanged. */
+function rethrowAsFailedSignIn(error: unknown): never {
+  throw error instanceof ActionError ? new OpenIdSignInError("failed") : error;
 }
 
 function rethrowAsOverloaded(error: unknown): never {

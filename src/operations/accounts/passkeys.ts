@@ -26,7 +26,7 @@ import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import type { PersonSessions } from "./person-sessions.js";
 import type { PersonSignInAttempts } from "./sign-in-attempts.js";
-import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
+import { lockCallersSignInMethods, lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
 /** A passkey as responses contain it, without its public key. Times are ISO 8601. */
 export interface Passkey {
@@ -82,8 +82,16 @@ const INSERT_PASSKEY = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${PASSKEY_COLUMNS}`;
 const SELECT_PASSKEY = `
   SELECT id, person_id AS "personId", public_key AS "publicKey", counter, transports FROM passkey WHERE credential_id = $1`;
-const MARK_PASSKEY_USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1";
+const MARK_PASSKEY_USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1 RETURNING id";
 const DELETE_PASSKEY = "DELETE FROM passkey WHERE id = $1 AND person_id = $2 RETURNING id";
+
+/** Passkey with which a person has just signed a challenge. */
+interface UsedPasskey {
+  id: number;
+  personId: number;
+  /** Signature counter of the authenticator, which the service stores for the next sign-in. */
+  counter: number;
+}
 
 type PasskeyRow = Pick<Passkey, "id" | "name"> & { createdAt: Date; lastUsedAt: Date | null };
 
@@ -170,8 +178,8 @@ export function createPasskeys(options: {
     );
   }
 
-  /** Returns the person whose passkey signed a valid challenge of this service; null if the signature is not valid. */
-  async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<User | null> {
+  /** Returns the passkey that signed a valid challenge of this service; null if the signature is not valid. */
+  async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<UsedPasskey | null> {
     type FoundPasskey = {
       id: number;
       personId: number;
@@ -193,8 +201,17 @@ export function createPasskeys(options: {
       .catch(() => null);
     if (!verification?.verified) return null;
     refuseUnknownFields(body, CREDENTIAL_FIELDS);
-    await rows(db, MARK_PASSKEY_USED, [passkey.id, verification.authenticationInfo.newCounter]);
-    return accounts.user(passkey.personId);
+    return { id: passkey.id, personId: passkey.personId, counter: verification.authenticationInfo.newCounter };
+  }
+
+  /** Starts a session of the passkey's person. Returns null if the passkey was removed after its verification. */
+  async function beginSession(request: SignInRequest, { id, personId, counter }: UsedPasskey) {
+    const user = await accounts.user(personId);
+    return db.transaction(async (manager) => {
+      await lockSignInMethods(manager, personId);
+      if ((await rows(manager, MARK_PASSKEY_USED, [id, counter])).length === 0) return null;
+      return accounts.beginSession(request, user, { by: "passkey" }, manager);
+    });
   }
 
   return {
@@ -241,7 +258,7 @@ export function createPasskeys(options: {
       checkWebAuthnResponse(response);
       const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
       return db.transaction(async (manager) => {
-        await lockSignInMethods(manager, personId);
+        await lockCallersSignInMethods(manager, caller);
         if ((await rows(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).length >= PASSKEYS_PER_PERSON) {
           throw new ActionError(
             "REQUEST_INVALID",
@@ -283,12 +300,11 @@ export function createPasskeys(options: {
     async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
       checkWebAuthnResponse(body);
       const { address } = request;
-      const user = await attempts.runCounted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
-      if (!user) {
-        await recordAccessEvent(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
-        throw new ActionError("SIGN_IN_FAILED");
-      }
-      return accounts.beginSession(request, user, { by: "passkey" });
+      const passkey = await attempts.runCounted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
+      const signedIn = passkey && (await beginSession(request, passkey));
+      if (signedIn) return signedIn;
+      await recordAccessEvent(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
+      throw new ActionError("SIGN_IN_FAILED");
     },
 
     /**

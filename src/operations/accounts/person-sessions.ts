@@ -11,6 +11,7 @@ import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
+import { lockSignInMethods } from "./sign-in-methods.js";
 
 /** Network address and user agent of the request that started a session. */
 export interface SessionOrigin {
@@ -163,11 +164,17 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
         const session = sessions.find((session) => session.id === id);
         if (session) requireExpectedItemVersion(session, [sessions], precondition);
       }
-      if ((await endSessions(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
+      const endedCount = await db.transaction(async (manager) => {
+        await lockSignInMethods(manager, personId);
+        return endSessions(personId, id, null, manager);
+      });
+      if (endedCount === 0) throw new ActionError("NOT_FOUND", "no such session");
     },
 
     /** Ends all sessions of the person. If `except` is set, the session with this ID stays valid. */
-    async endAllSessions(personId: number, except: number | null = null, executor: SqlClient = db): Promise<void> {
+    async endAllSessions(personId: number, except: number | null = null, executor?: SqlClient): Promise<void> {
+      if (!executor) return db.transaction((manager) => this.endAllSessions(personId, except, manager));
+      await lockSignInMethods(executor, personId);
       await endSessions(personId, null, except, executor);
     },
 

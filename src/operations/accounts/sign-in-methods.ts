@@ -1,8 +1,15 @@
-/** Prevents people from removing their last sign-in method: passphrase, passkey, or identity at an OpenID provider. */
+/**
+ * Locks the sign-in methods of a person: passphrase, passkeys, and identities at OpenID providers. A change of these
+ * methods, the start of a session, and a reset then run one after the other. Also prevents people from removing their
+ * last method.
+ */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
+const LOCK_PERSON_WITH_PASSPHRASE = "SELECT id FROM person WHERE id = $1 AND passphrase_hash = $2 FOR NO KEY UPDATE";
+const SELECT_VALID_CREDENTIAL =
+  "SELECT id FROM credential WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const SELECT_HAS_SIGN_IN_METHOD = `
   SELECT (passphrase_hash IS NOT NULL) OR EXISTS (SELECT FROM passkey WHERE person_id = $1)
          OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
@@ -14,6 +21,29 @@ const SELECT_HAS_SIGN_IN_METHOD = `
  */
 export async function lockSignInMethods(executor: SqlClient, personId: number): Promise<void> {
   await rows(executor, LOCK_PERSON, [personId]);
+}
+
+/**
+ * Locks the caller's sign-in methods, and checks that the caller's credential is still valid. Without this check, a
+ * request that is in progress while a reset ends all sessions could add a passkey afterwards.
+ * @throws ActionError UNAUTHORIZED
+ */
+export async function lockCallersSignInMethods(
+  executor: SqlClient,
+  { personId, credentialId }: { personId: number; credentialId: number },
+): Promise<void> {
+  await lockSignInMethods(executor, personId);
+  if ((await rows(executor, SELECT_VALID_CREDENTIAL, [credentialId])).length === 0) {
+    throw new ActionError("UNAUTHORIZED", "the credential of this request was revoked or has expired");
+  }
+}
+
+/**
+ * Locks a person's sign-in methods if the person still has this passphrase. Returns false if the passphrase was changed
+ * after its comparison with the hash.
+ */
+export async function lockPassphrase(executor: SqlClient, personId: number, passphraseHash: string): Promise<boolean> {
+  return (await rows(executor, LOCK_PERSON_WITH_PASSPHRASE, [personId, passphraseHash])).length > 0;
 }
 
 /**

@@ -9,6 +9,7 @@ import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
 import { type Credentials, IS_GRANT_VALID } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
+import { lockCallersSignInMethods } from "../accounts/sign-in-methods.js";
 import { recordChange } from "../records/audit.js";
 
 export interface OAuthGrant {
@@ -32,6 +33,8 @@ export interface GrantSummary {
 /** Decision of a person to authorize a program. */
 export interface GrantDecision {
   personId: number;
+  /** ID of the session or token that the person used for the decision. */
+  credentialId: number;
   /**
    * ID of the API token that the person used for the decision; the grant ends when this token ends. Null if the person
    * was signed in with a session: the end of the session does not end the grant.
@@ -96,13 +99,19 @@ export class OauthGrants {
     return appRows.map((app) => ({ ...app, scopes: grantableScopesOf(app.role) }));
   }
 
-  /** Creates a grant. @throws FORBIDDEN if the person's role on the app does not include one of the scopes */
-  async create({ personId, decidingTokenId, appId, scopes }: GrantDecision, clientId: string): Promise<OAuthGrant> {
+  /**
+   * Creates a grant.
+   * @throws FORBIDDEN if the person's role on the app does not include one of the scopes; UNAUTHORIZED if the
+   *   credential of the decision was revoked meanwhile
+   */
+  async create(decision: GrantDecision, clientId: string): Promise<OAuthGrant> {
+    const { personId, decidingTokenId, appId, scopes } = decision;
     const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
     if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
       throw new ActionError("FORBIDDEN", "your role on this app does not include all requested scopes");
     }
     return this.#db.transaction(async (manager) => {
+      await lockCallersSignInMethods(manager, decision);
       const [made] = await rows<{ id: number }>(
         manager,
         "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, maker_id) VALUES ($1, $2, $3, $4, $5) RETURNING id",

@@ -1,0 +1,43 @@
+/** Sets a new passphrase by a reset link while another request of the person is in progress. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { countLockWaits } from "./lock-waits.js";
+import { createAccounts } from "./people.js";
+import type { TestService } from "./service.js";
+import { until } from "./until.js";
+
+export const NEW_PASSPHRASE = "another harbour without lamps";
+
+/**
+ * Resets the passphrase of a person while `request` is in progress, and returns the result of `request`.
+ * @param table table that `request` must read after its authorization, and a reset does not use: the reset is complete before `request`
+ *   continues. If it is missing, the row of the person is locked, and the reset waits for the lock before `request` does.
+ */
+export async function resetDuring<T>(
+  service: TestService,
+  personId: number,
+  request: () => Promise<T>,
+  table?: string,
+): Promise<T> {
+  const { token } = await createAccounts(service).accounts.createResetLink(personId, null, async () => undefined);
+  const reset = async () => {
+    const body = { token, passphrase: NEW_PASSPHRASE };
+    expect((await service.rest("POST", "/v1/auth/reset/confirm", { as: null, body })).http).to.equal(200);
+  };
+  const inProgress: Promise<unknown>[] = [];
+  let requested: Promise<T> | undefined;
+  await service.db.transaction(async (manager) => {
+    const untilWaits = (count: number) => until(async () => (await countLockWaits(manager)) >= count);
+    if (table) await manager.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+    else await rows(manager, "SELECT FROM person WHERE id = $1 FOR NO KEY UPDATE", [personId]);
+    if (!table) {
+      inProgress.push(reset());
+      await untilWaits(1);
+    }
+    requested = request();
+    await untilWaits(inProgress.length + 1);
+    if (table) await reset();
+  });
+  await Promise.all(inProgress);
+  return requested!;
+}
