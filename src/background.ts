@@ -1,11 +1,9 @@
-/**
- * Runs work that no caller awaits, so that its failure is reported and not lost. Read this file before you start a promise without `await`.
- */
+/** Starts work that no caller awaits, and reports its failure. Read this file before you start a promise without `await`. */
 
 /** Receives the failure of background work. */
 export type ReportFailure = (error: unknown) => void;
 
-/** Function that receives the failures of background work. By default it throws them again, so that a test or a command fails. */
+/** Function that receives the failures of background work. The default function throws them again, so that a test or a command fails. */
 let reportFailure: ReportFailure = (error) => {
   throw error;
 };
@@ -15,10 +13,7 @@ export function reportFailuresTo(next: ReportFailure): void {
   reportFailure = next;
 }
 
-/**
- * Starts work that no caller awaits. If it fails, the failure is a fault of the service, and the function of `reportFailuresTo` receives
- * it.
- */
+/** Starts work that no caller awaits. If it fails, the error is a bug, and the function of `reportFailuresTo` receives it. */
 export function runInBackground(work: Promise<unknown>): void {
   work.catch((error: unknown) => reportFailure(error));
 }

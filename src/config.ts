@@ -7,7 +7,7 @@ import { StartError } from "./errors.js";
 
 export { ROLES, type Role } from "./config/variables.js";
 
-/** Configuration of one process of the service (contract, section 1). Times are in milliseconds. */
+/** Configuration of one process of the service. Times are in milliseconds. */
 export interface Config {
   port: number;
   host: string;
@@ -38,7 +38,7 @@ export interface Config {
   puppeteerCacheDir: string | null;
   /** False if CHROME_SANDBOX=off. Each start then logs a warning. */
   chromeSandbox: boolean;
-  /** Maximum requests for an app in 60 s, by kind of request; for `communicate` in 30 s. 0 means unlimited. */
+  /** Maximum requests for an app in 60 s, by kind of request. The period of `communicate` is 30 s. 0 means unlimited. */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
@@ -63,9 +63,8 @@ export interface Config {
    */
   logMaxMb: number;
   /**
-   * Maximum megabytes that the credentials of one app can store in a minute. All visitors of the app together can store half of that. 0
-   * means
-   * unlimited.
+   * Maximum megabytes that all credentials of one app together can store in a minute. All visitors of the app together can store half of
+   * that. 0 means unlimited.
    */
   intakeQuotaMb: number;
   /** Maximum megabytes of one app's entries. Snapshots of the entries have a separate limit of the same size. 0 means unlimited. */
@@ -94,7 +93,7 @@ export interface Config {
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /** Minimum age in days of a package version that the service chooses. A dependency with an exact version may be newer. */
+    /** Minimum age in days of the version that the service chooses for a package. A dependency with an exact version may be newer. */
     minAgeDays: number;
   } | null;
   /** URL (smtp:// or smtps://) of the operator's mail server, for apps without their own server. It may contain credentials. */
@@ -204,7 +203,7 @@ function createConfig(values: Variables, openIdProviders: OpenIdProvider[]): Con
 }
 
 /**
- * Reads the configuration from environment variables (contract, section 1).
+ * Reads the configuration from environment variables.
  * @throws ConfigError with one message about all invalid variables
  */
 export function readConfig(env: Environment = process.env): Config {

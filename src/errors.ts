@@ -5,7 +5,7 @@ interface StatusRow {
   message: string;
 }
 
-/** Every error status that callers can receive (specification, Errors; contract, section 4). */
+/** All error statuses that callers can receive. The API specification defines most of them. */
 export const STATUS = {
   NAME_REQUIRED: { http: 400, message: "name is required" },
   NAME_EMPTY: { http: 400, message: "name must not be empty" },
@@ -144,7 +144,8 @@ export class ActionError extends Error {
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
     /**
-     * Path of the invalid field. Set if the message contains the field's name without quotes, so that it could be read as an ordinary word.
+     * Path of the invalid field. Set if the message contains the field's name without quotes, because a reader could take this name for an
+     * ordinary word.
      */
     readonly path?: string,
   ) {
@@ -156,17 +157,14 @@ export class ActionError extends Error {
 export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
-/**
- * Returns the HTTP code of an error (contract, section 4). A dependency that cannot be resolved now but perhaps later gives 503 instead of
- * 400.
- */
+/** Returns the HTTP code of an error. A dependency that cannot be resolved now but perhaps later gives 503 instead of 400. */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
 
 /**
- * Creates the error for requests above a rate limit (contract, section 4).
+ * Creates the error for requests above a rate limit.
  * @param retryAfter seconds
  */
 export function rateLimitError(message: string, retryAfter: number): ActionError {

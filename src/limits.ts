@@ -1,19 +1,21 @@
-/** All limits that the specification or the contract defines. The name of a constant ends with its unit. */
+/** Limits of the service. Where a comment says so, the API specification sets the value. The name of a constant ends with its unit. */
 
 /** Maximum memory of the browser process that executes a run: heap, buffers, canvases and everything else. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
 
-/** Maximum execution time of a run on the server (specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
+/** Maximum execution time of a run on the server (API specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
 export const SERVER_TIMEOUT_MS = 120_000;
 
-/** Maximum execution time of a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default. */
+/**
+ * Maximum execution time of a run in a user's browser (API specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default.
+ */
 export const CLIENT_TIMEOUT_MS = 30_000;
 
-/** Maximum size of the result of an on-demand run, as JSON in UTF-8 (specification, Limits). */
+/** Maximum size of the result of an on-demand run, as JSON in UTF-8 (API specification, Limits). */
 export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 
 /**
- * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (specification,
+ * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (API specification,
  * Limits).
  */
 export const UNDERSCORE_SETTINGS_MAX_BYTES = 100 * 1024;
@@ -29,7 +31,7 @@ export const SECRETS_MAX_BYTES = 512 * 1024;
 export const ACTION_NAME_MAX_CHARACTERS = 255;
 export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
 
-/** Maximum number of stored versions of an action. The service removes the oldest (specification, Limits). */
+/** Maximum number of stored versions of an action. The service removes the oldest (API specification, Limits). */
 export const VERSIONS_KEPT = 100;
 export const VERSION_PAGE_DEFAULT = 50;
 export const VERSION_PAGE_MAX = 100;
@@ -38,23 +40,18 @@ export const VERSION_PAGE_MAX = 100;
 export const PRESETS_PER_ACTION = 50;
 export const PRESET_MAX_BYTES = 64 * 1024;
 
-/**
- * Default and maximum number of items on one page of the lists of actions and logs (specification, Limits). The contract does not set the
- * maximum.
- */
+/** Default and maximum number of items on one page of the lists of actions and logs. The API specification sets the default. */
 export const PAGE_DEFAULT = 50;
 export const PAGE_MAX = 1000;
 
 /** Length of the window of rate limits. A limit applies to every period of this length. */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs and publications (specification, Limits). 0 means unlimited. */
+/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs and publications (API specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
-/**
- * Maximum requests to an app's HTTP triggers in RATE_WINDOW_MS (contract, section 8). The variable RATE_LIMIT_HTTP replaces this default.
- */
+/** Maximum requests to an app's HTTP triggers in RATE_WINDOW_MS. The variable RATE_LIMIT_HTTP replaces this default. */
 export const RATE_LIMIT_HTTP = 600;
 /**
  * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Rejected requests count too. Each
@@ -62,8 +59,8 @@ export const RATE_LIMIT_HTTP = 600;
  */
 export const HTTP_ADDRESS_FACTOR = 10;
 /**
- * Maximum number of stored event IDs of an action, by which the service recognizes repeated requests. The oldest are removed. Enough for a
- * day at RATE_LIMIT_HTTP.
+ * Maximum number of stored event IDs of an action, by which the service recognizes repeated requests. The oldest are removed. This number
+ * is enough for one day at RATE_LIMIT_HTTP.
  */
 export const HTTP_EVENTS_KEPT = 864_000;
 /**
@@ -75,11 +72,11 @@ export const VISITORS_SHARE = 2 / 3;
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
 
-/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (specification of packages). */
+/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (API specification of packages). */
 export const RATE_LIMIT_COMMUNICATE = 20;
 export const COMMUNICATE_WINDOW_MS = 30_000;
 
-/** Maximum size of a request body, including payloads. The service answers a larger one with 413 (contract, section 4). */
+/** Maximum size of a request body, including payloads. The service answers a larger one with 413. */
 export const BODY_MAX_BYTES = 1024 * 1024;
 /** Maximum size of a report of a run in a browser: a payload, a result of RESULT_MAX_BYTES and the JSON around them. */
 export const CLIENT_RUN_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
@@ -104,7 +101,7 @@ export const JSON_MAX_DEPTH = 500;
 export const SETTING_KEY_MAX_CHARACTERS = 512;
 export const SETTINGS_KEYS_PER_REQUEST = 200;
 
-/** Number of hours for which the service recognizes an Idempotency-Key (contract, section 3). */
+/** Number of hours for which the service recognizes an Idempotency-Key. */
 export const IDEMPOTENCY_HOURS = 24;
 
 /** Maximum memory and time of the isolate that compiles an action's code to find syntax errors. */
@@ -146,8 +143,8 @@ export const INTEGRATION_ORIGINS_MAX = 20;
 export const SECRET_BINDINGS_MAX = 100;
 
 /**
- * Limits of requests from runs to other servers (contract, section 9): size of a request body, of a response body and of all response
- * bodies of a run; concurrent requests and total requests of a run.
+ * Limits of requests from runs to other servers: size of a request body, of a response body and of all response bodies of a run; concurrent
+ * requests and total requests of a run.
  */
 export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
 export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;
@@ -159,8 +156,8 @@ export const REQUEST_TIMEOUT_MAX_MS = 30_000;
 export const REQUEST_REDIRECTS_MAX = 5;
 
 /**
- * Maximum number of scheduled runs that start in a minute per processor core of the runners. Later ones are skipped as late. Measured: 13 a
- * second on two cores.
+ * Maximum number of scheduled runs that start in a minute per processor core of the runners. Further runs are skipped as late. Measured: 13
+ * a second on two cores.
  */
 export const SCHEDULED_RUNS_PER_CORE = 300;
 
@@ -169,15 +166,15 @@ export const JITTER_MAX_SECONDS = 300;
 
 /** Maximum length of a chain in which each run's log event has started the next run. The service ends a longer chain as a recursion. */
 export const CHAIN_DEPTH_MAX = 8;
-/** Maximum number of runs that one such chain may start in a minute. */
+/** Maximum number of runs that one chain of runs (CHAIN_DEPTH_MAX) may start in a minute. */
 export const CHAIN_RUNS_PER_MINUTE = 100;
 
 /** Number of latest stored events to which the test of a trigger's filter is applied. */
 export const BACKTEST_EVENTS = 1_000;
 
 /**
- * Maximum requests in progress in one process. Three separate limits: for a credential; for a visitor's session at one network address; for
- * all visitors of one address, and separately for its callers without a credential.
+ * Maximum requests in progress in one process: for a credential, for a visitor's session at one network address, and for all visitors of
+ * one address. All callers without a credential at one address have a separate limit of the same size.
  */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
@@ -232,10 +229,10 @@ export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
  */
 export const DECLARATIONS_PER_APP = 300;
 
-/** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
+/** Maximum size of a log event or analytics event, as JSON in UTF-8. */
 export const EVENT_MAX_BYTES = 32 * 1024;
 
-/** Maximum data in MB that all callers of an app except its pages can store in a minute. The variable INTAKE_QUOTA_MB replaces it. */
+/** Maximum data in MB that all callers of an app, except its visitors, can store in a minute. The variable INTAKE_QUOTA_MB replaces it. */
 export const INTAKE_QUOTA_MB = 64;
 /**
  * Shares of INTAKE_QUOTA_MB that visitors can store in a minute: all visitors of an app together, and the visitors at one network address.
@@ -245,9 +242,7 @@ export const INTAKE_ADDRESS_SHARE = 1 / 8;
 /** Estimated disk space of a database row in addition to its content, for other columns and index entries. */
 export const INTAKE_ROW_BYTES = 200;
 
-/**
- * Maximum disk space of an app's finished runs and logs, and the same again for its events. The variable LOG_MAX_MB replaces this default.
- */
+/** Maximum disk space of an app's finished runs and logs, and separately of its events. The variable LOG_MAX_MB replaces this default. */
 export const LOG_MAX_MB = 1_024;
 /** Minimum age in days of a version that the service chooses for an npm package. The variable NPM_MIN_AGE_DAYS replaces this default. */
 export const NPM_MIN_AGE_DAYS = 7;
@@ -343,9 +338,7 @@ export const BULK_ENTRIES = 1_000;
  */
 export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
-/**
- * A signed-in person's session ends after SESSION_IDLE_MS without use, and at the latest after SESSION_LIFETIME_MS (contract, section 7).
- */
+/** A signed-in person's session ends after SESSION_IDLE_MS without use, and at the latest after SESSION_LIFETIME_MS. */
 export const SESSION_IDLE_MS = 12 * 3_600_000;
 export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
 /** Lifetime of the one-time link that creates the first administrator, and of the link that resets a person's sign-in. */

@@ -55,7 +55,7 @@ try {
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);
 } catch (error) {
-  // A signal that has arrived together with the error is handled first.
+  // Lets Node handle a signal first that has arrived together with the error.
   await new Promise((resolve) => setImmediate(resolve));
   if (unwantedStart.signal.aborted) process.exit(0);
   writeFault(error);

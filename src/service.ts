@@ -1,4 +1,4 @@
-/** Creates all parts of the service with their dependencies, starts them in order, and stops them in reverse order. */
+/** Creates the components of the service with their dependencies, starts them in order, and stops them in reverse order. */
 import "reflect-metadata";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -55,7 +55,7 @@ export interface Service {
 
 export interface StartOptions {
   clock?: Clock;
-  /** Signal that cancels the start. The parts that have already started are then stopped. */
+  /** Signal that cancels the start. The components that have already started are then stopped. */
   stopRequested?: AbortSignal;
   /** True if the process runs nothing but the service. Unhandled rejections are then logged and counted, and do not end the process. */
   mayChangeProcess?: boolean;
@@ -95,8 +95,8 @@ async function createFirstAppAndLink(
 }
 
 /**
- * Starts the parts of the service in order.
- * @throws the error of a part, or the reason of `stopRequested` if it aborts
+ * Starts the components of the service in order.
+ * @throws the error of a component, or the reason of `stopRequested` if it aborts
  */
 async function startServiceParts(
   input: StartPlan,
@@ -177,7 +177,7 @@ function createStop(
 
 /**
  * Starts one process of the service. Resolves when it is ready.
- * @throws if a part does not start or `stopRequested` aborts; the parts that have started are then stopped
+ * @throws if a component does not start or `stopRequested` aborts; the components that have started are then stopped
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, stopRequested = NEVER_ABORTED } = options;

@@ -30,7 +30,7 @@ type Environment = Record<string, string | undefined>;
 /** Reports an invalid variable. `expected` completes the sentence "NAME must be …". */
 type ReportFault = (name: string, expected: string) => void;
 
-/** Names, default and meaning of each OpenID variable for the reference page, as in variables.ts. */
+/** Rows of the reference page: names, default and meaning of the OpenID variables. */
 export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
   [
     "`OIDC_ISSUER`, `OIDC_CLIENT_ID`, `OIDC_CLIENT_SECRET`",
@@ -51,15 +51,15 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 /**
- * Names that no provider may have, because they would be ambiguous: OIDC_CLIENT_ID belongs to the provider without a name, not to a
- * provider CLIENT.
+ * Words that cannot be the name of a provider, because they would be ambiguous. For example, OIDC_CLIENT_ID could belong to a provider
+ * CLIENT.
  */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const ROLE_PAIRS_MAX = 200;
 
-/** Parses a list of pairs such as `a=b,c=d`. Returns null if the text has another form. */
+/** Parses a list of pairs such as `a=b,c=d`. Returns null if the text is no such list. */
 function parsePairs(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
@@ -118,7 +118,7 @@ function readProvider(env: Environment, name: string | undefined, fault: ReportF
   };
 }
 
-/** Reads all OpenID providers. The provider of the variables without a NAME is the first. */
+/** Reads all OpenID providers. The first one is the provider whose variables have no NAME. */
 export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())

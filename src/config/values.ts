@@ -8,7 +8,7 @@ export const ORIGIN_URL = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
-/** S3 bucket, and the prefix of the keys under which it contains media files. */
+/** S3 bucket for media files, and the prefix of their keys. */
 export interface MediaBucket {
   bucket: string;
   prefix: string;
@@ -58,7 +58,7 @@ export const enumSchema = <const T extends string>(...allowed: readonly T[]) =>
 /** Creates a parser for a variable with one of two words: `on` gives true, `off` gives false. */
 export const booleanSchema = (on: string, off: string) => enumSchema(on, off).transform((value) => value === on);
 
-/** Creates a parser for a list of parts between commas. Spaces around a part are ignored. */
+/** Creates a parser for a list whose elements are separated by commas. Ignores spaces around an element. */
 export const listSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
   schemaWithParser(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
@@ -81,7 +81,7 @@ export const reachableAddressSchema = schemaWithParser(
   (input) => (isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input),
 );
 
-/** True for an IP address, or for a network such as 10.0.0.0/8 that is not the whole internet. */
+/** True for an IP address or a network such as 10.0.0.0/8; false for a network that is the whole internet. */
 function isNetworkRange(part: string): boolean {
   const [address = "", bits, more] = part.split("/");
   const family = isIP(address);

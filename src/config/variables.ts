@@ -1,4 +1,4 @@
-/** Table of the environment variables, each with its type, default and meaning (contract, section 1). */
+/** Table of the environment variables, each with its type, default and meaning. */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import * as limits from "../limits.js";
@@ -309,7 +309,7 @@ const VARIABLES_WITH_SECRETS: readonly string[] = [
 
 export type Variables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
-/** The values of all variables, or a message for each invalid one. */
+/** Result of reading the variables: all values, or one message for each invalid variable. */
 type ReadVariables = { values: Variables } | { faults: string[] };
 
 /** Reads all variables. A blank variable counts as unset. */

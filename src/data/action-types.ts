@@ -1,5 +1,5 @@
 /**
- * Types of the fields of an action (specification, Resources). The server, Studio and the client library share them, so
+ * Types of the fields of an action (section "Resources" of the API specification). The server, Studio and the client library share them, so
  * this file must not contain code.
  */
 
@@ -8,7 +8,7 @@ export type Environment = "server" | "client" | "any";
 /** A version of an action: the draft (`master`) or the live version (`production`). */
 export type DraftOrLive = "master" | "production";
 
-/** Types of triggers. The specification defines all of them except `http`, which only this service has. */
+/** Types of triggers. The API specification defines all of them except `http`, which only this service has. */
 export type TriggerType = "manual" | "schedule" | "log" | "analytics" | "http";
 
 /** Filter of a `log` trigger. Without `dataSourceId` every data source matches. */
@@ -87,7 +87,7 @@ export type Trigger =
 
 export type SourceLanguage = "typescript" | "javascript";
 
-/** Source files of an action, from which the service builds its code. */
+/** Source files of an action, from which the service builds the action's code. */
 export interface ActionSource {
   language: SourceLanguage;
   /** Contents of the source files, by relative path. */
@@ -96,7 +96,7 @@ export interface ActionSource {
   map?: string;
 }
 
-/** Conditions on one column of an app user's entry in the data source. The user has access only if all conditions hold. */
+/** Conditions on one column of an app user's entry in the data source. The user can run the action only if all conditions hold. */
 export interface ActionAccessTest {
   equals?: string | number | boolean;
   notequals?: string | number | boolean;
@@ -104,12 +104,12 @@ export interface ActionAccessTest {
 }
 
 /**
- * Callers who can run an action by its `manual` trigger. `{ user }` names conditions for columns. It allows an app user if the entry of
- * this user meets all conditions.
+ * Callers who can run an action by its `manual` trigger. `{ user }` contains conditions for columns: an app user can run the action if the
+ * user's entry meets all of them.
  */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
-/** What happens to a run when the concurrency limit of its action is reached. */
+/** Treatment of a new run when the concurrency limit of its action is reached. */
 export type ConcurrencyPolicy = "skip" | "queue" | "cancel";
 
 /** Limit of concurrent runs of an action. */
@@ -147,7 +147,7 @@ export interface RunLimits {
   jitterSeconds?: number;
 }
 
-/** Run limits as requests contain them. Null removes a limit. */
+/** Run limits in a request that saves an action. null removes a limit. */
 export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
@@ -155,7 +155,7 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** Limit of the action because of which a run still waits, before it can wait for an execution slot. */
+/** Limit of its action for which a queued run waits. Only then can it wait for an execution slot. */
 export type RunWait = "concurrency" | "debounce";
 
 /**
@@ -190,7 +190,7 @@ export interface Asset {
 }
 
 /**
- * Asset as the database stores it. `url` is absent if this service serves the script, because the service's address may
- * change; rows of older releases may still have it. `sha256` is the hash of the stored script in hexadecimal.
+ * Asset as the database stores it. `url` is absent if this service serves the script, because the service's address may change; rows of
+ * older releases may still have a `url`. `sha256` is the hash of the stored script in hexadecimal.
  */
 export type StoredAsset = Omit<Asset, "url"> & { url?: string; sha256?: string };

@@ -55,7 +55,7 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Value of `secretsVersion` up to which the service has deleted the replaced values of secrets. */
+  /** Highest `secretsVersion` for which the service has already deleted all replaced secret values. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 
@@ -63,7 +63,7 @@ export class AppRow {
   @Column({ type: "text", array: true, select: false, update: false, insert: false })
   origins: string[];
 
-  /** Time since when the app's schedules are paused; null if the schedules are not paused. */
+  /** Time at which the app's schedules were paused; null if they are not paused. */
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;
 

@@ -15,8 +15,8 @@ interface ExplainedPlan {
 }
 
 /**
- * Time in milliseconds for which row estimates are cached. A new estimate takes as long as an exact count, because
- * PostgreSQL plans for all partitions. Estimates change only every few minutes.
+ * Time in milliseconds for which row estimates are cached. A new estimate takes as long as counting a few rows, because
+ * PostgreSQL plans the query for all partitions. Estimates change only every few minutes.
  */
 const ESTIMATE_CACHE_MS = 10_000;
 const CACHED_ESTIMATES_MAX = 1_000;

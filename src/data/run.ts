@@ -12,8 +12,8 @@ interface RunTransition {
 }
 
 /**
- * All transitions between the states of a run. SQL statements take the states from this table, and `run.finish` checks
- * them. docs/internals/run-lifecycle.md is generated from this table.
+ * All transitions between the states of a run. SQL statements use its states, and the code that ends runs
+ * (operations/runs/finish.ts) checks them. docs/internals/run-lifecycle.md is generated from this table.
  */
 export const RUN_TRANSITIONS = {
   queue: {

@@ -40,8 +40,8 @@ export async function writeArchive(
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
   try {
-    // Opens the file before any part is read. A stream would open the file later, and after an early error could create
-    // it again.
+    // Opens the file before any part is read. A stream would open it later, and so could create it again after a failed
+    // write has removed it.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
@@ -99,8 +99,8 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the parts of the file in order. Do not use a part before the last part has been yielded, because only then the
- * digest of the file has been verified.
+ * Yields the parts of the backup file (the files in its tar archive) in order. Do not use a part before the last part
+ * has been yielded, because only then the digest of the file has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
 export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchivePart> {

@@ -1,6 +1,7 @@
 /**
  * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items
- * that are added while a batch is processed form the next batch. If no batch is processed, an item does not wait.
+ * that are added while a batch is processed form the next batch. An item that is added at another time is processed at
+ * once.
  */
 import { runInBackground } from "../background.js";
 
@@ -61,7 +62,8 @@ export function createBatchProcessor<Item, Result>(options: {
     add(item) {
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
-        // The call is deferred, so that the batch includes items that are added in the same turn of the event loop.
+        // The call of `processBatch` is deferred, so that the batch includes items that are added in the same turn of
+        // the event loop.
         if (isStartScheduled || activeCalls >= maxConcurrentCalls) return;
         isStartScheduled = true;
         setImmediate(startBatch);

@@ -1,6 +1,6 @@
 /**
- * Stores content that is too large for the database in a folder or an S3 bucket, under random keys. The database stores
- * the name, app and access rules of each content.
+ * Stores content in a folder or an S3 bucket if it is too large for the database. Each content has a random key. Its
+ * name, app and access rules are in the database.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";

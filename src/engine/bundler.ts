@@ -32,8 +32,8 @@ interface BuildLimits {
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /**
- * Minimum CPU time that a build process must have got until its time limit, as a share of this limit. If it got less,
- * the machine was too busy, and the package did not cause the timeout.
+ * A build process that reaches its time limit must have got at least this share of the limit as CPU time. If it got
+ * less, the machine was too busy, and the package did not cause the timeout.
  */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
@@ -43,7 +43,7 @@ const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
  * other fields.
  */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** Empty job that tests a sandbox: every build process that starts can answer this job. */
+/** Empty job that tests a sandbox, because every build process that can start answers it. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
@@ -51,15 +51,15 @@ const EMPTY_JOB: BundleJob = {
 };
 
 /**
- * Job of a build process, which the service writes to its standard input. The archives of the packages follow, in the
+ * Job that the service writes to the standard input of a build process. The archives of the packages follow, in the
  * order of `packages`.
  */
 export interface BundleJob {
-  /** Source files of an action. If this is set, the process builds the files instead of packages. */
+  /** Source files of an action. If this is set, the process builds these files instead of packages. */
   source?: SourceJob;
   /**
-   * Part of a Git repository. If this is set, the process reads its project instead of packages. The repository's pack
-   * file follows the job.
+   * Part of a Git repository. If this is set, the process reads the project in the repository instead of packages. The
+   * repository's pack file follows the job.
    */
   repository?: RepositoryJob;
   packages: (PackageInTree & { bytes: number })[];
@@ -76,7 +76,7 @@ export type BundlerAnswer =
   | { fault: string; reason?: string };
 
 export interface PackageArchive extends PackageInTree {
-  /** The gzipped tar file of the registry. */
+  /** Archive of the package (gzipped tar file) as the npm registry serves it. */
   archive: Buffer;
 }
 

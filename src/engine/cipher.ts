@@ -50,7 +50,7 @@ export const encryptText = (dataKey: KeyObject, text: string, associatedData: st
 
 /**
  * Decrypts a text.
- * @throws if the key or `associatedData` differs from the encryption, or if the bytes were changed
+ * @throws Error if the key or `associatedData` is not that of the encryption, or if the bytes were changed
  */
 export const decryptText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
   decryptBytes(dataKey, sealed, associatedData).toString();

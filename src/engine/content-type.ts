@@ -10,7 +10,10 @@ const XML_START = /^\s*<\?xml\s/i;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const BINARY_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
-/** Returns the first bytes of a file as text, or null if they are binary. The last character may be incomplete. */
+/**
+ * Returns the first bytes of a file as text, or null if they are binary. The last character of the text may be
+ * incomplete.
+ */
 function decodeHead(head: Buffer): string | null {
   const bom = head.toString("latin1", 0, 2);
   if (bom === "\xff\xfe" || bom === "\xfe\xff")

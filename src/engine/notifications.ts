@@ -11,8 +11,8 @@ import { createClient } from "../postgres.js";
 const CONNECTION_CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
 /**
- * Time in milliseconds for which the process still listens to a channel after the channel's last follower has left. A
- * follower that arrives within this time need not wait.
+ * Time in milliseconds for which the process still listens to a channel after the channel's last follower (caller of
+ * `follow`) has unsubscribed. A follower that subscribes within this time need not wait.
  */
 const LISTEN_LINGER_MS = 30_000;
 
@@ -45,7 +45,7 @@ interface ChannelFollower {
   onGap: () => void;
 }
 
-/** State of a channel that has or had followers. */
+/** State of a channel that has or had followers (callers of `follow`). */
 interface ChannelState {
   followers: Set<ChannelFollower>;
   /** Connection that listens to the channel or will soon do so; null if no connection does. */

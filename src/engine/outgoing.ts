@@ -5,7 +5,7 @@
  * (`checked-connections.ts`). Create one `RunBudget` per run. Then `sender.send(request, scope)` resolves for every
  * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` describes the sender: `pool`
  * separates the connections of apps, `mayUseOrigin` decides which origins the app may contact, `authorize` adds a
- * credential to each hop.
+ * credential to each hop (the first request, a redirect or a retry).
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";

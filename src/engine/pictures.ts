@@ -154,7 +154,7 @@ export function createPictureProcessor({ log }: { log: Logger }) {
     const timer = setTimeout(kill, TIME_LIMIT_MS);
     // Ignores the error: if the process could not start, there is no response, which is reported below.
     const closed = once(child, "close").catch(() => undefined);
-    // Reads the response from now on, because output that is unread when the process ends is lost.
+    // Starts to read the response now, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     try {
       // Ignores the error: if the process ends before it has read everything, its response contains the reason.

@@ -75,7 +75,8 @@ export function createUploadReceiver(folder: string, turns: UploadQueue) {
   let flushed: Promise<void> = Promise.resolve();
 
   /**
-   * Flushes only one file at a time. The database writes to the same disk, and so never waits for hundreds of files.
+   * Flushes only one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of
+   * files.
    */
   function flushBytes(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);

@@ -89,7 +89,7 @@ async function openConnection(server: SmtpServer, times: SmtpTimeouts): Promise<
     maxResponseSize: 64 * 1024,
     logger: false,
   });
-  // Ignores the error, because each wait below handles the end of the connection.
+  // Ignores the error, because `waitForCallback` handles the end of the connection.
   connection.on("error", () => undefined);
   try {
     await waitForCallback(connection, (done) => connection.connect(done));
@@ -170,7 +170,8 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
       if (session) session.isBroken = true;
       if (error instanceof AlreadyClaimedError) return { kind: "fenced" };
       const delivery = createErrorOutcome(error as Error, started.value);
-      // The server had closed the idle connection before this message, so the message did not cause the failure.
+      // True if the server had closed the idle connection before this message, so that the message did not cause the
+      // failure.
       const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {

@@ -1,7 +1,7 @@
 /** Rate limits by key (token buckets), which are stored in the memory of this process. */
 
 const KEYS_MAX = 50_000;
-/** Key of a single bucket, which all further keys share while there are already KEYS_MAX buckets. */
+/** Key of the bucket that new keys share while there are already KEYS_MAX buckets. */
 const SHARED_KEY = Symbol("others");
 
 export interface TokenBucket {
@@ -11,7 +11,7 @@ export interface TokenBucket {
    */
   takeTokens(key: string, cost?: number): number;
   /**
-   * Takes tokens for a cost that has already arisen, even if the bucket has too few. The bucket then rejects calls
+   * Takes tokens for work that has already been done, even if the bucket has too few. The bucket then rejects calls
    * until it has refilled, for at most one window.
    */
   charge(key: string, cost: number): void;

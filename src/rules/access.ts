@@ -5,10 +5,10 @@ import type { ActionError } from "../errors.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 import { ROLES, type Role } from "./roles.js";
 
-/** Classes of operations that have separate rate limits (specification, Limits). */
+/** Classes of operations that have separate rate limits (API specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
 
-/** Caller of a request, as its credential identifies the caller (contract, section 2). */
+/** Caller of a request. The credential of the request identifies the caller. */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
@@ -63,7 +63,7 @@ export interface Caller {
   unknownField?: ActionError;
 }
 
-/** Scopes of API tokens: the kinds of operations that a token can perform (contract, section 7). */
+/** Scopes of API tokens: the kinds of operations that a token can perform. */
 export const TOKEN_SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
@@ -148,8 +148,8 @@ export const ACCESS_TABLE = {
   publishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   unpublishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   runAction: { callers: RUN_CALLERS, scopes: ["run"], rateClass: "run" },
-  // The service checks `runDraft` and `runLive` only if the request names the version. `runAction` runs the version of
-  // the credential: draft or live.
+  // The service checks `runDraft` and `runLive` only if the request names a version (draft or live). Without a name, `runAction` runs the
+  // version that the credential selects.
   runDraft: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "run" },
   runLive: { callers: [...OPERATOR_ROLES, "api"], scopes: ["run"], rateClass: "run" },
   listRuns: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },

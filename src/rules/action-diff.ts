@@ -27,8 +27,8 @@ export interface ScriptChange {
 
 export interface ActionDiff {
   /**
-   * Fields of the action that differ, in the order of the specification. `code` is not among them; it has a separate
-   * diff below.
+   * Fields of the action that differ, in the order of the API specification. The code is not among them, because it has
+   * a separate diff (`code`).
    */
   changes: FieldChange[];
   /** Unified diff of the code with three lines of context; null if the code is the same. */

@@ -30,7 +30,7 @@ export function findLongNameFault(name: unknown): string | null {
 
 /**
  * Returns an error message if the name has a character that is not allowed, or if it is not a string; otherwise null.
- * The specification has no separate status for a name of another type.
+ * The API specification has no separate status for a name of another type.
  */
 export function findNameFault(name: unknown): string | null {
   if (findMissingNameFault(name) !== null || name === "") return null;
@@ -62,7 +62,7 @@ export function findEmptyCodeFault(code: unknown): string | null {
 }
 
 /**
- * Returns an error message if `checkCode` rejects the code, or if the code is not a string; otherwise null. The
+ * Returns an error message if `checkCode` rejects the code, or if the code is not a string; otherwise null. The API
  * specification has no separate status for code of another type. Ignores items of `dependencies` that are not strings.
  */
 export function findInvalidCodeFault(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {

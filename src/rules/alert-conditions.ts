@@ -15,7 +15,7 @@ export interface EndedRun {
   finishedAt: Date;
 }
 
-/** State of an alert rule for one action, or for the whole app. */
+/** State of an alert rule for one action or for the whole app: the data from which the rule decides if it fires. */
 export interface AlertState {
   /** Outcomes of the latest runs, the newest at the end: "c" for a completed run, "f" for a failed one. */
   outcomes: string;

@@ -16,8 +16,8 @@ const DOTTED_I = "i\u0307";
 
 /**
  * Converts a text to a form in which texts that differ only in case are equal. First converts it to upper case, which
- * expands "ß" and ligatures. Without the two replacements, a sigma at the end of a word and "İ" would differ between a
- * text and a part of it.
+ * expands "ß" and ligatures. The two replacements are for a sigma at the end of a word and for "İ", which would
+ * otherwise differ between a text and a part of this text.
  */
 export const foldCase = (text: string): string =>
   text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, LOWER_SIGMA).replaceAll(DOTTED_I, "i");

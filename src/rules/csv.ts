@@ -37,7 +37,10 @@ export class CsvError extends Error {
   }
 }
 
-/** True for a single character that can separate cells. Quotes, line breaks, byte order marks and surrogates cannot. */
+/**
+ * True for a single character that can separate cells. Quotes, line breaks, byte order marks and surrogates cannot
+ * separate cells.
+ */
 export const isDelimiter = (text: string): boolean => text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
 /**

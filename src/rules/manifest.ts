@@ -247,7 +247,10 @@ export function createManifestJsonSchema(id: string): object {
 
 const getSchemaFields = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/** Allowed fields of each item in the manifest: settings here, and alerts, data sources and the app below. */
+/**
+ * Allowed fields of a setting in the manifest. The following constants have the fields of alerts, data sources and the
+ * app.
+ */
 export const SETTING_SHAPE: Shape = createFlatShape(getSchemaFields(settingSchema));
 export const ALERT_FIELDS: readonly string[] = getSchemaFields(alertSchema);
 export const DATA_SOURCE_FIELDS: readonly string[] = getSchemaFields(dataSourceSchema);

@@ -50,7 +50,7 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
 }
 
 /**
- * True if the rules grant the right to the app user. A `user` of null stands for an anonymous visitor.
+ * True if the rules grant a right, such as `read`, to the app user. A `user` of null stands for an anonymous visitor.
  * @param rules rules of the file, or of the nearest folder that has rules; null grants no right
  */
 export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {

@@ -1,6 +1,6 @@
 /**
- * Validates e-mails and text messages in requests (packages, Communicate), and replaces the placeholders in their
- * texts.
+ * Validates e-mails and text messages in requests (API specification of packages, Communicate), and replaces the
+ * placeholders in their texts.
  */
 
 import { ActionError } from "../errors.js";

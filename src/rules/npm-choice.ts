@@ -19,8 +19,8 @@ export interface ChosenVersion {
 }
 
 /**
- * Version that was chosen, or a fault: the second half of an error message ("has no version …"), which the caller puts
- * after the package's name.
+ * Chosen version, or a fault. The fault is the second half of an error message ("has no version …"), which the caller
+ * puts after the package's name.
  */
 export type VersionResult = ChosenVersion | { fault: string };
 

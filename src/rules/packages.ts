@@ -43,7 +43,7 @@ export interface PackageEntry {
 
 export type PackageCatalogue = ReadonlyMap<string, PackageEntry>;
 
-/** The nine packages of the specification (Code rules 3), and svc-ai. */
+/** The nine packages that the API specification lists (Code rules 3), and svc-ai. */
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
@@ -127,7 +127,7 @@ const SPEC_MAX_CHARACTERS = 300;
 
 /**
  * Creates the error for a dependency that cannot be loaded.
- * @param retryAfter number of seconds after which a retry may succeed (contract, section 4)
+ * @param retryAfter number of seconds after which a retry may succeed
  */
 export function createUnresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
@@ -201,7 +201,8 @@ export const getStoredScriptPath = (sha256: string): string => `/client/kept/${s
 export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Adds to each stored asset the URL from which browsers can currently load it (specification, Action object, `assets`).
+ * Adds to each stored asset the URL from which browsers can currently load it (API specification, Action object,
+ * `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {

@@ -1,7 +1,4 @@
-/**
- * Rules for passphrases: minimum and maximum length, and a list of common passphrases that are rejected (contract,
- * section 7).
- */
+/** Rules for passphrases: minimum and maximum length, and a list of common passphrases that are rejected. */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
 import { describeType } from "./describe-value.js";
@@ -10,8 +7,8 @@ const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
 /**
- * Common passphrases that have at least the minimum length. The original list has 49,000 passphrases, but the shorter
- * ones are rejected for their length anyway.
+ * Common passphrases that have at least the minimum length. The original list has 49,000 passphrases, but shorter ones are rejected because
+ * of their length.
  */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),

@@ -222,8 +222,8 @@ export function buildProjectTypes(
     FILE_HEAD,
     createTypeBlock(
       "interface SvcSettings",
-      // Declares these settings as optional properties, so that a test of an action can pass only the settings that it
-      // uses.
+      // Declares settings with sealed bindings as optional properties, so that a test of an action can pass only the
+      // settings that it uses.
       hiddenSettings.map(({ key }) => createOptionalLine(key, "any")),
     ),
     createTypeBlock(

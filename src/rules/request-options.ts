@@ -1,6 +1,6 @@
 /**
- * Validates the options of `Svc.App.V3.Actions.request()` (contract, section 9), which come from untrusted code, and
- * converts them to a description of the request.
+ * Validates the options of `Svc.App.V3.Actions.request()`, which come from untrusted code, and converts them to a
+ * description of the request.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { describeType, describeValue, isObject } from "./describe-value.js";
@@ -54,7 +54,7 @@ export interface RequestDescription {
   retry: { attempts: number; on: number[] } | undefined;
 }
 
-/** Error for invalid options. `code` is one of the error codes in the contract. */
+/** Error for invalid options. `code` is one of the error codes of `request()`. */
 export class RequestOptionsError extends Error {
   constructor(
     readonly code: "POLICY" | "LIMIT",

@@ -29,9 +29,7 @@ export interface ScheduleFault {
  */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
-/**
- * Returns the reason why a frequency is invalid (specification, Validation; contract, section 4); null if it is valid.
- */
+/** Returns the reason why a frequency is invalid (API specification, Validation); null if it is valid. */
 export function findFrequencyFault(value: unknown): ScheduleFault | null {
   const invalidSchedule = (reason: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
@@ -47,10 +45,7 @@ export function findFrequencyFault(value: unknown): ScheduleFault | null {
   return canFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
 }
 
-/**
- * Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name); null if it is
- * valid.
- */
+/** Returns the reason why a time zone is invalid (API specification, Create parameters: a full IANA name); null if it is valid. */
 export function findTimezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
   const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${describeValue(value)})`;

@@ -101,7 +101,7 @@ const createOneOfTest = (expected: unknown): ValueTest => {
   return (value) => tests.some((test) => test(value));
 };
 
-/** Operators by name. scope.ts evaluates `$exists: false` as the opposite of `$exists: true`. */
+/** Operators by name. scope.ts evaluates `$exists: false` as the negation of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $eq: createElementOperator(createEqualsTest),
   $ne: { ...createElementOperator(createEqualsTest), negated: true },

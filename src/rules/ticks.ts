@@ -23,7 +23,7 @@ const FAR_FUTURE = new Date("9999-12-31T00:00:00Z");
 
 export interface MissedTicks {
   tick: Date;
-  /** Number of missed ticks, counted from `tick` on. */
+  /** Number of consecutive missed ticks, of which `tick` is the first. */
   count: number;
   /** True if there may be more than `count` missed ticks, because counting stopped at the maximum. */
   isMinimum: boolean;

@@ -7,9 +7,9 @@ import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
-/** Trigger types that the specification defines. */
+/** Trigger types that the API specification defines. */
 export const SPECIFIED_TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
-/** Trigger types that this service adds (contract, section 8). */
+/** Trigger types that this service adds. */
 export const ADDED_TRIGGER_TYPES: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [...SPECIFIED_TRIGGER_TYPES, ...ADDED_TRIGGER_TYPES];
 
@@ -27,8 +27,7 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   http: { fields: HTTP_WHERE_FIELDS },
 };
 /**
- * Returns the allowed fields of a trigger. The fields of `where` are not checked for a type that does not use `where`
- * (contract, section 3).
+ * Returns the allowed fields of a trigger. The fields of `where` are not checked for a type that does not use `where`.
  */
 export const getTriggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },

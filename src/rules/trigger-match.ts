@@ -24,7 +24,10 @@ export interface AnalyticsSubject {
 
 export const ANALYTICS_EVENT_TYPES: readonly AnalyticsEventType[] = ["analytics.pageView", "analytics.event"];
 
-/** Types of log events that the specification defines (Events, Log events). A trigger's filter can also name other types. */
+/**
+ * Types of log events that the API specification defines (Events, Log events). A trigger's filter can also name other
+ * types.
+ */
 export const LOG_EVENT_TYPES: readonly string[] = [
   "sms.2fa",
   "sms.communicate",

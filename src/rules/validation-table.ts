@@ -1,10 +1,13 @@
 /**
- * Order of the validation errors in the specification (Errors, Validation). If an action has several faults, the
+ * Order of the validation errors in the API specification (Errors, Validation). If an action has several faults, the
  * service reports the one that is first in this list.
  */
 import type { Status } from "../errors.js";
 
-/** Statuses of validation errors, in the order in which they are reported. Statuses of the contract (section 4) come last. */
+/**
+ * Statuses of validation errors, in the order in which they are reported. Statuses that this service adds to the API
+ * specification come last.
+ */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",
@@ -24,7 +27,7 @@ const VALIDATION_TABLE: readonly Status[] = [
   "TRIGGER_TYPE_INVALID",
   "TRIGGER_NOT_ALLOWED",
   "DEPENDENCIES_INVALID",
-  // The contract (section 4) adds the following statuses to those of the specification.
+  // This service adds the following statuses to those of the API specification.
   "ACCESS_INVALID",
   "INTEGRATION_ORIGINS_INVALID",
 ];

@@ -18,7 +18,7 @@ const OUTAGE_END_QUIET_MS = 2_000;
 export interface OutageLog {
   /** Log of the process. Counts lines about an unavailable database (field `err`) instead of writing them. */
   log: Logger;
-  /** Reports that the database has responded. Ends the outage if no attempt has failed since OUTAGE_END_QUIET_MS. */
+  /** Reports that the database has responded. Ends the outage if no attempt has failed for OUTAGE_END_QUIET_MS. */
   recordSuccess(): void;
 }
 
@@ -27,7 +27,7 @@ interface DatabaseOutage {
   since: number;
   lastFailure: number;
   lastLine: number;
-  /** Number of log lines about the outage that this file counted instead of writing them. */
+  /** Number of log lines about the outage that were counted instead of written. */
   lines: number;
 }
 

@@ -37,7 +37,9 @@ import { createDiskProbe } from "./disk-probe.js";
 import { createDatabaseSpace, createDataDirSpace, freeBytesUnder } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.js";
 
-/** Milliseconds in which the service still writes responses to aborted requests if the grace period of a stop was ended early. */
+/**
+ * Milliseconds that the service takes to respond to aborted requests when a stop ends without the full grace period.
+ */
 const LAST_RESPONSES_MS = 1_000;
 
 /**
@@ -219,7 +221,7 @@ export class ServiceStarter {
     });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // The API stops after all runs have ended, because runs send requests to the API.
+    // On a stop, the API stops only after all runs have ended, because runs send requests to the API.
     releases.add("door", () => httpEntryPoint.forwardRequestsTo(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -239,7 +241,7 @@ export class ServiceStarter {
   ): Promise<RunnerState> {
     const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
-    // Waits, so that the callers of aborted runs still receive their responses.
+    // Waits a moment before the next release, so that the callers of aborted runs still receive their responses.
     releases.add("last answers", () =>
       Promise.race([httpEntryPoint.waitUntilIdle(), delay(LAST_RESPONSES_MS, undefined, { ref: false })]),
     );

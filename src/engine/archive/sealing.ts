@@ -31,8 +31,9 @@ const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /**
- * Parameters of scrypt, with which each guess of a passphrase takes 128 MB and a third of a second. They are not read
- * from the file, because a malicious file could contain parameters that need far more memory and time.
+ * Parameters of scrypt, with which each guess of a passphrase takes 128 MB and a third of a second. They are constants
+ * and not read from the backup file, because a malicious file could contain parameters that need far more memory and
+ * time.
  */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 

@@ -92,7 +92,7 @@ class ByteReader {
   }
 }
 
-/** Returns the next part; null at an empty block, which marks the end of a tar file. */
+/** Returns the next part (one file of the archive); null at an empty block, which marks the end of a tar file. */
 async function readNextPart(bytes: ByteReader): Promise<ArchivePart | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
   if (block.length < BLOCK_BYTES) throw createDamageError("the last bytes are missing");
@@ -118,8 +118,8 @@ function isEndPart({ name, content }: ArchivePart, count: number, sha256: string
 }
 
 /**
- * Yields the parts of a tar file. Do not use a part before the last one has been yielded, because the digest of all
- * parts is verified at the end.
+ * Yields the parts (files) of a tar archive. Do not use a part before the last one has been yielded, because the digest
+ * of all parts is verified at the end.
  * @throws ArchiveError if the file is damaged
  */
 export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchivePart> {

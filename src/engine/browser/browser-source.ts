@@ -26,7 +26,7 @@ export interface Chromium {
 }
 
 export interface BrowserSource {
-  /** Name of the source in log lines. */
+  /** Name of the browser source in log lines. */
   readonly name: string;
   /**
    * Starts a browser, or connects to a remote one.
@@ -49,8 +49,8 @@ interface CommandSender {
 }
 
 /**
- * Sends commands without stack traces. Puppeteer creates an error for each command in advance, and its stack trace would
- * cost more than the command.
+ * Sends commands without stack traces. Puppeteer creates an error for each command in advance, and creating the error's stack trace takes
+ * longer than the command.
  */
 function sendWithoutStacks(connection: CommandSender): void {
   const send = connection._rawSend;

@@ -1,6 +1,7 @@
 /**
- * Runs untrusted scripts in Chromium. Chooses the sandbox mode (isolate, network isolate or document) and the browser
- * for each run. If a run turns out to need another mode, and has had no effect yet, repeats it in that mode.
+ * Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode for each run: isolate (separate globals on a
+ * worker thread), network isolate (an isolate with `fetch`) or document (an empty page). If a run turns out to need
+ * another mode, and has had no effect yet, repeats it in that mode.
  */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
@@ -33,8 +34,9 @@ const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
 /**
- * Chooses the supervisor for a run. Prefers a supervisor that this run has not tried, then the one with the fewest
- * active runs, then the one whose browser has executed the fewest runs. Returns null if no supervisor has a browser.
+ * Chooses a browser's supervisor (the object that keeps the browser running) for a run. Prefers a supervisor that this
+ * run has not tried, then the one with the fewest active runs, then the one whose browser has executed the fewest runs.
+ * Returns null if no supervisor has a browser.
  */
 function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
@@ -65,8 +67,8 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 const findCodeNeeds = createCodeNeedsFinder();
 const documentTrialRunner = new TrialRunner();
 /**
- * Code that recently crashed a network isolate or overflowed its stack. The code runs in a document until its entry in
- * this set expires.
+ * Code that recently crashed a network isolate or overflowed the stack in it. The code runs in a document (an empty
+ * page) until its entry in this set expires.
  */
 const codeThatNeedsDocument = new ExpiringCodeSet();
 
@@ -103,18 +105,18 @@ function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "netwo
   return { mode, network };
 }
 
-/** Causes of a failed run after which its page can execute other runs. */
+/** Causes of failure after which the run's page can execute other runs. */
 const PAGE_REUSABLE_CAUSES: readonly FailureCause[] = ["script", "result", "retry"];
 
-/** Causes of a failed run in a network isolate after which the service runs the same code in a document. */
+/** Causes of failure in a network isolate after which the service runs the same code in a document (an empty page). */
 const DOCUMENT_NEEDED_CAUSES: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
   createFailedOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /**
- * Runs the request with one supervisor in one mode. Resolves with null if no code of the run was evaluated, so that
- * another attempt is safe.
+ * Executes the run in one browser and one mode. Resolves with null if no code of the run was evaluated, so that another
+ * attempt is safe.
  */
 async function runWithSupervisor(
   supervisor: BrowserSupervisor,
@@ -127,8 +129,7 @@ async function runWithSupervisor(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
-    // If the browser has ended or could not open a page, returns null, so that the caller repeats the run in another
-    // browser.
+    // Is null if the browser has ended or could not open a page. The caller then repeats the run in another browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {
@@ -216,8 +217,8 @@ export class Browsers {
     if (!DOCUMENT_NEEDED_CAUSES.includes(outcome.cause) && !hasOverflowedStack(outcome)) return outcome;
     codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
-    // The isolate ended before the run had made a request or printed a line. So the run can be repeated in a document,
-    // with the rest of its time limit.
+    // The isolate ended before the run had sent a request or printed a line. So the run is repeated in a document, with
+    // the rest of its time limit.
     const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
     return this.runInDocument({ ...placed, timeoutMs });
   };

@@ -7,8 +7,8 @@ import { isIP } from "node:net";
 const HEAP_MAX_MB = 384;
 
 /**
- * Flags that make V8 optimize code later. Each run has new function objects, so only this run benefits from optimized
- * code. Optimization is worth its cost only after a few thousand calls within a run.
+ * Flags that make V8 optimize code later. Each run has new function objects, so no later run can use the optimized
+ * code. Optimization is worth its cost only if a run calls a function a few thousand times.
  */
 const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
@@ -45,13 +45,16 @@ const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
  */
 const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 
-/** Flag that enables ShadowRealm, which gives each run new globals at a fifth of the cost of any other method. */
+/**
+ * Flag that enables ShadowRealm, a JavaScript feature. It gives each run new globals at a fifth of the cost of any
+ * other method.
+ */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
  * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code
- * runs, so V8 must collect in one step. Chromium's own objects are still swept in steps, which end when the next
- * collection starts. A large initial heap makes it rare that two collections happen in one uninterrupted stretch of a
- * run's code.
+ * runs, so V8 must collect in one step. Chromium still sweeps its own objects in steps, which end when the next
+ * collection starts. A large initial heap makes collections rare, so that two of them seldom happen during one call of
+ * a realm's code.
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 

@@ -1,4 +1,7 @@
-/** Lists the JavaScript globals of each sandbox mode. Code that uses a global that no isolate has runs in a document. */
+/**
+ * Lists the JavaScript globals of each sandbox mode. An isolate (a thread with separate globals) has only some of a
+ * page's globals. Code that uses a global that no isolate has runs in a document (an empty page).
+ */
 
 const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
@@ -10,7 +13,7 @@ const LANGUAGE_GLOBALS =
 
 /** Classes that a network isolate has as globals (in-page/host-platform.ts). */
 export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
-/** Classes of which a network isolate has objects, such as `crypto`, although the class itself is no global there. */
+/** Classes that are no globals of a network isolate, although the isolate has objects of them, such as `crypto`. */
 export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM_GLOBALS =
@@ -19,7 +22,7 @@ const PLATFORM_GLOBALS =
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-/** Globals that only a document has, and that many libraries use. */
+/** Globals that many libraries use and that only a document (an empty page) has. */
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
 /**
@@ -31,8 +34,8 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
   );
 
 /**
- * Members of `performance` in a network isolate. The other members are missing, because all runs of a thread would
- * share their data.
+ * Members of `performance` in a network isolate. The other members are missing, because they contain data of all runs
+ * of the thread.
  */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
@@ -44,7 +47,7 @@ export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
   ...PLATFORM_GLOBALS.split(" "),
 ];
 
-/** The only global of a network isolate that sends requests. Code that does not use it needs no network. */
+/** The only global of a network isolate that sends requests. Code without it needs no network. */
 export const REQUESTING_GLOBAL = "fetch";
 
 /** Classes whose constructor has no effect and never throws if code calls it without arguments. */
@@ -69,7 +72,7 @@ function getPlatformStandInKind(name: string): StandIn[1] {
 const createStandInList = (names: readonly string[]): StandIn[] =>
   names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, getPlatformStandInKind(name)]);
 
-/** Globals that stand-ins replace in a trial of code for a network isolate. */
+/** Globals that stand-ins replace when code for a network isolate is first tried in an isolate without network. */
 export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = createStandInList(NETWORK_ISOLATE_GLOBALS);
 
 const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
@@ -96,8 +99,8 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string,
 ]);
 
 /**
- * Returns the globals that stand-ins replace in a trial of code for a document: the globals that are always replaced,
- * and `names`. A document has too many globals to replace all of them in every run.
+ * Returns the globals that stand-ins replace when code for a document is first tried in an isolate: the globals that
+ * are always replaced, and `names`. A document has too many globals to replace all of them in every run.
  */
 export const listDocumentStandIns = (names: readonly string[]): StandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]

@@ -1,6 +1,6 @@
 /**
- * Detects code that a network isolate does not support because of how it uses globals. mode.ts runs this code in a
- * document.
+ * Detects code that a network isolate (a thread with separate globals) does not support because of how the code uses
+ * its globals. mode.ts runs this code in a document (an empty page).
  */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";

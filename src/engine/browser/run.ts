@@ -56,7 +56,7 @@ export interface ServiceRequest extends PageRequest {
 
 /**
  * Response to a ServiceRequest. `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to
- * 320 Ki characters, and reads them only when the consumer asks. The last part may be shorter.
+ * 320 Ki characters, and reads each part only when the consumer requests it. The last part may be shorter.
  */
 export interface ServiceResponse {
   status: number;
@@ -104,14 +104,17 @@ export interface PageRun {
   /** Mode of the run; by default the cheapest mode that has all globals which the source and the packages use. */
   mode?: SandboxMode;
   /**
-   * Set if this run is a trial, that is a first attempt in `isolate`: the mode whose additional globals are replaced by
-   * stand-ins. If the code uses a stand-in in a way that the stand-in does not support, the trial ends with the cause
-   * `retry`.
+   * Set if this run is a trial, which is a first attempt in `isolate`. The value is the mode whose additional globals
+   * stand-ins replace. If the code uses a stand-in in a way that the stand-in does not support, the trial ends with the
+   * cause `retry`.
    */
   trialForMode?: SandboxMode;
   /** False if the run sends no requests; default true. The mode `isolate` never has a network, even if this is true. */
   network?: boolean;
-  /** Runs with the same key may use the same browser context one after another. Runs with different keys never do. */
+  /**
+   * Runs with the same key may use the same browser context, one after another. Runs with different keys never share a
+   * context.
+   */
   isolationKey: string;
   /** Origin of the page, with https. No server has this origin: the service itself answers the request for the document. */
   origin: string;
@@ -185,7 +188,10 @@ export type PageOutcome =
   | { ok: true; data: string | Buffer | undefined }
   | { ok: false; error: RunError; cause: FailureCause };
 
-/** True if the run exceeded the call stack. The run may succeed in a document, because an isolate has only half the stack. */
+/**
+ * True if the run overflowed the call stack. The run may succeed in a document, because an isolate has only half the
+ * stack.
+ */
 export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 

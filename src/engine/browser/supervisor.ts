@@ -13,7 +13,7 @@ export interface BrowserSupervisorOptions {
   log: Logger;
   /** Opens a proxy port for a browser context. The value is null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  /** Queue for opening contexts and documents, which all browsers share. Without this option, there is no queue. */
+  /** Queue in which all browsers wait to open contexts and documents. Without this option, there is no queue. */
   openingQueue?: OpeningQueue;
   /** Number of browser contexts that are opened in advance; default 2. */
   spareContexts?: number;
@@ -31,8 +31,8 @@ export interface BrowserSupervisorOptions {
 }
 
 /**
- * One browser process or connection, with its pages. After another browser has replaced it, it continues until its last
- * run has ended.
+ * One browser process or connection, with its pages. After another browser has replaced it for new runs, it continues
+ * until its last run has ended.
  */
 export interface BrowserGeneration {
   chromium: Chromium;
@@ -44,10 +44,10 @@ export interface BrowserGeneration {
 }
 
 /**
- * Number of runs after which a browser is replaced, because the memory of the browser's own processes grows. Measured:
- * 2 MB in 30,000 runs in an isolate, 15 MB in 12,000 runs with a document, 12 MB with 1,000 contexts. watch/memory.ts
- * detects faster growth. The number is high, because after a replacement each app needs a new context, which takes up
- * to half a second.
+ * Number of runs after which a browser is replaced, because the memory of the browser's shared processes (all except
+ * renderers) grows. Measured: 2 MB in 30,000 runs in an isolate, 15 MB in 12,000 runs with a document, 12 MB with 1,000
+ * contexts. watch/memory.ts detects faster growth. The number is high, because after a replacement each app needs a new
+ * context, which takes up to half a second.
  */
 const RUNS_PER_BROWSER = 50_000;
 /**
@@ -131,7 +131,7 @@ export class BrowserSupervisor {
   }
 
   /**
-   * Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start.
+   * Starts a browser that gets all new runs instead of the current one. Concurrent calls wait for the same start.
    * @throws the error of the start, with a message from the source
    */
   replace(): Promise<BrowserGeneration> {
@@ -225,8 +225,8 @@ export class BrowserSupervisor {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // Stops all browsers first, including one that is starting, because its start would otherwise wait for responses of
-    // the browser.
+    // Stops all browsers first, including a browser that is starting. Otherwise this method would wait for the end of
+    // the start.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
     await this.startPromise?.catch(() => undefined);
   }

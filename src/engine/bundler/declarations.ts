@@ -33,7 +33,7 @@ const SPECIFIER_MAX_CHARACTERS = 300;
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
 /**
- * Replaces each module name that follows a match of `before`. Uses two expressions, because a single expression could
+ * Replaces each module name that follows a match of `before`. Uses two regular expressions, because a single one could
  * take quadratic time.
  */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
@@ -109,7 +109,7 @@ function createDeclarationFinder(tree: FileTree) {
   };
 }
 
-/** Returns the text of the first file of the list, which declares the type of the package's global. */
+/** Returns the text of the first file in the list. This file declares the type of the package's global variable. */
 function createGlobalTypeText(namespace: boolean): string {
   const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;

@@ -1,4 +1,7 @@
-/** Finds the global name of a package: from its own browser build, from its README, or from its package name in camel case. */
+/**
+ * Finds the name of a package's global variable in its browser build or its README; otherwise writes the package name
+ * in camel case.
+ */
 import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
@@ -28,8 +31,8 @@ export const isFreeGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /**
- * Maximum length of a browser build that is searched for its global name. The name is in the first lines, but the whole
- * file must be parsed.
+ * Maximum length of a browser build that is searched for the name of its global variable. This name is in the first
+ * lines, but the whole file must be parsed.
  */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
@@ -51,8 +54,8 @@ const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
 /**
- * Returns the names of the globals that the build sets, in the order of the code. Counts each assignment to a property,
- * because the object of the property may be the global object.
+ * Returns the names of the globals that the build sets, in the order of the code. Includes each assignment to a
+ * property of any object, because this object may be the global object.
  */
 function findAssignedGlobals(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];

@@ -110,8 +110,7 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
         const isOurs = namespace !== PACKAGE_NAMESPACE;
         const from = isOurs ? "/" : importer;
-        // For the script that the service generates, this resolves the package's ES module, even if the script calls
-        // `require`.
+        // The script that the service generates gets the package's ES module, even if the script calls `require`.
         const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;

@@ -56,7 +56,7 @@ const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAX
 
 /** Commands and account with which a build process starts, and the protections that they provide. */
 export interface BundlerSandbox {
-  /** Programs that start before the build process, each in turn. Each of them removes rights. */
+  /** Programs that start one after the other before the build process. Each one removes rights. */
   commands: readonly string[];
   isNetworkIsolated: boolean;
   isSealedByLandlock: boolean;

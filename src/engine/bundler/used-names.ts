@@ -12,7 +12,7 @@ const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /**
- * Global for which `findUsedNames` returns each member that the script uses. Most scripts use only members that
+ * For this global, `findUsedNames` returns each member that the script uses, because most scripts use only members that
  * identify the browser.
  */
 const NAVIGATOR = "navigator";

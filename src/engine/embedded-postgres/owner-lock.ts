@@ -53,8 +53,8 @@ function tryCreateLock(path: string, text: string): boolean {
 }
 
 /**
- * Removes the lock file of a process that has ended. If another process has created a lock file meanwhile, restores
- * that file.
+ * Removes the lock file of a process that has ended. If the removed file turns out to be a new one of another process,
+ * restores it.
  */
 function removeStaleLock(path: string, staleText: string | null): void {
   const aside = `${path}.${process.pid}.stale`;

@@ -103,7 +103,7 @@ async function readUnencodedBody(
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
 }
 
-/** Returns the first part that is not empty; null if all parts are empty. */
+/** Returns the first part of a body that is not empty; null if all parts are empty. */
 async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
   for (;;) {
     const { value, done } = await parts.next();

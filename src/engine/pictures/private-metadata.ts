@@ -106,7 +106,7 @@ const DISPLAY_WEBP_CHUNKS = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "AN
 const WEBP_EXIF_FLAG = 0x08;
 const WEBP_XMP_FLAG = 0x04;
 
-/** Returns the chunks of a WebP file. `whole` is a chunk with its header and padding. */
+/** Returns the chunks of a WebP file. `whole` is the chunk with its header and padding; `content` excludes both. */
 function readWebpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
   const chunks = [];
   for (let at = 12; at + 8 <= file.length; ) {
@@ -191,7 +191,7 @@ export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANER_BY_TYPE)
 
 /**
  * Returns the parts of the file without private metadata, in the order in which they form the new file.
- * @throws DamagedPicture if the file is not valid
+ * @throws DamagedPictureError if the file is not valid
  */
 export function removePrivateMetadata(file: Buffer, contentType: string): Buffer[] {
   try {

@@ -16,8 +16,8 @@ export interface PatternHit {
 }
 
 /**
- * Maximum length in bytes of a short match. After a short match, searching the next index at which a pattern may begin
- * is faster than following failure links.
+ * Maximum length in bytes of a short match. After such a match, it is faster to search for the next index at which a
+ * pattern may begin than to follow failure links.
  */
 const SHORT_MATCH_BYTES = 3;
 /**
@@ -31,7 +31,7 @@ const HASH_FACTOR = 0x9e3779b1;
 interface SortedPattern {
   pattern: Uint8Array;
   index: number;
-  /** Number of bytes at its start that the pattern has in common with the previous pattern. */
+  /** Length in bytes of the common prefix of this pattern and the previous pattern. */
   sharedBytes: number;
 }
 
@@ -186,8 +186,8 @@ export class Automaton {
 
   /**
    * Reads bytes from an index at which a pattern may begin, until no prefix of a pattern matches. Calls `onHit` at each
-   * index at which patterns end, with the longest of these patterns. Returns the index at which the remaining match
-   * begins; -1 if `onHit` returned true.
+   * index at which patterns end, with the longest of these patterns. Returns the index at which the last, incomplete
+   * match begins; -1 if `onHit` returned true.
    */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
@@ -214,7 +214,7 @@ export class Automaton {
    * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. If several
    * occurrences have the same end, only the longest one is reported.
    * @param words the same bytes as complete 32-bit words
-   * @param spans ranges that are new; occurrences outside of all spans may be skipped
+   * @param spans ranges that are new in this form of the text; occurrences outside of all spans may be skipped
    */
   scan(
     bytes: Uint8Array,

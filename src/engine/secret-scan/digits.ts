@@ -18,8 +18,8 @@ const ADDED_BYTES_MAX = 6;
 const DIGIT_SEPARATOR = 0xff;
 
 /**
- * Layer of a text, with its pairs of adjacent bytes as 16-bit numbers: `even` has the pairs that begin at even indexes,
- * `odd` those at odd indexes.
+ * Layer (one decoded form) of a text, with its pairs of adjacent bytes as 16-bit numbers: `even` has the pairs that
+ * begin at even indexes, `odd` those at odd indexes.
  */
 interface Digits {
   layer: Layer;
@@ -32,7 +32,10 @@ function createDigits(layer: Layer): Digits {
   return { layer, even: viewAsPairs(bytes), odd: viewAsPairs(bytes.subarray(1)) };
 }
 
-/** Appends to `runs` all runs of digits between two indexes that have the minimum length, as [from, to, from, to …]. */
+/**
+ * Appends to `runs` all runs (sequences) of digits between two indexes that have the minimum length, as [from, to,
+ * from, to …].
+ */
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
@@ -66,14 +69,15 @@ function addRuns(
 }
 
 /**
- * Number of digits after which the alignment of decoded bytes repeats. Two runs are aligned in the same way if their
- * starts differ by a multiple of this number.
+ * Number of digits after which the alignment of decoded bytes repeats. Two runs (sequences of digits) are aligned in
+ * the same way if their starts differ by a multiple of this number.
  */
 const DIGITS_PER_ALIGNMENT = 4;
 
 /**
- * Returns the parts of the runs that are within `reach` bytes of a span, or of the end of the text, where a secret may
- * be truncated. Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
+ * Returns the parts of the runs (sequences of digits) that are within `reach` bytes of a span (range to search), or of
+ * the end of the text, where a secret may be truncated. Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its
+ * run.
  */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === WHOLE_TEXT_SPANS) return runs;
@@ -116,9 +120,12 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
   }
 }
 
-/** All runs of digits of one numeral system in a layer. */
+/** All runs (sequences) of digits of one numeral system, such as base64, in one layer. */
 class DigitRuns {
-  /** Bytes of all runs, decoded from their first digit. The unused bits of a run's last byte are 0. */
+  /**
+   * Decoded bytes of all runs (sequences of digits), each decoded from its first digit. The unused bits of a run's last
+   * byte are 0.
+   */
   private readonly words: Int32Array;
   /**
    * Memory for the result of a shift. It is reused, because allocating memory for each shift would take longer than the
@@ -144,8 +151,8 @@ class DigitRuns {
   }
 
   /**
-   * Returns the bytes of all runs, decoded from the digit with the index `shift`, with separators between the runs. The
-   * result is valid until the next call.
+   * Decodes all runs (sequences of digits) from the digit with the index `shift` on. Returns their bytes with
+   * separators between the runs. The result is valid until the next call.
    */
   decodeFrom(shift: number): Pick<Layer, "bytes" | "textIndexes"> {
     const { runs } = this;
@@ -221,9 +228,9 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
 }
 
 /**
- * Yields the decoded runs of digits of a layer, and each of them also with its escapes removed. Outside of the spans,
- * decodes only as many digits as an occurrence that overlaps a span may have. Each yielded layer is valid until the
- * next one.
+ * Yields the decoded runs (sequences) of digits of a layer, and each of these results also with its escapes removed.
+ * Outside of the spans, decodes only as many digits as an occurrence that overlaps a span may have. Each yielded layer
+ * is valid until the next one.
  * @param longest length in bytes of the longest pattern
  */
 export function* decodeDigitLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {

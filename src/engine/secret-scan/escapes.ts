@@ -1,4 +1,4 @@
-/** Removes one layer of JSON and URL escapes from a text in one pass. */
+/** Removes one level of JSON and URL escapes from a text in one pass. */
 import { ByteWriter, isLineBreak, type Layer, pushCodeUnit } from "./layers.js";
 import { HEX_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
@@ -95,7 +95,7 @@ export function findIncompleteEscape(text: string, end: number): number {
 /** Finds the escapes in a text, in the order of their indexes. */
 class EscapeFinder {
   private readonly words: Int32Array;
-  /** Index in `spans` of the first span that was not searched completely. */
+  /** Index in `spans` of the first span (range) that was not searched completely. */
   private span = 0;
 
   /** @param spans ranges of the text; only escapes with a byte in one of them are returned */
@@ -159,7 +159,7 @@ class EscapeFinder {
   }
 }
 
-/** Converts spans of the input to the corresponding spans of the output, while escapes are removed. */
+/** Converts spans (ranges) of the input to the corresponding spans of the output, while escapes are removed. */
 class SpanMapper {
   readonly spans: number[] = [];
   /** Next start or end of a span; BEYOND_EVERY_TEXT after the last span. */
@@ -206,14 +206,14 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
 }
 
 /**
- * Removes one layer of escapes from a text; returns null if the text contains no escapes.
+ * Removes one level of escapes from a text; returns null if the text contains no escapes.
  * @param reused true to overwrite the memory of the input layer, which is then invalid; the output is never longer than
  * the input
  */
 export function removeEscapes(layer: Layer, reused = false): Layer | null {
   const { bytes, textIndexes: at } = layer;
-  // Only the ranges in `layer.newSpans` can contain escapes, because the rest was already searched in the previous
-  // layer.
+  // Only the ranges in `layer.newSpans` can contain escapes, because all other ranges were already searched in the
+  // previous layer (form of the text).
   const escapes = new EscapeFinder(bytes, layer.newSpans);
   const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;

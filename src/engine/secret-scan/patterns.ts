@@ -8,7 +8,7 @@ import { createPlainLayer, isLineBreak, type Layer } from "./layers.js";
 
 /** Maximum length of a host name in characters. A longer secret cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
-/** Maximum number of escape layers that are removed from a secret's value. */
+/** Maximum number of nested levels of escapes that are removed from a secret's value. */
 const VALUE_LAYERS_MAX = 2;
 /** Matches values that look the same in URLs and JSON, so that one pattern is enough for them. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
@@ -24,7 +24,7 @@ const LABEL_SEPARATORS = /[.-]/g;
 const toPatternBytes = (text: string): Uint8Array => createPlainLayer(text, true).bytes;
 
 /**
- * Yields the bytes of the value, and of the value with one or more layers of escapes removed. If a text contains the
+ * Yields the bytes of the value, and of the value with one or more levels of escapes removed. If a text contains the
  * value inside escapes, decoding the text also decodes the escapes of the value itself.
  */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
@@ -52,7 +52,7 @@ function createWrittenVariants(value: string): string[] {
   return [...forward, reverseText(value), reverseCodeUnits(value)];
 }
 
-/** Removes line breaks from a pattern, because layers contain none. */
+/** Removes line breaks from a pattern, because the searched forms of a text (layers) contain none. */
 const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
 /**

@@ -41,7 +41,7 @@ const WHOLE_MAX_CHARACTERS = 64;
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
 
-/** Maximum number of nested escape layers that are removed from a text. */
+/** Maximum number of nested levels of escapes that are removed from a text. */
 const ESCAPE_LAYERS_MAX = 8;
 
 interface TextLayer {
@@ -50,8 +50,8 @@ interface TextLayer {
 }
 
 /**
- * Yields the layers of a text. Each layer is valid until the next one, which may use the same memory, because
- * allocating memory takes longer than reading it.
+ * Yields the layers of a text: the text itself and its decoded forms. Each layer is valid until the next one, which may
+ * use the same memory, because allocating memory takes longer than reading it.
  */
 function* createLayers(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = createPlainLayer(text, mapped);
@@ -82,7 +82,10 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: PatternHit): string => names[hit.pattern]!,
-    /** Searches one layer. Calls `onHit` for each occurrence that is new in this layer, until `onHit` returns true. */
+    /**
+     * Searches one layer (form of the text). Calls `onHit` for each occurrence that is new in this layer, until `onHit`
+     * returns true.
+     */
     scan: ({ bytes, newSpans }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
       automaton.scan(bytes, viewAsWords(bytes), onHit, newSpans),
   };

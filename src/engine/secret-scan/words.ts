@@ -24,8 +24,8 @@ export function viewAsPairs(bytes: Uint8Array): Uint16Array {
 export const repeatInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
 /**
- * Returns a number other than 0 if any byte of `word` equals the byte that `same` repeats. The method: only a zero byte
- * in their difference borrows into its highest bit.
+ * Returns a number other than 0 if any byte of `word` equals the byte that `same` repeats. In the bitwise difference of
+ * both words, an equal byte is zero, and subtracting 1 from a zero byte sets its highest bit.
  */
 export function findEqualBytes(word: number, same: number): number {
   const other = word ^ same;

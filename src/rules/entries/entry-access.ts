@@ -109,8 +109,7 @@ export function findPermissions(rules: readonly AccessRule[], verb: EntryVerb, c
 
 /**
  * True if the caller may read an entry by its ID. False if the access rule requires a column in the `where`, because a
- * request by ID has no `where`. Conditions with values are not a reason for false, because they are checked after the
- * entry is read.
+ * request by ID has no `where`. Ignores conditions on values, because they are checked after the entry is read.
  */
 export const maySelectById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));

@@ -1,6 +1,6 @@
 /**
- * Validates the hooks of a data source, and applies their operations `trim`, `lower` and `upper`. The operation `hash`
- * is applied elsewhere.
+ * Validates the hooks of a data source, which change an entry or send a message when the entry is written. Applies the
+ * operations `trim`, `lower` and `upper`. The operation `hash` is applied elsewhere.
  */
 
 import { isDeepStrictEqual } from "node:util";

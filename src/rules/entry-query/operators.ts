@@ -6,7 +6,9 @@ import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";
 
-/** Test of an operator in SQL, and the values to which the test applies (see `anyValuePassesSql` in path.ts). */
+/**
+ * SQL test of an operator such as `$eq`, and the values to which the test applies (see `anyValuePassesSql` in path.ts).
+ */
 export interface OperatorTest {
   test: ValueTestSql;
   /** True if the test also applies to each element of an array at the end of the path. */

@@ -46,8 +46,8 @@ export interface FindOptions {
   offset: number;
   includePagination: boolean;
   /**
-   * True if the response may contain the total number of entries if counting needs no extra query. False if the caller
-   * does not want this number.
+   * True if the caller wants the total number of entries. The response then contains this number if counting needs no
+   * extra query.
    */
   mayPaginate: boolean;
   /**

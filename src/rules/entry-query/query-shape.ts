@@ -40,7 +40,8 @@ export interface DetailedQueryShape extends QueryShape {
 }
 
 /**
- * Maximum number of conditions and sort keys in a shape. Queries with more are not counted, because they rarely repeat.
+ * Maximum number of conditions and sort keys in a shape. The service does not count slow queries with more, because
+ * they rarely repeat.
  */
 const SHAPE_PARTS_MAX = 12;
 const COLUMNS_MAX = 3;

@@ -1,7 +1,4 @@
-/**
- * Builds the response of an HTTP trigger from the action's result. Removes headers that actions must not set (contract,
- * section 8).
- */
+/** Builds the response of an HTTP trigger from the action's result. Removes headers that actions must not set. */
 import { findResponseFault } from "./response.js";
 
 /** Response of an HTTP trigger, ready to send. */

@@ -51,8 +51,8 @@ export const getPatternShape = (path: string): string =>
     .join("/");
 
 /**
- * Splits the path of a request into segments, both percent-encoded (`raw`) and decoded. Returns null if no pattern can
- * match the path. Ignores one slash at the end.
+ * Splits the path of a request into segments, both percent-encoded (`raw`) and decoded. Returns null if no pattern can match the path.
+ * Ignores a slash at the end.
  */
 export function splitPath(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");

@@ -13,8 +13,8 @@ interface OpenRequest {
 }
 
 /**
- * Maximum number of open requests that are reported at the same time. A page may have thousands of requests that never
- * end.
+ * Maximum number of unfinished requests of a run that are reported at the same time. A page may have thousands of
+ * requests that never end.
  */
 const OPEN_REQUESTS_MAX = 500;
 

@@ -42,10 +42,7 @@ export class RequestFaults {
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
   private onAllEnded: (() => void) | null = null;
-  /**
-   * True if the run has had more than PENDING_REQUESTS_MAX active requests at once. Then `pending` does not contain all
-   * of them.
-   */
+  /** True if the run has had more than PENDING_REQUESTS_MAX active requests at once. Then `pending` is incomplete. */
   private hasTooManyRequests = false;
 
   constructor(private readonly origin: string) {}

@@ -11,8 +11,8 @@ type UrlCheck = NonNullable<PageRun["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /**
- * Maximum time in milliseconds that a new connection waits for the events about the run's requests. After this time,
- * the proxy rejects the connection.
+ * Maximum time in milliseconds that a new connection waits for the browser's events about the run's requests. After
+ * this time, the proxy rejects the connection.
  */
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of the command Network.enable. With them, the browser stores no bodies for DevTools, which saves memory. */
@@ -44,7 +44,7 @@ export class RequestGuard {
 
   /**
    * Sets the functions that check and report the requests of the next run. The first call that passes `mayRequest`
-   * enables the guard.
+   * enables the request guard (this class).
    * @returns true if this call enabled the guard
    */
   async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
@@ -60,7 +60,7 @@ export class RequestGuard {
     return isFirst;
   }
 
-  /** Enables the guard in a worker or frame of the page, if it is enabled in the page. */
+  /** Enables the request guard (this class) in a worker or frame of the page, if it is enabled in the page. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
@@ -108,8 +108,8 @@ export class RequestGuard {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
-    // For a preconnect, the browser reports only a host and no URL. This call passes a URL of the host to the check, so
-    // that the check can report the host.
+    // For a preconnect, the browser reports only a host and no URL. This call passes a URL of the host to the check,
+    // which then reports the host.
     await Promise.resolve(this.checkUrl?.(`https://${host}/`)).catch(() => false);
     return false;
   }
@@ -127,8 +127,8 @@ export class RequestGuard {
   }
 
   /**
-   * Enables the guard in a DevTools session. Ignores failures: the session of a worker has no Fetch domain, because the
-   * session of its page pauses the worker's requests.
+   * Enables the request guard (this class) in a DevTools session. Ignores failures: the session of a worker has no
+   * Fetch domain, because the session of its page pauses the worker's requests.
    */
   private enableInSession(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));

@@ -42,7 +42,7 @@ export class RunRequests {
 
   /**
    * Opens the proxy port for a run.
-   * @returns true if this call enabled the request guard, which did not check requests of earlier runs
+   * @returns true if this call enabled the request guard, so that requests of earlier runs were not checked
    */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;

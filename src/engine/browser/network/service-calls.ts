@@ -1,7 +1,7 @@
 /**
  * Performs requests of the client library in a run: to this service, and through it to other services. The page sends
- * them through a DevTools binding instead of the network, and gets the responses in parts. This module checks each
- * field of a request, because code of the run may have taken over the page.
+ * them through a DevTools binding instead of the network, and gets the responses in parts. Every field of a request is
+ * checked, because code of the run may have taken over the page.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
@@ -173,8 +173,8 @@ export class ServiceCalls {
       status = response.status;
       head = JSON.stringify([status, response.headers]);
       let part = "";
-      // Sends the text that has arrived. Waits until the page has received it before the caller reads the next part
-      // (backpressure).
+      // Sends the text that has arrived, and waits until the page has received it. Only then does the caller read the
+      // next part of the response (backpressure).
       const passOn = async () => {
         if (part === "") return;
         await this.reply(id, head, part, false);

@@ -9,7 +9,7 @@ import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
-/** Answer of an isolate when the code of the run uses a global that this isolate does not have. */
+/** Answer of an isolate when the code of the run uses a global that the isolate does not have. */
 export const NEEDS_OTHER_MODE = "needs-more";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
@@ -28,7 +28,7 @@ const STACK_FRAME = /^\s+at /;
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
-/** Matches the text that Chromium puts before the message of a syntax error in a script element. */
+/** Matches the text that Chromium adds before the message of a syntax error in a `script` element. */
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOrFallback(value: unknown, fallback: string): string {

@@ -24,7 +24,10 @@ export class ChildTargets {
     this.sessions = new Set([page]);
   }
 
-  /** Makes the browser report each new worker and frame. Each of them waits until the service has prepared it. */
+  /**
+   * Makes the browser report each new worker and frame. A new worker or frame runs no code until the service has
+   * prepared it.
+   */
   async attach(): Promise<void> {
     await this.attachTo(this.page);
   }

@@ -1,6 +1,6 @@
 /**
- * Sandbox of the mode `document`: each run gets a new document with all globals of a page. If a run leaves data that a
- * navigation does not remove, `reset` returns false and the page is discarded.
+ * Sandbox of the mode `document`: each run gets a new empty document with all globals of a page. If a run leaves data
+ * that a navigation does not remove, `reset` returns false and the page is discarded.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -95,7 +95,7 @@ export class DocumentSandbox implements Sandbox {
     this.harnessId = harnessId;
     // Waits for the end of all requests, because the old document may have sent some during the navigation.
     await runRequests.waitUntilSettled();
-    // Sends this command after the others, because it would fail right after the browser has committed the navigation.
+    // Sends this command last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
     // Checks for late requests at the end, because by now the browser has reported all requests of the old document.
     return (

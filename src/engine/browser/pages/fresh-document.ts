@@ -24,8 +24,8 @@ const DOCUMENT_BASE64 = Buffer.from(
 ).toString("base64");
 
 /**
- * Time in milliseconds after which the service repeats the first navigation of a new page. A navigation never ends if
- * Chromium's network process dies meanwhile. A reset of a used page has a shorter time limit and is not repeated.
+ * Time in milliseconds after which the service repeats the first navigation of a new page. If Chromium's network process dies during a
+ * navigation, the navigation never ends. A reset of a used page has a shorter time limit and is not repeated.
  */
 const NAVIGATION_RETRY_MS = 1_000;
 

@@ -56,12 +56,15 @@ const LOCKS_MAX = 1_000;
  */
 export const ISOLATE_READY_TIMEOUT_MS = 500;
 /**
- * Pause in milliseconds between a run and the creation of the next realm. Meanwhile the service stores the result and
- * answers the caller, which takes less time than the pause, even on two slow cores.
+ * Pause in milliseconds between a run and the creation of the next ShadowRealm. During the pause, the service stores
+ * the result and answers the caller. This takes less time than the pause, even on two slow cores.
  */
 export const REALM_PAUSE_MS = 8;
 
-/** Limits of a worker thread with realms. The memory of ended realms is freed only when their thread ends. */
+/**
+ * Limits of a worker thread, on which each run gets a realm (ShadowRealm). The memory of ended realms is freed only
+ * when their thread ends.
+ */
 const THREAD_BOUNDS: ThreadBounds = {
   pauseMs: REALM_PAUSE_MS,
   readyWithinMs: ISOLATE_READY_TIMEOUT_MS,
@@ -71,7 +74,7 @@ const THREAD_BOUNDS: ThreadBounds = {
 };
 
 /**
- * Maximum total size, in characters, of the platform objects, such as requests and blobs, that all runs of a thread
+ * Maximum total size in characters of the platform objects, such as requests and blobs, that the runs of one thread
  * create. Their memory is freed only when the thread ends, and measurements of the heap do not include it.
  */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
@@ -91,8 +94,8 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
 
 /**
  * Adds a source name and strict mode to a script. Without strict mode, the action could get the script's functions
- * through `Error.prepareStackTrace`. "use strict" is inside a function, because V8 does not cache a script that starts
- * with it.
+ * through `Error.prepareStackTrace`. The text "use strict" is inside a function, because V8 does not cache a script
+ * that starts with this text.
  */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;

@@ -39,7 +39,7 @@ const NO_NETWORK_KIND: IsolateKind = {
 const NO_REALM_RESULT = "late";
 /** Maximum time in milliseconds to wait for the events of a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
-/** Time in milliseconds after the end of a run after which a thread that has created no new realm counts as stuck. */
+/** A thread counts as stuck if it has created no new realm this many milliseconds after the end of a run. */
 const STUCK_AFTER_MS = REALM_PAUSE_MS + ISOLATE_READY_TIMEOUT_MS + 250;
 /**
  * Number of runs after which the service forces a garbage collection of the page. Until a collection, an ended worker
@@ -182,7 +182,7 @@ export class Isolate implements Sandbox {
     return this.readThreadStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** Reads the thread's next step from the start of an answer, and stores it. @returns the rest of the answer */
+  /** Reads what happens to the thread after the run from the start of an answer, and stores it. @returns the rest of the answer */
   private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
     const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
     this.nextThreadStep = step as ThreadStep;

@@ -10,7 +10,10 @@ const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
 const CHARACTER_MAX_BYTES = 3;
 const WORD_MAX_CHARACTERS = 32;
 
-/** Collects the parts of a text. Stores at most TEXT_MAX_BYTES, because a longer text is rejected as a result anyway. */
+/**
+ * Collects the parts of a text. Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a
+ * run.
+ */
 export class LongText {
   private readonly memory: Buffer;
   private end = 0;

@@ -20,8 +20,8 @@ import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js
 
 const RESET_TIMEOUT_MS = 1_000;
 /**
- * Time limit for opening a page in milliseconds. If the renderer dies meanwhile, the browser never answers the
- * commands.
+ * Time limit for opening a page in milliseconds. Without a limit, opening would never end if the renderer dies, because the browser then
+ * does not answer commands.
  */
 const OPEN_TIMEOUT_MS = 5_000;
 /**
@@ -160,7 +160,7 @@ export class Page {
     return this.runs;
   }
 
-  /** True if the last run started at once after the previous run. */
+  /** True if the last run started within FOLLOW_UP_MAX_PAUSE_MS after the previous run. */
   get wasFollowUpRun(): boolean {
     return this.isFollowUp;
   }
@@ -215,8 +215,7 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLossReason> {
-    // If a run in an isolate had no effect, the service repeats it in a document. So the cause of the crash does not
-    // matter.
+    // The service repeats a run in a document if it was in an isolate and had no effect. So the cause of the crash does not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
@@ -243,8 +242,8 @@ export class Page {
   }
 
   /**
-   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or the page is lost
-   * meanwhile. `work` is a function, so that nothing is started in a lost page.
+   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or loses the page. `work` is a
+   * function, so that nothing is started in a lost page.
    */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;

@@ -1,6 +1,6 @@
 /**
- * Pool of the pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run with
- * the same key, or replaced by a page in a new context. A context is never used for two keys.
+ * Pool of the pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run with the same PageKey
+ * (origin, mode and isolation key), or replaced by a page in a new context. A context is never used for two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -52,7 +52,7 @@ export interface PagePoolOptions {
   getCrashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openingQueue: OpeningQueue;
-  /** Number of browser contexts that the pool opens in advance. */
+  /** Number of unused browser contexts that the pool keeps open in advance. */
   spareContexts: number;
   /**
    * Maximum number of idle pages of all keys, which need 20 to 45 MB each. If there are more, the least recently used
@@ -73,7 +73,7 @@ interface KeyPages {
   origin: string;
   idle: Page[];
   resettingCount: number;
-  /** Functions that each end the delay before the reset of one page. */
+  /** Functions that end a delay: each resets one page at once. */
   endPauseFunctions: (() => void)[];
   /**
    * Callers that wait for a page. The pool calls one of these functions with a page that has just been reset, or with
@@ -128,8 +128,8 @@ export class PagePool {
   }
 
   /**
-   * Ends the turn when `work` has ended, or after a time limit. If many callers wait, pauses as long as `work` took
-   * before the next turn, so that runs with existing pages come first.
+   * Ends the turn when `work` has ended, or after a time limit. If many callers wait, the next turn starts after a pause that is as long as
+   * `work` took, so that runs with existing pages come first.
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
@@ -200,7 +200,7 @@ export class PagePool {
   }
 
   /**
-   * Discards all pages that execute no run, and opens others in advance. After the browser's network service has ended, commands to
+   * Discards all pages that execute no run, and opens new pages in advance. After the browser's network service has ended, commands to
    * existing pages can take seconds, while new pages work at once.
    */
   discardUnused(): void {
@@ -275,8 +275,8 @@ export class PagePool {
   }
 
   /**
-   * Returns the most recently used idle page that has probably been reset already; otherwise the oldest idle page.
-   * Surplus pages then stay unused until they are discarded.
+   * Returns the most recently used idle page that has probably been reset already; otherwise the oldest idle page. Surplus pages therefore
+   * stay unused until they are discarded.
    */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - USUAL_RESET_MS;
@@ -346,8 +346,7 @@ export class PagePool {
   private storeIdle(page: Page, pages: KeyPages, pageKey: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
-      // After the loss reason "unready", code of the last run is still active. So another page must replace this page
-      // for the next run.
+      // The loss reason "unready" means that code of the last run is still active. So another page must replace this page for the next run.
       if (page.loss === "unready") this.release(page, pageKey, false);
       else this.discard(page);
     });

@@ -19,7 +19,7 @@ const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS)
 
 /**
  * For a trial (a first attempt of a run in an isolate), returns the globals that stand-ins replace, as JSON; otherwise
- * null. If the run's mode would be `document`, these include all globals that the scripts use.
+ * null. If the run's mode would be `document`, the replaced globals include all globals that the scripts use.
  */
 function createStandInsJson({ packages, source, trialForMode }: PageRun): string | null {
   if (trialForMode === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
@@ -55,7 +55,8 @@ export class StoredTexts {
       return [[script.name, text, content, isStored]];
     });
     sent.push([name, wrapInFunction({ name, source }), "", false]);
-    // A later script may have added a text again that an earlier script removed. This text stays in the cache.
+    // A script may have added a text to the cache again after an earlier script removed it. This text stays in the
+    // cache.
     const stillRemoved = removed.filter((content) => !this.lengthByKey.has(content));
     return [payload, settings, stillRemoved, sent, createStandInsJson(request)];
   }

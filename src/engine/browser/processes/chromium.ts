@@ -68,8 +68,8 @@ function createProfileFolder(owner: { uid: number; gid: number } | null): string
 }
 
 /**
- * Removes the profile folders of killed services, and ends their browsers. A browser that is very busy can outlive its
- * service.
+ * Removes the profile folders of services that were killed, and ends their browsers, because a very busy browser can
+ * outlive its service.
  */
 export function removeOldBrowsers(): void {
   for (const name of readdirSync(tmpdir())) {
@@ -112,8 +112,8 @@ function removeProfileFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch {
-    // Ignores the error: the folder belongs to another account, or is still in use. The next start of the service
-    // removes it.
+    // Ignores the error: the profile folder belongs to another account, or is still in use. The next start of the
+    // service removes it.
   }
 }
 

@@ -66,8 +66,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
 
   fromBrowser.on("data", receiveChunk);
   fromBrowser.on("close", () => transport.close());
-  // A write to a browser that has ended fails with EPIPE. This error needs no handling, because the close event
-  // follows.
+  // Ignores the error EPIPE of a write to a browser that has ended, because the close event follows.
   fromBrowser.on("error", () => {});
   toBrowser.on("error", () => {});
   return transport;

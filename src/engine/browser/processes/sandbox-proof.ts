@@ -26,8 +26,8 @@ export interface BrowserSandboxState {
 }
 
 /**
- * Kinds of processes that run only code of Chromium and are not sandboxed in any build. The zygote and the broker fork
- * and serve sandboxed processes. All other processes must have a seccomp filter.
+ * Kinds of processes that run only code of Chromium and are not sandboxed in any build. The zygote forks sandboxed
+ * processes, and the broker serves them. All other processes must have a seccomp filter.
  */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 

@@ -20,10 +20,7 @@ const PRIORITY_INTERVAL_MS = 50;
  * delay the end of a shorter run.
  */
 const MEASURE_AFTER_RUN_MS = 10;
-/**
- * Time in milliseconds after the service has killed a process. A crash within this time counts as the effect of the
- * kill.
- */
+/** A crash within this many milliseconds after the service has killed a process counts as the effect of the kill. */
 const KILL_EFFECT_MS = 5_000;
 
 /**
@@ -43,7 +40,7 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** Resolves with true if a run is active now, and a run (the same or another) is active MEASURE_AFTER_RUN_MS later. */
+/** Waits MEASURE_AFTER_RUN_MS. Resolves with true if a run is active before and after this delay. */
 export async function isActiveAfterDelay(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(MEASURE_AFTER_RUN_MS);
@@ -92,7 +89,10 @@ export class BrowserWatch {
     return Date.now() - Math.max(memoryWatch.lastKillAt, chromium.getHeapFullTime()) < KILL_EFFECT_MS ? "memory" : null;
   }
 
-  /** True if the browser's own processes, which serve all runs, use so much memory that the browser should be replaced. */
+  /**
+   * True if the browser's shared processes (all except renderers) use so much memory that the browser should be
+   * replaced.
+   */
   usesTooMuchMemory(): boolean {
     return this.memoryWatch?.usesTooMuchMemory() ?? false;
   }

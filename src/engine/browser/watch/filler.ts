@@ -1,7 +1,7 @@
 /**
- * Finds the renderer that fills the memory of the browser's own processes. These processes do not report to which page
- * their data belongs. So the search pauses all suspected renderers, and lets one after the other continue for a moment,
- * until the memory grows.
+ * Finds the renderer that fills the memory of the browser's shared processes (all except renderers). These processes do
+ * not report to which page their data belongs. So the search pauses all suspected renderers, and lets one after the
+ * other continue for a moment, until the memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { readResidentBytes, readUsage, signalProcess } from "./processes.js";
@@ -9,7 +9,10 @@ import { readResidentBytes, readUsage, signalProcess } from "./processes.js";
 const CHECK_INTERVAL_MS = 20;
 /** Maximum time in milliseconds to wait for data that renderers sent before they were paused. */
 const SETTLE_TIMEOUT_MS = 500;
-/** CPU time in milliseconds after which one renderer is paused again. TURN_MAX_MS limits the total time of its turn. */
+/**
+ * CPU time in milliseconds after which a renderer that may continue is paused again. TURN_MAX_MS limits its elapsed
+ * time.
+ */
 const TURN_MAX_CPU_MS = 40;
 const TURN_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;
@@ -24,7 +27,7 @@ interface BrowserGroup {
 const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
 const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readUsage(pid, id))?.cpuMs ?? 0;
 
-/** Waits until the memory of the browser's own processes stops growing. @returns this memory in bytes */
+/** Waits until the memory of the browser's shared processes stops growing. @returns size of this memory in bytes */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   let bytes = await readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
@@ -36,7 +39,10 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   return bytes;
 }
 
-/** Lets a renderer continue for a moment. @returns true if the memory of the browser's own processes grows meanwhile */
+/**
+ * Lets a renderer continue for a moment. @returns true if the memory of the browser's shared processes grows during
+ * this time
+ */
 async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await waitForStableBytes(group);
   const spent = await readCpuMs(pid, group);
@@ -50,7 +56,7 @@ async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<bool
 }
 
 /**
- * Searches for the renderer that fills the memory of the browser's own processes. After the search, all suspects
+ * Searches for the renderer that fills the memory of the browser's shared processes. After the search, all suspects
  * continue.
  * @param suspects renderers, the busiest first
  * @returns process ID of the renderer; null if the memory grows with none of the suspects

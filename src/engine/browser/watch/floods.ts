@@ -25,17 +25,14 @@ const COMPARISON_INTERVAL_MS = 150;
  * computes spends almost no time there; code that sends messages spends a fifth or more.
  */
 const FLOOD_KERNEL_SHARE = 0.08;
-/** Minimum share of a flooding renderer's own CPU time that it spends in the kernel. */
+/** A flooding renderer spends at least this share of its own CPU time in the kernel. */
 const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
 /**
- * Minimum CPU time that the browser's own processes must get, as a share of the measured time. If they get less, they
- * are slow because the machine is busy, and not because of a renderer.
+ * Minimum CPU time of the browser's shared processes (all except renderers), as a share of the measured time. If they
+ * got less, they are slow because the machine is busy, and not because of a renderer.
  */
 const SERVING_MIN_CPU_SHARE = 0.25;
-/**
- * Time in milliseconds after a renderer's first flood, which only pauses the renderer. A second flood within this time
- * kills the renderer.
- */
+/** A renderer's first flood only pauses the renderer. Another flood within this many milliseconds kills it. */
 const REPEATED_FLOOD_MS = 10_000;
 /** Time in milliseconds without a response, after which the browser counts as hung and is replaced. */
 const HUNG_AFTER_MS = 5_000;
@@ -45,8 +42,8 @@ const HUNG_AFTER_MS = 5_000;
  */
 const STARVED_AFTER_MS = 60_000;
 /**
- * Time in milliseconds, from the browser's first response after a kill, during which a crash counts as the effect of
- * the kill.
+ * A crash within this many milliseconds after the browser's first response since a kill counts as the effect of the
+ * kill.
  */
 const KILL_EFFECT_MS = 2_000;
 
@@ -59,15 +56,19 @@ export interface UsageSample {
 /** Request to the browser that the browser has not answered yet. */
 interface UnansweredRequest {
   at: number;
-  /** Latest measurement of CPU times since the request was sent; null before the first one. */
+  /** Latest measurement of CPU times since the request was sent; null before the first measurement. */
   sample: UsageSample | null;
-  /** State of the threads of the browser's own processes at the first measurement; null before that. */
+  /**
+   * State of the threads of the browser's shared processes (all except renderers) at the first measurement; null before
+   * that.
+   */
   threads: ServingThreads | null;
 }
 
 /**
  * True if the browser could not respond because it got too little CPU time in the `ms` milliseconds between `before`
- * and `after`. A browser that hangs has no runnable thread, and a flooded browser runs most of the time.
+ * and `after`. The result is false for a browser that hangs, because it has no runnable thread, and for a flooded
+ * browser, because it runs most of the time.
  */
 export function isStarved(before: ServingThreads, after: ServingThreads, ms: number): boolean {
   return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_MIN_CPU_SHARE * ms;
@@ -136,8 +137,8 @@ export class FloodWatch {
 
   private onAnswer(): void {
     this.unansweredRequest = null;
-    // The event about the killed renderer may arrive only after the many messages of the flood, so the time limit
-    // starts now.
+    // The event about the killed renderer may arrive only after the many messages of the flood, so KILL_EFFECT_MS is
+    // counted from now.
     if (this.killEffectUntil === Number.POSITIVE_INFINITY) this.killEffectUntil = Date.now() + KILL_EFFECT_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();

@@ -41,7 +41,7 @@ function hasCpuWeight(group: string): boolean {
   return readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
 
-/** Removes the idle groups that killed services have left. */
+/** Removes the idle groups of services that were killed. */
 function removeOldGroups(parent: string): void {
   for (const name of readdirSync(parent)) {
     if (name.startsWith(GROUP_NAME_PREFIX) && !existsSync(`/proc/${name.slice(GROUP_NAME_PREFIX.length)}`))
@@ -79,7 +79,10 @@ function createGroups(): { idle: string; service: string } | null {
   }
 }
 
-/** Folders of the two control groups; null if the system has none, undefined before the first use. */
+/**
+ * Folders of the control groups for busy renderers and for the service; null if the system has none, undefined before
+ * the first use.
+ */
 let controlGroups: ReturnType<typeof createGroups> | undefined;
 
 /**

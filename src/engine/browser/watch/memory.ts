@@ -1,5 +1,5 @@
 /**
- * Limits the memory of a browser's processes: of each renderer, and of the browser's own processes together. In
+ * Limits the memory of a browser's processes: of each renderer, and of the shared processes (all others) together. In
  * contrast to the limit of V8's heap, these limits include buffers.
  */
 import { runInBackground } from "../../../background.js";
@@ -9,38 +9,40 @@ import { moveToServiceGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
 /**
- * Memory limit in bytes for all of the browser's own processes together. At their start, they use 400 MB, because
- * memory that they share counts once for each process.
+ * Memory limit in bytes for all shared processes of a browser (all except renderers) together. At their start, they use
+ * 400 MB, because memory that several processes use counts once for each of them.
  */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
-/** Memory in bytes of the browser's own processes above which the whole browser is ended. */
+/** Memory in bytes of the browser's shared processes (all except renderers) above which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
 /**
- * Minimum growth in bytes of the memory between two searches for the renderer that fills it. The processes return freed
- * memory late, so a search without new growth would find nothing.
+ * Minimum growth in bytes of the shared processes' memory after which the service searches again for the renderer that
+ * fills it. These processes return freed memory late, so a search without new growth would find nothing.
  */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**
- * Growth in bytes within FAST_GROWTH_MS that starts a search even below SHARED_MAX_BYTES. Only a run that fills the
- * browser causes such growth, and it slows down all other runs.
+ * Growth in bytes within FAST_GROWTH_MS that starts a search for the renderer that fills the shared processes, even
+ * below SHARED_MAX_BYTES. Only a run that fills the browser causes such growth, and it slows down all other runs.
  */
 const SHARED_FAST_GROWTH_BYTES = 192 * 1024 * 1024;
 const FAST_GROWTH_MS = 1_000;
 /**
- * Minimum age in milliseconds of a process whose growth counts. A younger process grows fast because it is starting.
+ * Minimum age in milliseconds of a process whose growth counts. A younger process grows fast because it is still
+ * starting.
  */
 const GROWTH_MIN_AGE_MS = 2_000;
 /**
- * Minimum CPU time in milliseconds between two checks that makes a renderer a suspect for filling the browser's memory.
+ * A renderer that uses at least this CPU time in milliseconds between two checks may be the one that fills the shared
+ * processes.
  */
 const SUSPECT_MIN_CPU_MS = 20;
 
 export class MemoryWatch {
-  /** Time of the last kill; Unix time in milliseconds, 0 for never. */
+  /** Time of the last kill of a process in Unix milliseconds; 0 if there was none. */
   lastKillAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory in bytes of each of the browser's own processes, at the checks within the last FAST_GROWTH_MS. */
+  /** Memory in bytes of each of the browser's shared processes, at the checks within the last FAST_GROWTH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   /** Time at which each process was first seen, by process ID. */
   private firstSeenAt = new Map<number, number>();
@@ -58,12 +60,17 @@ export class MemoryWatch {
     private readonly endBrowser: () => Promise<void>,
   ) {}
 
-  /** True if the browser's own processes use so much memory that the browser should be replaced. */
+  /**
+   * True if the browser's shared processes (all except renderers) use so much memory that the browser should be
+   * replaced.
+   */
   usesTooMuchMemory(): boolean {
     return this.sharedBytes > SHARED_MAX_BYTES;
   }
 
-  /** Kills renderers that use too much memory, and a renderer that fills the browser's own processes. */
+  /**
+   * Kills renderers that use too much memory, and a renderer that fills the memory of the browser's shared processes.
+   */
   async check(processes: readonly MeasuredProcess[]): Promise<void> {
     this.killedPids = new Set(processes.flatMap(({ pid }) => (this.killedPids.has(pid) ? [pid] : [])));
     if (this.killedPids.size > 0) this.lastKillAt = Date.now();
@@ -82,7 +89,10 @@ export class MemoryWatch {
     runInBackground(moveToServiceGroup(pid));
   }
 
-  /** True if the browser's own processes have grown by SHARED_FAST_GROWTH_BYTES within FAST_GROWTH_MS. */
+  /**
+   * True if the browser's shared processes (all except renderers) have grown by SHARED_FAST_GROWTH_BYTES within
+   * FAST_GROWTH_MS.
+   */
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
     this.firstSeenAt = new Map(shared.map(({ pid }) => [pid, this.firstSeenAt.get(pid) ?? now]));
@@ -103,8 +113,8 @@ export class MemoryWatch {
   }
 
   /**
-   * Limits the memory that runs use in the browser's own processes, for example with blobs. Kills the renderer that
-   * fills them.
+   * Limits the memory that runs use in the browser's shared processes (all except renderers), for example with blobs.
+   * Kills the renderer that fills them.
    */
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;

@@ -11,7 +11,7 @@ import { runInBackground } from "../../../background.js";
 import { moveToIdleGroup, moveToServiceGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
-/** Priority (nice value) of the browser's own processes, and of renderers that use little CPU time. */
+/** Priority (nice value) of renderers that use little CPU time, and of all other processes of the browser. */
 export const BROWSER_PRIORITY = 5;
 /**
  * Priority (nice value) of the browser's session, for kernels that first divide CPU time between sessions (autogroups).
@@ -30,23 +30,33 @@ const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: numbe
   [0.5, 15],
   [0.15, 10],
 ];
-/** Number of busy cores from which a renderer is moved to the idle group, if other renderers also use CPU time. */
+/**
+ * Number of busy cores from which a renderer is moved to the idle group (control group with low CPU weight), if other
+ * renderers also use CPU time.
+ */
 const IDLE_GROUP_MIN_CORES = 0.5;
 /**
- * Time in milliseconds after which a renderer leaves the idle group if it is less busy, or if no other renderer uses
- * CPU time. After a shorter time, a busy renderer that got no CPU time in the group would also leave it.
+ * A renderer stays in the idle group (control group with low CPU weight) for at least this time in milliseconds. Then
+ * it leaves the group if it is less busy, or if no other renderer uses CPU time. After a shorter time, a busy renderer
+ * that got no CPU time in the group would also leave it.
  */
 const IDLE_GROUP_MIN_MS = 2_000;
-/** Period in milliseconds over which CPU time is measured. A shorter run cannot delay other runs much. */
+/**
+ * Period in milliseconds over which CPU time is measured. A run that is shorter than this period cannot delay other
+ * runs much.
+ */
 const MEASURE_PERIOD_MS = 150;
 /**
- * Shorter period in milliseconds for renderers with several busy threads. Ordinary code has no such threads, and they
- * delay other runs sooner.
+ * Shorter period in milliseconds for renderers with several busy threads. Ordinary code has only one busy thread;
+ * several of them delay other runs sooner.
  */
 const THREADS_MEASURE_PERIOD_MS = 40;
 /** Number of busy cores from which the period THREADS_MEASURE_PERIOD_MS applies instead of MEASURE_PERIOD_MS. */
 const THREADS_MIN_CORES = 1.2;
-/** Number of busy cores from which a renderer with many new threads is moved to the idle group. */
+/**
+ * Number of busy cores from which a renderer with many new threads is moved to the idle group (control group with low
+ * CPU weight).
+ */
 const MANY_THREADS_MIN_CORES = 0.15;
 /** Number of threads, in addition to the renderer's lowest number, that counts as many new threads. */
 const MANY_NEW_THREADS = 8;
@@ -61,7 +71,10 @@ interface Measurement {
   /** Time of the last measurement at which the renderer had used CPU time. */
   lastBusyAt: number;
   priority: number;
-  /** Time until which the renderer stays in the idle group; 0 if the renderer is not in the group. */
+  /**
+   * Time until which the renderer stays in the idle group (control group with low CPU weight); 0 if the renderer is not
+   * in the group.
+   */
   idleUntil: number;
 }
 
@@ -89,7 +102,7 @@ async function setThreadPriorities(pid: number, priority: number): Promise<void>
 }
 
 /**
- * Moves a renderer to the idle group or back.
+ * Moves a renderer to the idle group (control group with low CPU weight) or back.
  * @returns the renderer's new time limit in the idle group (`idleUntil`)
  */
 function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {

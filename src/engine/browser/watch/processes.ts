@@ -64,7 +64,7 @@ export async function readUsage(pid: number, group: number): Promise<Usage | nul
   }
 }
 
-/** Summary of all threads of the browser's own processes, which serve all pages. */
+/** Summary of all threads of the browser's shared processes (all except renderers). */
 export interface ServingThreads {
   /** CPU time of all threads in milliseconds. */
   cpuMs: number;

@@ -8,7 +8,10 @@ import { build, type Loader, type Plugin } from "esbuild";
 import { ProjectFault } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
-/** One definition in a manifest, such as an action or an alert. The service validates its fields later. */
+/**
+ * One definition in a manifest (JSON description of an app), such as an action or an alert. The service validates its
+ * fields later.
+ */
 export type ManifestItem = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {

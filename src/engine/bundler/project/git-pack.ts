@@ -7,7 +7,7 @@ import { inflateSync } from "node:zlib";
 import { PackageFault } from "../fault.js";
 
 const OBJECTS_MAX = 100_000;
-/** Maximum total size in bytes of all unpacked objects. */
+/** Maximum total size in bytes of all unpacked objects of a pack. */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 20;
 const HEADER_BYTES = 12;

@@ -1,4 +1,7 @@
-/** Reads the project folder of a Git commit: the files that a project can have, and the manifest that they define. */
+/**
+ * Reads the project folder of a Git commit: the files that a project can have, and the manifest (JSON description of
+ * the app) that they define.
+ */
 import { PackageFault, ProjectFault } from "../fault.js";
 import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
@@ -95,8 +98,8 @@ function findProjectFiles(objects: GitObjects, root: string, folder: string): Ma
   const readTree = (tree: string, parent: string, depth: number) => {
     if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
     const entries = parseTreeEntries(getObjectContent(objects, tree, "tree"));
-    // The entries of the root do not count, because a repository's root may contain much that is not part of the
-    // project.
+    // The entries of the root folder do not count towards ENTRIES_MAX, because a repository's root may contain much
+    // that is not part of the project.
     if (parent !== "") visitedEntries += entries.length;
     if (visitedEntries > ENTRIES_MAX)
       throw new PackageFault(`the project has more than ${ENTRIES_MAX} files and folders`);
@@ -161,7 +164,7 @@ function createProjectFiles(objects: GitObjects, hashes: ReadonlyMap<string, str
   };
 }
 
-/** Returns the manifest of the project as JSON. @throws PackageFault */
+/** Returns the manifest (description of the app) of the project as JSON. @throws PackageFault */
 export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
   const objects = readPack(pack);
   const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);

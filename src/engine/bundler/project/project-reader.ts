@@ -1,6 +1,6 @@
 /**
- * Reads a project folder, and returns its definitions as a manifest. The command line passes files on disk; the service
- * passes files of a Git repository.
+ * Reads a project folder, and returns its definitions as a manifest (JSON description of an app). The command line
+ * passes files on disk; the service passes files of a Git repository.
  */
 import { ProjectFault } from "../fault.js";
 import { type ManifestItem, readActionConfig } from "./action-config.js";

@@ -10,7 +10,7 @@ declare const self: Any;
 /**
  * Limits the number of broadcast channels, channel messages and locks of a global scope. The browser process forwards
  * each message to all channels of the same name, and compares each lock with all others. Removes the console of frames,
- * whose lines are not used. The browser evaluates this function's source text (see `createHarnessCore`).
+ * because no one reads its lines. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function limitScope(
   channelsMax: number,
@@ -23,7 +23,9 @@ export function limitScope(
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  /** Returns a function that can be called `max` times. Later calls throw an error with the message `refusal`. */
+  /**
+   * Returns a function that calls `call` at most `max` times. Later calls throw an error with the message `refusal`.
+   */
   function bounded<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {

@@ -1,7 +1,7 @@
 /**
- * Worker's side of the web platform (`fetch`, its classes, `crypto` and timers) for the realms of a network isolate.
- * The platform objects stay in the worker. For each object, the realm has a function, because only primitives and
- * functions can be passed to a realm. Code of actions never runs in the worker's own global scope.
+ * Web platform for code in a network isolate: `fetch`, its classes, `crypto` and timers. Only primitives and functions
+ * can be passed to a realm (the ShadowRealm of a run). So platform objects stay in the worker, and the realm uses each
+ * object through a function. Code of actions never runs in the worker's own global scope.
  */
 import type { HostRows, RealmObject, ReceiveRow } from "./host-rows.js";
 import type { HostTimers } from "./host-timers.js";
@@ -33,7 +33,7 @@ declare const self: Any;
 export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
 
 /**
- * Description of a class of the worker. The realm defines a class with the same members from it. `isRead` is true for a
+ * Class of the worker's web platform. The realm of a run defines a class with the same members. `isRead` is true for a
  * getter.
  */
 export interface HostClass {
@@ -49,8 +49,8 @@ export interface HostClass {
 export type HostPlatform = ReturnType<typeof createHostPlatform>;
 
 /**
- * Creates the worker's side. Reads the member names from the browser's own classes, so that none is missing. The
- * browser evaluates this function's source text (see `createHarnessCore`).
+ * Creates the web platform in the worker. Reads the names of all members from the browser's own classes. The browser
+ * evaluates this function's source text (see `createHarnessCore`).
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although the realm has objects of them
  * @param maxCharacters total size of values that runs pass to platform objects, after which the thread must be replaced
@@ -110,7 +110,7 @@ export function createHostPlatform(
    * when the thread ends.
    */
   let heldCharacters = 0;
-  /** Number of WebCrypto operations in progress, whose results have an unknown size. */
+  /** Number of WebCrypto operations in progress. The sizes of their results are not known yet. */
   let active = 0;
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
@@ -125,7 +125,7 @@ export function createHostPlatform(
     work.then(done, () => done());
   }
 
-  /** Creates the functions for one run. */
+  /** Creates the functions through which one run uses the platform. */
   function forRun() {
     const runEnd = new AbortController();
     const timers = timersOf();
@@ -181,7 +181,7 @@ export function createHostPlatform(
       };
     }
 
-    /** Returns the number of a worker object. By this number, the realm recognizes an object that it already has. */
+    /** Returns the number of a worker object. The number lets the realm recognize an object that it already has. */
     function numberOf(target: object): number {
       const number = numbers.get(target) ?? lastNumber + 1;
       if (number > lastNumber) lastNumber = number;
@@ -200,8 +200,8 @@ export function createHostPlatform(
     }
 
     /**
-     * Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies these bytes to the
-     * action's buffer.
+     * Returns the bytes that the browser wrote into the worker's copy of a buffer. The action's code has the original
+     * buffer in its realm, to which the realm copies these bytes.
      */
     function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
@@ -283,7 +283,7 @@ export function createHostPlatform(
       return stream;
     }
 
-    /** Returns a signal that aborts when the realm's signal aborts. */
+    /** Returns an AbortSignal of the worker that aborts when the realm's AbortSignal aborts. */
     function signalOf(listen: (abort: () => void) => void): Any {
       const controller = new AbortController();
       listen(() => controller.abort());
@@ -318,8 +318,8 @@ export function createHostPlatform(
     }
 
     /**
-     * Returns the options of a request with a signal that also aborts at the end of the run. A proxy lets the platform
-     * read all other options from `init`, in the order in which it usually reads them.
+     * Returns the options of a request, with an AbortSignal that also aborts at the end of the run. A proxy lets the
+     * platform read all other options from `init`, in the order in which it usually reads them.
      */
     function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
@@ -374,7 +374,9 @@ export function createHostPlatform(
 
     return {
       hostScope,
-      /** Ends the run's requests and timers, and ignores all later calls. Returns the number of its `fetch` calls. */
+      /**
+       * Ends the run's requests and timers, and ignores all later calls. Returns the number of the run's `fetch` calls.
+       */
       end(): number {
         runEnd.abort();
         timers.end();

@@ -25,7 +25,7 @@ export type HostRows = ReturnType<typeof createHostRows>;
  * `createHarnessCore`).
  */
 export function createHostRows() {
-  /** Error that code of the realm threw while the platform read an object of the realm. */
+  /** Error that the action's code threw while the platform read one of its objects, for example in a getter. */
   class RealmError {
     constructor(readonly index: number) {}
   }

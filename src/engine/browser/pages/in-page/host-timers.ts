@@ -20,7 +20,10 @@ export function createHostTimers() {
     clearTimeout(before);
 
     return {
-      /** Starts a timer. @param onFire calls the function in the realm @param values arguments of the call; the second one is the delay */
+      /**
+       * Starts a timer of a run. @param onFire calls the function in the realm @param values arguments of the call; the
+       * second one is the delay
+       */
       start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const onTime = () => {

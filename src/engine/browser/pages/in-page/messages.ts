@@ -12,10 +12,7 @@ export type AnswerText = "undefined" | `data ${string}` | `error ${string}`;
 /** Message from an isolate to its thread. `answer` contains the duration of the run in milliseconds, and an AnswerText. */
 export type IsolateMessage = `console ${string}` | `answer ${number} ${string}` | "needs-more";
 
-/**
- * Next step of a thread after a run: it serves another run, the service measures its memory first, or the service
- * replaces it.
- */
+/** Use of a worker thread after a run: `reuse` for another run, `measure` its memory first, or `replace` the thread. */
 export type ThreadStep = "reuse" | "measure" | "replace";
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Caches the sources of scripts in a thread, so that the service does not send them again for each run. StoredTexts
- * (stored-texts.ts) decides which scripts are cached. Actions have no access to the cache.
+ * Caches the sources of scripts in a worker thread, so that the service does not send them again for each run.
+ * StoredTexts (stored-texts.ts) decides which scripts are cached. Actions have no access to the cache.
  */
 
 /**
@@ -12,8 +12,8 @@ export type SentScript = readonly [name: string, text: string | null, content: s
 export type ScriptCache = ReturnType<typeof createTextCache>;
 
 /**
- * Creates the cache. Returns a function that returns the name and source of each sent script in turn. The browser
- * evaluates this function's source text (see `createHarnessCore`).
+ * Creates the cache. Returns a function that converts sent scripts to a flat list of each script's name and source. The
+ * browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function createTextCache() {
   const texts = new Map<string, string>();

@@ -23,8 +23,8 @@ export function createRealmFaults() {
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
   /**
-   * Sets the stack of an error that occurs after a call has returned. Uses the stack frames that were recorded during
-   * the call.
+   * Sets the stack of an error of an asynchronous call, which has already returned. Uses the stack frames that were
+   * recorded during the call.
    */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;

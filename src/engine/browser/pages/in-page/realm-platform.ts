@@ -1,7 +1,7 @@
 /**
- * Realm's side of the web platform in a network isolate. Defines classes and functions such as `Request` and `fetch`,
- * which use objects of the worker (host-platform.ts) and have the members of the browser's own classes. Runs in the
- * realm before the action's code.
+ * Defines the web platform in a realm (the ShadowRealm of a run in a network isolate): classes and functions such as
+ * `Request` and `fetch`. They have the same members as the browser's own and use objects of the worker
+ * (host-platform.ts). Runs in the realm before the action's code.
  */
 import type { HostClass, HostHandle } from "./host-platform.js";
 import type { RealmFaults } from "./realm-faults.js";
@@ -60,13 +60,13 @@ export function createRealmPlatform(
   const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
   /**
-   * Values of attributes that are objects, cached by the object that has the attribute. So an attribute always returns
-   * the same object.
+   * Cached values of attributes, by the object that has the attribute. Only values that are objects are cached, so that
+   * an attribute returns the same object at each read.
    */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
-  /** Signals that abort the requests of an object, by this object. */
+  /** AbortSignals of requests, by the object with which the request was created. */
   const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;
@@ -225,8 +225,8 @@ export function createRealmPlatform(
   }
 
   /**
-   * Returns the function that converts a method's result in the realm: it parses JSON, or copies bytes into the
-   * action's buffer. Undefined for all other methods.
+   * Returns the function that converts a method's result in the realm: the function parses JSON, or copies bytes into
+   * the action's buffer. Undefined for all other methods.
    */
   function conversionOf(key: string, argument: unknown): Call["convert"] {
     if (key === "json") return faults.jsonOf;
@@ -310,8 +310,8 @@ export function createRealmPlatform(
         const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
           return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
-        // The worker parses this JSON text. `stringify` returns undefined for a value without JSON text, for which the
-        // browser then throws.
+        // The worker parses this JSON text. For a value that JSON cannot represent, `stringify` returns undefined, and
+        // the browser then throws.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
         return callHost(

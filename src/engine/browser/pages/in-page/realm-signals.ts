@@ -30,7 +30,7 @@ export function createRealmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that are registered instead of the action's event listeners, by the action's listener. */
+  /** Functions that are registered in place of the action's event listeners, by the original listener. */
   const wrappers = new WeakMap<object, object>();
   /** Functions that the action has set as `onabort`, by AbortSignal. */
   const handlers = new WeakMap<object, unknown>();
@@ -38,7 +38,7 @@ export function createRealmSignals() {
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** Returns a function that calls the listener and ignores its errors. The same listener always gets the same function. */
+  /** Returns a function that calls the listener and ignores its errors. For the same listener, always returns the same function. */
   function withoutErrors(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, wrappers, [listener]);

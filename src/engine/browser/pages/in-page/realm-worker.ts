@@ -58,7 +58,7 @@ export function createRealmWorker(
   let startRunInRealm: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
-  /** Number of the current run. The worker ignores messages with another number. */
+  /** Number of the current run. The worker ignores messages of runs with another number. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
   /**

@@ -31,7 +31,7 @@ export function createStandIns() {
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
-    // Code may read `prototype`, because libraries may only compare the prototype with others.
+    // Code may read `prototype`, because many libraries only compare it with other prototypes.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const ofFunctions = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
