@@ -104,13 +104,13 @@ export const SETTINGS_KEYS_PER_REQUEST = 200;
 /** Number of hours for which the service recognizes an Idempotency-Key. */
 export const IDEMPOTENCY_HOURS = 24;
 
-/** Maximum memory and time of the isolate that compiles an action's code to find syntax errors. */
+/** Maximum memory and time of the V8 isolate that compiles an action's code to find syntax errors. */
 export const CODE_CHECK_MEMORY_MB = 32;
 export const CODE_CHECK_TIMEOUT_MS = 1_000;
 
 /**
- * Maximum memory and time to check an action's code by the rules. One megabyte of code takes about 150 MB and, on an idle machine, one
- * second.
+ * Maximum memory and time to check an action's code against the code rules (rules/code.ts). One megabyte of code takes about 150 MB and, on
+ * an idle machine, one second.
  */
 export const CODE_READ_MEMORY_MB = 256;
 export const CODE_READ_TIMEOUT_MS = 15_000;
@@ -169,7 +169,7 @@ export const CHAIN_DEPTH_MAX = 8;
 /** Maximum number of runs that one chain of runs (CHAIN_DEPTH_MAX) may start in a minute. */
 export const CHAIN_RUNS_PER_MINUTE = 100;
 
-/** Number of latest stored events to which the test of a trigger's filter is applied. */
+/** A test of a trigger's filter applies the filter to this number of the latest stored events. */
 export const BACKTEST_EVENTS = 1_000;
 
 /**

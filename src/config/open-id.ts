@@ -6,7 +6,7 @@ import { describeRejected } from "./values.js";
 
 /** OpenID provider with which people can sign in. */
 export interface OpenIdProvider {
-  /** Name of the provider in the paths of its routes: `oidc`, or the NAME from its variables in lower case. */
+  /** Name of the provider in the paths of its routes: `oidc`, or the NAME in OIDC_<NAME>_ISSUER in lower case. */
   id: string;
   /** Text on the provider's button on Studio's sign-in page. */
   name: string;
@@ -15,7 +15,7 @@ export interface OpenIdProvider {
   clientSecret: string;
   /** True if a person without an account gets one at the first sign-in. */
   autoCreate: boolean;
-  /** Name of the claim that lists a person's groups. */
+  /** Name of the claim (field of the ID token) that lists a person's groups. */
   roleClaim: string;
   /** Role in the organization for each group of the provider, by the group's name. If empty, people get no roles from the provider. */
   roles: ReadonlyMap<string, string>;

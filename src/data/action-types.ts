@@ -74,7 +74,7 @@ export interface HttpWhere {
   cors?: { origins: string[] };
   /** `immediately`: responds with 202 once the run is stored. `result` (the default): responds with the result of the run. */
   respond?: "immediately" | "result";
-  /** Request header with the ID of the event. The service recognizes repeated requests by this ID. */
+  /** Request header in which the sender sends the ID of its event. The service recognizes repeated requests by this ID. */
   idempotencyHeader?: string;
 }
 
@@ -143,7 +143,7 @@ export interface RunLimits {
   debounce?: Debounce;
   /** Time limit of a run in milliseconds. */
   timeoutMs?: number;
-  /** Longest possible delay of the action's scheduled runs, in seconds. All runs of an action have the same delay within this limit. */
+  /** Longest possible delay of the action's scheduled runs, in seconds. The delay is the same for all runs of an action. */
   jitterSeconds?: number;
 }
 
@@ -155,7 +155,10 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** Limit of its action for which a queued run waits. Only then can it wait for an execution slot. */
+/**
+ * Reason why a queued run may not start yet: the concurrency limit or the debounce of its action. A run without this reason waits only for
+ * an execution slot.
+ */
 export type RunWait = "concurrency" | "debounce";
 
 /**

@@ -45,8 +45,8 @@ export class AppRow {
   requiresTests: boolean;
 
   /**
-   * Time of the last change of any setting; null if there was none. Queries load it only on request, because the app
-   * resource has no such field.
+   * Time of the last change of any setting; null if there was none. Queries load it only on request, because API
+   * responses about an app have no such field.
    */
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;

@@ -39,8 +39,8 @@ const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /**
- * Maximum size of the response as JSON in bytes: twice the script, because characters may be escaped, and 2 MB for
- * other fields.
+ * Maximum size of the response as JSON in bytes: twice the maximum size of a script, because characters may be escaped,
+ * and 2 MB for other fields.
  */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Empty job that tests a sandbox, because every build process that can start answers it. */

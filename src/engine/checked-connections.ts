@@ -139,7 +139,7 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
     socket.once(event, () => {
       clearTimeout(timer);
       socket.off("close", closed).off("error", fail);
-      // Prevents an uncaught exception if the socket fails before its user has added listeners.
+      // Prevents an uncaught exception if the socket fails before the code that uses it has added listeners.
       socket.on("error", () => undefined);
       resolve(socket);
     });

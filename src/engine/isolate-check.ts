@@ -1,4 +1,4 @@
-/** Compiles source code in a new isolate with limits for memory and time, without running the code. */
+/** Compiles source code in a new V8 isolate with limits for memory and time, without running the code. */
 import { setTimeout as delay } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import ivm from "isolated-vm";

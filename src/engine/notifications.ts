@@ -71,7 +71,7 @@ export function createNotifications(options: {
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
-  /** Ends when the last LISTEN or UNLISTEN command has ended. The next command waits for it. */
+  /** Resolves when the last LISTEN or UNLISTEN command has ended. The next command waits for it. */
   let lastCommand: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

@@ -97,7 +97,7 @@ export function createServiceRequests(apiUrl: string) {
   // Idle connections do not keep the process running. The API closes them when it stops.
   const agent = new Agent({ keepAlive: true });
 
-  /** Sends the request. If the server closed an idle connection meanwhile, sends the request again, as browsers do. */
+  /** Sends the request. If the server has just closed the idle connection, sends the request again, as browsers do. */
   function respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);

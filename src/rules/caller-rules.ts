@@ -77,7 +77,10 @@ export function checkColumnConditions(value: unknown, field: string): asserts va
   }
 }
 
-/** Checks that the value is a caller rule. @throws REQUEST_INVALID that names `field` */
+/**
+ * Checks that the value is a caller rule: everyone, signed-in users, or conditions on the user's columns. @throws
+ * REQUEST_INVALID that names `field`
+ */
 export function checkCallerRule(value: unknown, field: string): asserts value is CallerRule {
   if (value === ALL_CALLERS_RULE || value === "loggedIn") return;
   if (!isObject(value) || !Object.hasOwn(value, "user")) {

@@ -26,7 +26,7 @@ export const foldCase = (text: string): string =>
 export const foldCaseSql = (sql: string): string =>
   `replace(replace(lower(upper(${sql} ${UNICODE_COLLATION})), '${FINAL_SIGMA}', '${LOWER_SIGMA}'), '${DOTTED_I}', 'i')`;
 
-/** True if the text contains the part in any case. */
+/** True if the text contains `part`, without regard to case. */
 export const containsTextFolded = (text: string, part: string): boolean => foldCase(text).includes(foldCase(part));
 
 /** Returns the SQL that does the same as `containsTextFolded`. */

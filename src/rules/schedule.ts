@@ -1,12 +1,12 @@
 /**
  * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Pure functions.
  *
- * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts each
- * match to the time zone:
- * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips it, it fires when
- *   the clock goes on (03:00); if the clock repeats it, it fires the first time.
- * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped
- *   span, twice in a repeated one.
+ * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts each match to the time
+ * zone:
+ * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips it, it fires when   the clock goes on
+ *   (03:00); if the clock repeats it, it fires the first time.
+ * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped   span, twice in a
+ *   repeated one.
  * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.
  *
  * croner's own handling of zones loses a daily time when the skipped hour ends at midnight (Nuuk, 23:00 to 24:00).

@@ -174,7 +174,7 @@ export function dropProtectedKeys(body: unknown): unknown {
 
 /**
  * Checks the keys in a request.
- * @throws ActionError SETTINGS_INVALID if there are too many keys, or if no setting can have one of them
+ * @throws ActionError SETTINGS_INVALID if there are too many keys, or if one of them is not a valid key
  */
 export function checkRequestedKeys(keys: readonly string[]): void {
   checkCount(keys.length);

@@ -8,8 +8,7 @@ export const FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
 const WAIT_MAX_MS = 3_600_000;
 /**
- * Time in milliseconds after the last sign-in attempt of a network address or account. The service then deletes its
- * state.
+ * The service deletes the state of a network address or account this many milliseconds after its last sign-in attempt.
  */
 export const STATE_LIFETIME_MS = 86_400_000;
 

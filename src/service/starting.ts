@@ -37,9 +37,7 @@ import { createDiskProbe } from "./disk-probe.js";
 import { createDatabaseSpace, createDataDirSpace, freeBytesUnder } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.js";
 
-/**
- * Milliseconds that the service takes to respond to aborted requests when a stop ends without the full grace period.
- */
+/** Maximum milliseconds for which a stop waits until responses to aborted requests have been sent. */
 const LAST_RESPONSES_MS = 1_000;
 
 /**

@@ -54,9 +54,10 @@ export const REQUESTING_GLOBAL = "fetch";
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Stand-in for a global of a trial (in-page/stand-ins.ts): the name of the global, and the kind of stand-in. Each kind
- * allows some uses of the global: `clock` allows code to read the time, `scope` is the global object. Every other use
- * ends the trial. With the kind `refused`, the trial ends as soon as code reads the global.
+ * Stand-in that replaces a global in a trial, a first attempt of a run in an isolate (in-page/stand-ins.ts): the name
+ * of the global, and the kind of stand-in. Each kind allows some uses of the global: `clock` allows code to read the
+ * time, `scope` is the global object. Every other use ends the trial. With the kind `refused`, the trial ends as soon
+ * as code reads the global.
  */
 export type StandIn = readonly [
   name: string,

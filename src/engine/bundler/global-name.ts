@@ -135,8 +135,8 @@ export function findNameInReadme(readme: string, packageName: string): GlobalNam
 }
 
 /**
- * Finds calls such as `Handlebars.compile(…)` in the README whose object is the package name in other case. Returns the
- * name as the README writes it; null if there is none.
+ * Finds calls such as `Handlebars.compile(…)` in the README whose object is the package name, with any capitalization.
+ * Returns the name as the README writes it; null if there is none.
  */
 function findSpelling(text: string, packageName: string): string | null {
   const camel = toCamelCaseName(packageName);

@@ -65,7 +65,7 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
     socket.once("connect", () => {
       clearTimeout(timer);
       socket.removeAllListeners("error").removeAllListeners("close");
-      // Prevents an uncaught exception if the socket fails before its user has added listeners.
+      // Prevents an uncaught exception if the socket fails before the code that uses it has added listeners.
       socket.on("error", () => {});
       resolve(socket);
     });

@@ -170,8 +170,8 @@ export class Automaton {
   }
 
   /**
-   * Returns the node that the automaton reaches from the node `from` with `byte`. It stands for the longest suffix of
-   * the bytes read so far that is a prefix of a pattern.
+   * Returns the node that the automaton reaches from the node `from` with `byte`. The reached node stands for the
+   * longest suffix of the bytes read so far that is a prefix of a pattern.
    */
   private findNextNode(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
@@ -259,7 +259,7 @@ export class Automaton {
     return at;
   }
 
-  /** Returns the maximum number of bytes at the end of `bytes` that are the beginning of a pattern. */
+  /** Returns the length of the longest prefix of a pattern that is at the end of `bytes`. */
   countBytesBegunAtEnd(bytes: Uint8Array): number {
     let node = 0;
     for (let at = Math.max(0, bytes.length - this.longestPatternBytes); at < bytes.length; at += 1)

@@ -47,7 +47,7 @@ export interface Numerals {
    * Minimum length of a run of digits. It always contains 8 complete bytes, at whichever digit the first byte begins.
    */
   minDigits: number;
-  /** Number of digits after the start of a run at which the first encoded byte may begin. */
+  /** Number of digits at the start of a run at which the first encoded byte may begin. */
   shiftCount: number;
   /**
    * Decodes `digits` digits from the pair `from` on into complete words. Writes these to `output` from the index

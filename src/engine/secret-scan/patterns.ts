@@ -78,7 +78,10 @@ function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
 }
 
-/** Returns the patterns for the value as reversed hex or base64, in the form in which layers decode such digits. */
+/**
+ * Returns the patterns for the value as reversed hex or base64 digits: the bytes that result from decoding these
+ * digits.
+ */
 function createReversedDigitPatterns(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
   return [decodeReversedHex(bytes), ...reversedBase64Patterns(bytes)]

@@ -36,8 +36,8 @@ export interface EntryPermissions {
    */
   conditions: ColumnConditions;
   /**
-   * Text that is equal for two permissions if they have the same columns, required columns and conditions. It serves as
-   * a key.
+   * Text that is equal for two permissions if they have the same columns, required columns and conditions.
+   * Subscriptions compare it to detect changed permissions.
    */
   fingerprint: string;
 }

@@ -36,7 +36,10 @@ export class RequestGuard {
   /** Resolves when the URL checks of all WebSockets that the run has opened until now have ended. */
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
-  /** @param waitForSentEvents waits for all events that the page and its children have already sent; rejects after `timeoutMs` */
+  /**
+   * @param waitForSentEvents waits for all events that the page and its children (workers and frames) have already
+   * sent; rejects after `timeoutMs`
+   */
   constructor(
     private readonly page: CDPSession,
     private readonly waitForSentEvents: (timeoutMs: number) => Promise<void>,

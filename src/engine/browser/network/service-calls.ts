@@ -10,8 +10,8 @@ import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 /** Maximum number of concurrent requests of a run to this service: as many as a browser opens to one host. */
 export const SERVICE_REQUESTS_MAX = 6;
 /**
- * Maximum length of the body of a request through the binding. The client library sends larger requests through the
- * browser's network.
+ * Maximum length of the body of a request through the DevTools binding. The client library sends larger requests
+ * through the browser's network.
  */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
 /** Maximum length of one message from the page, which contains the request's ID, URL, headers and body. */

@@ -33,7 +33,8 @@ export class ChildTargets {
   }
 
   /**
-   * Resolves when all events that the page and its children have already sent have arrived. Rejects after `timeoutMs`.
+   * Resolves when all events that the page and its children (workers and frames) have already sent have arrived.
+   * Rejects after `timeoutMs`.
    */
   readonly waitForSentEvents = async (timeoutMs: number): Promise<void> => {
     const options = { timeout: timeoutMs };

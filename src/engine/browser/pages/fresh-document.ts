@@ -10,8 +10,8 @@ import { POLICY_HEADER } from "./document-policy.js";
 import { LongText } from "./long-text.js";
 
 /**
- * Binding for console lines. The service's script in the page (harness) removes this binding from the global scope
- * before any line of the action runs.
+ * Name of the DevTools binding through which a page sends console lines. The service's script in the page (harness) removes this binding
+ * from the global scope before any line of the action runs.
  */
 export const CONSOLE_BINDING = "__svc_console";
 /**

@@ -182,7 +182,7 @@ export class Isolate implements Sandbox {
     return this.readThreadStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** Reads what happens to the thread after the run from the start of an answer, and stores it. @returns the rest of the answer */
+  /** Stores the thread's next step (ThreadStep), with which an answer starts. @returns the rest of the answer */
   private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
     const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
     this.nextThreadStep = step as ThreadStep;

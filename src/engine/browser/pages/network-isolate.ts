@@ -64,7 +64,8 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRun): Promise<unknown> {
     this.fetchCount = null;
-    // Replaces the thread if this call has enabled the request guard, because the guard may not see requests of threads that are older.
+    // Replaces the thread if this call has enabled the request guard, because the guard may not see requests of threads that started
+    // earlier.
     if (await this.runRequests.beginRun(request)) await this.replaceThread();
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));

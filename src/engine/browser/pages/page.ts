@@ -242,8 +242,8 @@ export class Page {
   }
 
   /**
-   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or loses the page. `work` is a
-   * function, so that nothing is started in a lost page.
+   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or has not ended when the page
+   * is lost. `work` is a function, so that nothing is started in a lost page.
    */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;

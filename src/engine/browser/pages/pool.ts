@@ -73,7 +73,7 @@ interface KeyPages {
   origin: string;
   idle: Page[];
   resettingCount: number;
-  /** Functions that end a delay: each resets one page at once. */
+  /** Functions that each end the delay before the reset of one page, so that this page is reset at once. */
   endPauseFunctions: (() => void)[];
   /**
    * Callers that wait for a page. The pool calls one of these functions with a page that has just been reset, or with

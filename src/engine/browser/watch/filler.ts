@@ -10,8 +10,8 @@ const CHECK_INTERVAL_MS = 20;
 /** Maximum time in milliseconds to wait for data that renderers sent before they were paused. */
 const SETTLE_TIMEOUT_MS = 500;
 /**
- * CPU time in milliseconds after which a renderer that may continue is paused again. TURN_MAX_MS limits its elapsed
- * time.
+ * CPU time in milliseconds after which the search pauses a renderer again that it has let continue. TURN_MAX_MS limits
+ * the renderer's elapsed time.
  */
 const TURN_MAX_CPU_MS = 40;
 const TURN_MAX_MS = 250;

@@ -64,7 +64,7 @@ class ByteReader {
   /**
    * Reads a number in groups of seven bits, the lowest group first.
    * @param first first byte, which the caller has already read
-   * @param bits number of the lowest bits of `first` that belong to the number
+   * @param bits count of the lowest bits in `first` that belong to the number
    */
   readNumber(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);

@@ -66,7 +66,7 @@ export function createRealmPlatform(
   const attributes = new WeakMap<object, Any>();
   /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
-  /** AbortSignals of requests, by the object with which the request was created. */
+  /** AbortSignals that abort the request of an object, such as a Response, by this object. */
   const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;

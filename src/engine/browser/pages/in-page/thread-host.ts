@@ -14,8 +14,8 @@ declare const self: Any;
  */
 export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
-  // Script of a new worker. It sends a message, because some globals of the worker are missing until the worker is
-  // ready.
+  // Script of a new worker. Its message reports that the worker is ready, because some globals of the worker are
+  // missing until then.
   const first = "postMessage(null)";
   // A worker from a data: URL has an opaque origin.
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
