@@ -17,11 +17,15 @@ export interface OpenIdProvider {
   autoCreate: boolean;
   /** Name of the claim (field of the ID token) that lists a person's groups. */
   roleClaim: string;
-  /** Role in the organization for each group of the provider, by the group's name. If empty, people get no roles from the provider. */
+  /**
+   * Role in the organization for each group of the provider. The key is the group's name. If empty, people get no roles from the provider.
+   */
   roles: ReadonlyMap<string, string>;
   /** Name of the claim that selects the person's organization; null if the domain of the verified e-mail address selects it. */
   organizationClaim: string | null;
-  /** IDs of organizations, by the value of `organizationClaim` or by domain. If empty, everyone belongs to the first organization. */
+  /**
+   * IDs of organizations. The key is the value of `organizationClaim` or the domain. If empty, everyone belongs to the first organization.
+   */
   organizations: ReadonlyMap<string, number>;
 }
 

@@ -131,7 +131,7 @@ export interface Concurrency {
 export interface Debounce {
   /** Milliseconds without a further request after which the run starts. */
   delayMs: number;
-  /** Longest time in milliseconds by which further requests can delay the run. */
+  /** Maximum total delay of the run by further requests, in milliseconds. */
   maxWaitMs: number;
   /** True to also merge calls of `run` and `runWithResult`, separately for each caller. */
   manual: boolean;

@@ -85,7 +85,7 @@ async function readCompressedBytes(path: string, secret: BackupSecret | null): P
 }
 
 /**
- * Decompresses a stream. Replaces an error of zlib by an ArchiveError, whose message tells the operator that the file
+ * Decompresses a stream. Replaces an error of zlib with an ArchiveError, whose message tells the operator that the file
  * is damaged.
  */
 async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {

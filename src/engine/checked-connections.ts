@@ -108,10 +108,7 @@ async function resolveAddresses(host: string, resolve: CheckedOptions["resolve"]
   }
 }
 
-/**
- * Returns a function that replaces the DNS lookup of a connection by the checked addresses, so that no other address is
- * used.
- */
+/** Returns a function that replaces the DNS lookup of a connection: it returns the checked addresses, so that no other address is used. */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);

@@ -13,8 +13,8 @@ export function mayTakeSlots(total: number, taken: number, keyCount: number, req
 
 export class FairSemaphore {
   /**
-   * Callers that wait for a slot, by key. Keys get slots in the order of this map. A key that gets a slot moves to the
-   * end.
+   * Callers that wait for a slot, grouped by their keys. Keys get slots in the order of this map. A key that gets a
+   * slot moves to the end.
    */
   private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
   private readonly perKey = new Map<SemaphoreKey, number>();

@@ -16,7 +16,7 @@ const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
 
-/** Allowed names of the entry file, which defines `execute`, by language. */
+/** Allowed names of the entry file, which defines `execute`, for each language. */
 export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
   typescript: ["action.ts", "action.tsx"],
   javascript: ["action.js", "action.jsx"],
@@ -74,7 +74,7 @@ function findEntryFault(language: SourceLanguage, paths: readonly string[]): str
   return `source.files must contain the file ${first}, which defines "execute"`;
 }
 
-/** Returns the stored form of a value that `findSourceFault` accepts. The files are sorted by path. */
+/** Returns the stored form of a value that `findSourceFault` accepts. The files are in the order of their paths. */
 export function toStoredSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;

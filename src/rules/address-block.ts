@@ -8,8 +8,8 @@ const HEXTET_COUNT = 8;
 const HEXTETS_OF_BLOCK = 4;
 
 /**
- * Returns the key under which the rate limit counts a request. Requests with a live token are counted by network
- * address, because all visitors of a page may share the token. All other requests are counted by credential.
+ * Returns the key under which the rate limit counts a request. Requests with a live token are counted per network
+ * address, because all visitors of a page may share the token. All other requests are counted per credential.
  */
 export const getRateLimitKey = ({
   credentialId,

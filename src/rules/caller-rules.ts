@@ -27,7 +27,7 @@ export interface ValueCondition {
   contains?: string;
 }
 
-/** Conditions on columns, by the name of the column. An entry must meet all of them. */
+/** Conditions on columns. The key is the name of the column. An entry must meet all of them. */
 export type ColumnConditions = Readonly<Record<string, ValueCondition>>;
 
 /** Rule that allows every caller. */
@@ -141,8 +141,8 @@ function getComparableUserValue(user: UserData | null, column: string): ScalarVa
 }
 
 /**
- * Replaces the placeholders in a text by values of the user's entry; returns undefined if one of these is missing. If
- * the text is a single placeholder, returns the value itself, so that a number stays a number.
+ * Replaces the placeholders in a text with values of the user's entry. Returns undefined if one of these values is
+ * missing. If the text is a single placeholder, returns the value itself, so that a number stays a number.
  */
 function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;

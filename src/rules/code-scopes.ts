@@ -13,8 +13,8 @@ export interface LexicalScope {
   isFunctionScope: boolean;
   names: Map<string, Binding>;
   /**
-   * Cache of the bindings that were looked up in this scope, by name. Without the cache, every lookup in deeply nested
-   * code would visit all outer scopes.
+   * Cache of the bindings of names that were looked up in this scope. The key is the name. Without the cache, every
+   * lookup in deeply nested code would visit all outer scopes.
    */
   bindingCache: Map<string, Binding | undefined>;
 }

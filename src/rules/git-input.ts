@@ -42,7 +42,7 @@ export interface GitFields {
 export interface GitInput extends GitFields {
   /** Access token for the repository. null removes the stored token; undefined keeps the stored token. */
   token: string | null | undefined;
-  /** True if the service must replace the secret of the webhook by a new one. */
+  /** True if the service must replace the secret of the webhook with a new one. */
   newSecret: boolean;
 }
 

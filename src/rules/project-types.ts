@@ -14,8 +14,8 @@ export interface DeclaredDefinitions {
 }
 
 /**
- * TypeScript declaration files of packages, by the package's name; null if a package has none. The files of one package
- * import each other by their index in the array.
+ * TypeScript declaration files of packages; null if a package has none. The key is the package's name. In imports
+ * between the files, an index in the array replaces the path.
  */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
@@ -28,8 +28,8 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity hash of each package's script, by the name under which code imports the package. The hash is
- * null if the service has not stored a script for the package yet.
+ * Returns the integrity hash of each package's script. The key is the name under which code imports the package. The
+ * hash is null if the service has not stored a script for the package yet.
  */
 export function collectPackageHashes(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();

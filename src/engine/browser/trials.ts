@@ -66,7 +66,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
 const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialForMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
-/** Set of code, by app, that failed in a trial (a first attempt in an isolate). Entries expire. */
+/** Code that failed in a trial (a first attempt in an isolate), separately for each app. Entries expire. */
 export class ExpiringCodeSet {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: CODE_SET_APPS_MAX });
 

@@ -1,6 +1,6 @@
 /**
  * Collects the TypeScript declarations of a package and of everything that these declarations import. The result is a
- * list of files that import each other by their number in the list.
+ * list of files. In their imports, a file's number in the list replaces its path.
  */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
@@ -115,7 +115,10 @@ function createGlobalTypeText(namespace: boolean): string {
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/** List of declaration files in the order in which they were found. The text of each file imports other files by their number. */
+/**
+ * List of declaration files in the order in which they were found. In each text, the number of an imported file
+ * replaces its path.
+ */
 class DeclarationFiles {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];

@@ -42,7 +42,7 @@ const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Names that bundlers for browsers usually replace by a constant, such as `NODE_ENV`, and their values. */
+/** Names that bundlers for browsers usually replace with a constant, such as `NODE_ENV`, and these constants. */
 const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",

@@ -6,7 +6,7 @@ import type { FileTree } from "./file-tree.js";
 
 /**
  * Result of resolving an import: a file of the tree, or one of these texts:
- * - `empty`: the package's `browser` field replaces the module by an empty module
+ * - `empty`: the package's `browser` field replaces the module with an empty module
  * - `node`: the import is a module of Node
  * - `missing`: there is no such module
  */

@@ -5,8 +5,8 @@ import { PackageFault } from "./fault.js";
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
 /**
- * Extensions that a source file can have, by the extension in an import. TypeScript lets authors import a module by the
- * name of its compiled file.
+ * Extensions that a source file can have. The key is the extension in an import of the file. TypeScript lets authors
+ * import a module by the name of its compiled file.
  */
 const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
   ".js": [".ts", ".tsx"],

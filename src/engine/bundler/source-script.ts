@@ -40,7 +40,7 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
   ".json": "json",
 };
 const REASON_MAX_CHARACTERS = 300;
-/** Sources of modules that the service provides to authors, by import name. */
+/** Sources of modules that the service provides to authors. The key is the module's name in imports. */
 const PROVIDED_MODULES: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
   "svc/test": TEST_MODULE,

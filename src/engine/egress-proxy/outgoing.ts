@@ -18,8 +18,8 @@ export interface Destination {
 const BAD_GATEWAY = 502;
 
 /**
- * Returns a function that replaces the DNS lookup of a connection by the checked addresses, so that no other address is
- * used.
+ * Returns a function that replaces the DNS lookup of a connection: it returns the checked addresses, so that no other
+ * address is used.
  */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;

@@ -43,7 +43,9 @@ function getLastHighSurrogate({ bytes, length }: ByteWriter): number {
   return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
-/** Replaces the high surrogate that was written last, and the low surrogate `low`, by the character that both form. */
+/**
+ * Replaces the high surrogate that was written last, and the low surrogate `low`, with the character that both form.
+ */
 function joinSurrogates(writer: ByteWriter, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   writer.length -= 3;

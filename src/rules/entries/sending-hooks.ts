@@ -207,7 +207,10 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
 
 const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 
-/** Replaces placeholders by valid sample values, such as an e-mail address, so that the message can be validated without an entry. */
+/**
+ * Replaces placeholders with valid sample values, such as an e-mail address, so that the message can be validated
+ * without an entry.
+ */
 const fillWithSamples =
   (whole: string): FillText =>
   (text) =>

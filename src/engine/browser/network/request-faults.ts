@@ -33,11 +33,11 @@ function describeReason(
 }
 
 export class RequestFaults {
-  /** URLs of the active requests, by the ID of the request. */
+  /** URLs of the active requests. The key is the ID of the request. */
   private readonly pending = new Map<string, string>();
   /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */
   private fetchCount = 0;
-  /** Reasons why the egress proxy rejected hosts, by host. */
+  /** Reasons why the egress proxy rejected requests. The key is the host. */
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};

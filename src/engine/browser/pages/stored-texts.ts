@@ -31,7 +31,7 @@ function createStandInsJson({ packages, source, trialForMode }: PageRun): string
 }
 
 export class StoredTexts {
-  /** Number of characters of each cached text, by its key. */
+  /** Number of characters of each cached text. The key is that of the text in the cache. */
   private readonly lengthByKey = new Map<string, number>();
   private characters = 0;
 

@@ -1,6 +1,6 @@
 /**
  * Detects that the browser's own process, which serves all runs, is too busy to respond. Finds the renderer that floods
- * this process with messages, by the renderer's time in system calls, and pauses or kills the renderer.
+ * this process with messages: it spends much time in system calls. Pauses or kills this renderer.
  */
 import type { Chromium } from "../browser-source.js";
 import {
@@ -47,7 +47,7 @@ const STARVED_AFTER_MS = 60_000;
  */
 const KILL_EFFECT_MS = 2_000;
 
-/** CPU times of the browser's processes at one moment, by process ID. */
+/** CPU times of the browser's processes at one moment. The key is the process ID. */
 export interface UsageSample {
   at: number;
   usages: Map<number, MeasuredProcess>;

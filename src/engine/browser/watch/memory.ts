@@ -44,9 +44,9 @@ export class MemoryWatch {
   private searchAt = SHARED_MAX_BYTES;
   /** Memory in bytes of each of the browser's shared processes, at the checks within the last FAST_GROWTH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
-  /** Time at which each process was first seen, by process ID. */
+  /** Time of the first measurement of each process. The key is the process ID. */
   private firstSeenAt = new Map<number, number>();
-  /** CPU time in milliseconds of each renderer at the last check, by process ID. */
+  /** CPU time in milliseconds of each renderer at the last check. The key is the process ID. */
   private cpuMsAtLastCheck = new Map<number, number>();
   /** IDs of killed processes that still exist, because a busy machine needs time to free their memory. */
   private killedPids = new Set<number>();

@@ -89,7 +89,7 @@ class ConstantEvaluator {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
-  /** Names of variables in the script, by the name under which the script exports them. */
+  /** Names of variables in the script. The key is the name under which the script exports the variable. */
   readonly #exports = new Map<string, string>();
 
   constructor(script: string) {

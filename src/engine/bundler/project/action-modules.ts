@@ -49,8 +49,8 @@ export class ModuleFinder {
   }
 
   /**
-   * Returns the texts of `entry` and of all modules that it imports, directly or indirectly, by path. Ignores imports
-   * of missing files, because the service reports them later with their line.
+   * Returns the texts of `entry` and of all modules that it imports, directly or indirectly. The keys are their paths.
+   * Ignores imports of missing files, because the service reports them later with their line.
    */
   readImportedModules(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
@@ -114,7 +114,7 @@ export function readSourceFiles(folder: string, entry: string, read: ReadFile): 
 }
 
 /**
- * Returns the texts of a test file and of all files that it imports, by their paths in the project.
+ * Returns the texts of a test file and of all files that it imports. The keys are their paths in the project.
  * @param folder folder of the action
  * @throws ProjectFault
  */

@@ -28,7 +28,7 @@ export interface GitObject {
   content: Buffer;
 }
 
-/** Objects by their hash in lower-case hexadecimal. */
+/** Git objects. The key is the object's hash in lower-case hexadecimal. */
 export type GitObjects = ReadonlyMap<string, GitObject>;
 
 interface Delta {
@@ -166,7 +166,7 @@ export function readPack(pack: Buffer): GitObjects {
       throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
-  /** Deltas whose base object has not been unpacked yet, by the hash of the base object. */
+  /** Deltas whose base object has not been unpacked yet. The key is the hash of the base object. */
   const waiting = new Map<string, Delta[]>();
   const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {

@@ -91,7 +91,7 @@ function findRootTree(objects: GitObjects, commit: string): string {
   return readHeaderLine(getObjectContent(objects, hash, "commit"), "tree");
 }
 
-/** Finds the project's files below a folder of the repository. Returns their hashes by path. */
+/** Finds the project's files below a folder of the repository. Returns a map from their paths to their hashes. */
 function findProjectFiles(objects: GitObjects, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;

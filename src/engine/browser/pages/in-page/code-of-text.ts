@@ -9,7 +9,7 @@ type Any = any;
 export type CodeFromTextRestriction = ReturnType<typeof createCodeRestriction>;
 
 /**
- * Replaces the functions that create code from text by functions that reject `import()`. A keyword cannot contain
+ * Replaces the functions that create code from text with functions that reject `import()`. A keyword cannot contain
  * escape sequences, so the pattern finds every import. The browser evaluates this function's source text (see
  * `createHarnessCore`).
  */
@@ -46,7 +46,9 @@ export function createCodeRestriction() {
       return texts;
     }
 
-    /** Returns a replacement of a function constructor. The replacement checks the text before it creates the function. */
+    /**
+     * Returns a replacement for a function constructor. The replacement checks the text before it creates the function.
+     */
     function bounded(maker: Any): Any {
       const stand = new Proxy(maker, {
         __proto__: null,

@@ -85,7 +85,7 @@ export function createHostPlatform(
     return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
   }
 
-  /** Methods and getters of the platform's classes, by class and name. */
+  /** Methods and getters of the platform's classes. The key consists of class and name. */
   const methods = new Map<string, Any>();
   for (const hostClass of classes) {
     for (const [key] of membersOf(hostClass.prototype)) {

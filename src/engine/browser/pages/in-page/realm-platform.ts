@@ -56,17 +56,17 @@ export function createRealmPlatform(
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
-  /** Functions of the worker that return the next value of an iterator, by the realm's iterator object. */
+  /** Functions of the worker that return the next value of an iterator. The key is the realm's iterator object. */
   const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
   /**
-   * Cached values of attributes, by the object that has the attribute. Only values that are objects are cached, so that
-   * an attribute returns the same object at each read.
+   * Cached values of attributes. The key is the object that has the attribute. Only values that are objects are cached,
+   * so that an attribute returns the same object at each read.
    */
   const attributes = new WeakMap<object, Any>();
-  /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
+  /** Objects of the realm that stand for objects of the worker. The key is the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
-  /** AbortSignals that abort the request of an object, such as a Response, by this object. */
+  /** AbortSignals that abort the request of an object, such as a Response. The key is this object. */
   const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;

@@ -30,9 +30,9 @@ export function createRealmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that are registered in place of the action's event listeners, by the original listener. */
+  /** Functions that are registered in place of the action's event listeners. The key is the original listener. */
   const wrappers = new WeakMap<object, object>();
-  /** Functions that the action has set as `onabort`, by AbortSignal. */
+  /** Functions that the action has set as `onabort`. The key is the AbortSignal. */
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
@@ -55,7 +55,7 @@ export function createRealmSignals() {
     return wrapper;
   }
 
-  /** Replaces a method of EventTarget by a method that wraps the listener. */
+  /** Replaces a method of EventTarget with a method that wraps the listener. */
   function wrapListeners(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {

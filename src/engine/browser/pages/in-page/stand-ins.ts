@@ -1,5 +1,5 @@
 /**
- * Replaces globals that an isolate does not have by stand-ins, so that code can be tried in the isolate. Libraries
+ * Replaces globals that an isolate does not have with stand-ins, so that code can be tried in the isolate. Libraries
  * often only store these globals, compare them, or check their type, which works with a stand-in. Runs before any other
  * code.
  */
