@@ -67,7 +67,10 @@ export interface Config {
    * that. 0 means unlimited.
    */
   intakeQuotaMb: number;
-  /** Maximum megabytes of one app's entries. Snapshots of the entries have a separate limit of the same size. 0 means unlimited. */
+  /**
+   * Maximum megabytes of one app's entries in data sources. Snapshots of the entries have a separate limit of the same size. 0 means
+   * unlimited.
+   */
   dataSourceQuotaMb: number;
   /** Free megabytes on the disk below which the service rejects events. With 0, it never rejects them. */
   diskFreeMinMb: number;

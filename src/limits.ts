@@ -321,7 +321,7 @@ export const ENTRY_MAX_BYTES = 1024 * 1024;
 export const COMMIT_ENTRIES_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
-/** Maximum total size of an app's entries. The variable DATA_SOURCE_QUOTA_MB replaces this default. */
+/** Maximum total size of an app's entries in data sources. The variable DATA_SOURCE_QUOTA_MB replaces this default. */
 export const DATA_SOURCE_QUOTA_MB = 10_240;
 /** Maximum time of an import of entries. */
 export const IMPORT_LIMIT_MS = 15 * 60_000;

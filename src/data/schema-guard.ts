@@ -88,7 +88,7 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
 /** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
 export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
   const { appliedMigrations, declaration: declared } = await readSchema(query);
-  // A newer release has already migrated the schema, so this release must not overwrite its declaration.
+  // A newer release has already migrated the schema, so this release must not overwrite the newer SchemaDeclaration.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...releaseMigrations.map(schemaVersionOf)),

@@ -12,7 +12,7 @@ const replaceParsedText = (error: Error): string =>
   error instanceof SyntaxError ? "a text could not be parsed" : error.message;
 
 /**
- * Returns what the log contains of an error: its type, message and stack, and the properties in LOGGED_FIELDS. Other
+ * Returns the parts of an error that the log contains: type, message, stack, and the properties in LOGGED_FIELDS. Other
  * properties may contain values of rows or parameters.
  */
 function selectLoggedFields(error: unknown): object {

@@ -164,7 +164,7 @@ export function createUploadReceiver(folder: string, turns: UploadQueue) {
     /**
      * Writes the source to a new file, which the caller then moves or removes.
      * @param name unique name of the file
-     * @param key owner of the stream: owners take turns
+     * @param key identifies the owner of the stream; owners take turns
      * @throws TooManyBytes, and errors of the source and the disk; in these cases the file is removed
      */
     async receive(

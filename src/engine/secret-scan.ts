@@ -40,7 +40,7 @@ export interface SecretScanner {
 export interface SecretScannerCache {
   /**
    * Returns the functions that search for a set of secrets.
-   * @param owner owner of the work: owners take turns in the thread
+   * @param owner owner of the work, such as an app; owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
   getScan(owner: string, key: string, secrets: readonly Secret[]): SecretScanner;

@@ -1,6 +1,6 @@
 /**
  * Validates the data of a new or updated action with class-validator. The error is the first fault in the order of the
- * API specification's validation table. Unique names are checked by the code that stores actions.
+ * API specification's validation table. The code that stores actions checks that names are unique.
  */
 
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
@@ -104,8 +104,8 @@ function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
 }
 
 /**
- * Options of the validation: a function that checks code, the operator's time limit for runs, and whether private
- * networks are allowed.
+ * Options of the validation: a function that checks code, the operator's time limit for runs, and a flag that allows
+ * private networks.
  */
 export interface CheckOptions {
   checkCode?: fields.CodeCheck;

@@ -101,7 +101,7 @@ const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
 
 /**
- * Form in which a response contains a file: as it is stored, as a thumbnail, or as a picture of another size or format.
+ * Contents of a response that sends a file: the stored file, its thumbnail, or the picture in another size or format.
  */
 export type ContentsForm =
   | { kind: "whole" }

@@ -217,9 +217,9 @@ const createDestinationKey = ({ sealed, value, ...destination }: BindingInput): 
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key for whose change the caller must send the secret value again; null if there is none. A
- * caller who unseals a key or adds a destination for its value must send the value, which proves that the caller knows
- * it.
+ * Returns the first sealed key (whose value code cannot read) for whose change the caller must send the secret value
+ * again; null if there is none. A caller who unseals a key or adds a destination for its value must send the value,
+ * which proves that the caller knows it.
  */
 export function findSealedKeyNeedingValue(
   before: readonly SecretBinding[],
@@ -238,7 +238,8 @@ export function findSealedKeyNeedingValue(
 }
 
 /**
- * Returns the keys that are sealed after a change. A key stays sealed even if the change removes all of its bindings.
+ * Returns the keys that are sealed (unreadable for code) after a change. A key stays sealed even if the change removes
+ * all of its bindings.
  */
 export function computeSealedKeysAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));

@@ -23,7 +23,7 @@ async function startInTurn(tickers: readonly Ticker[]): Promise<void> {
   for (const ticker of tickers) await ticker.start();
 }
 
-/** Starts to claim the ticks of schedules when they are due. */
+/** Starts to claim the ticks (planned start times) of schedules when they are due. */
 export async function startScheduler(
   plan: StartPlan,
   notifications: DatabaseNotifications,

@@ -64,7 +64,7 @@ function createDecoders(encoding: string, firstByte: number, origin: string): Tr
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
-  // `firstByte` is the first byte of the encoded body, so it shows the form of the outermost encoding only. An inner
+  // `firstByte` is the first byte of the encoded body, so it shows only the format of the outermost encoding. An inner
   // `deflate` must be a zlib stream, as the specification requires.
   return names
     .reverse()

@@ -87,8 +87,8 @@ async function renderPicture(file: Buffer, job: PictureJob): Promise<Generator<B
 }
 
 /**
- * Yields the results of a job. The file without private metadata comes first, because removing metadata needs no
- * decoder: a decoder may crash this process later.
+ * Yields the results of a job. The file without private metadata comes first, because a decoder may crash this process
+ * later. Removing metadata needs no decoder.
  */
 async function* answerJob(file: Buffer, job: PictureJob): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);

@@ -1,6 +1,6 @@
 /**
- * Passes tasks to the scan thread, one at a time. The owners of tasks take turns. Starts the thread when there is a
- * task, and ends it when it has been idle for some time.
+ * Passes tasks to the scan thread, one at a time. The owners of tasks (such as apps) take turns. Starts the thread when
+ * there is a task, and ends it when it has been idle for some time.
  */
 
 import { Worker } from "node:worker_threads";

@@ -96,7 +96,7 @@ export const findDecidingRuleIndex = (rules: readonly AccessRule[], verb: EntryV
   rules.findIndex((rule) => appliesTo(rule, verb, user));
 
 /**
- * Returns what the caller may access with the operation (`verb`).
+ * Returns the columns and entries that the caller may access with the operation (`verb`).
  * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the user's entry lacks a value that the rule's conditions
  * use
  */

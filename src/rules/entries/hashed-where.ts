@@ -1,4 +1,7 @@
-/** Separates the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
+/**
+ * Separates the conditions on hashed columns (stored only as hashes) from a `where`, because SQL cannot compare a text
+ * with a hash.
+ */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { getColumnOfWhereKey } from "./entry-access.js";

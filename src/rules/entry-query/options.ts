@@ -66,8 +66,8 @@ export interface JoinOptions {
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
   /**
-   * Form of the join's result: the joined entries, whether there are any ("has"), their number, or the sum of one of
-   * their columns.
+   * Result of the join: the joined entries ("entries"), true if there are any ("has"), their number ("count"), or the
+   * sum of one of their columns ("sum").
    */
   resultForm: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
@@ -81,7 +81,10 @@ const JOIN_SHAPE = createFlatShape([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/** Allowed fields of a query. The caller reports unknown fields only after it has compiled the query. */
+/**
+ * Allowed fields of a query. The caller compiles the query before it reports unknown fields, so that other faults are
+ * reported first.
+ */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...createFlatShape([

@@ -75,7 +75,7 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
 
 /**
  * Returns all pattern shapes (see `getPatternShape`) that match the segments, the most specific first. A literal segment is more specific
- * than a parameter, and earlier segments decide before later ones.
+ * than a parameter, and the first segment that differs decides.
  */
 export function listMatchingShapes(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];

@@ -71,7 +71,8 @@ export class RequestGuard {
   }
 
   /**
-   * Listens for the end of requests in the session of a worker or frame. The session of the page pauses their requests.
+   * Listens for the end of requests in the DevTools session of a worker or frame. The session of the page pauses their
+   * requests.
    */
   listenToChild(child: CDPSession): void {
     this.requestReporter.listen(child);

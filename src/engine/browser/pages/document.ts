@@ -119,7 +119,7 @@ export class DocumentSandbox implements Sandbox {
     const base = outgoing ? NO_SERVICE_BASE : "";
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
-    // Console lines of workers come from other sessions, so they may arrive after the answer.
+    // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
     if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
   }

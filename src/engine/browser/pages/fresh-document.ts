@@ -15,8 +15,8 @@ import { LongText } from "./long-text.js";
  */
 export const CONSOLE_BINDING = "__svc_console";
 /**
- * Prefix of a service call, which a document sends through the binding of console lines (in-page/messages.ts). A console
- * line is a JSON object, so it never has this prefix.
+ * Prefix of a service call, which a document sends through the DevTools binding for console lines (in-page/messages.ts). A console line is
+ * a JSON object, so it never has this prefix.
  */
 export const SERVICE_CALL_PREFIX = "service ";
 const DOCUMENT_BASE64 = Buffer.from(
@@ -63,7 +63,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
 }
 
 /**
- * Installs the service's script (harness) in a fresh document. Only this document gets the binding for console lines.
+ * Installs the service's script (harness) in a fresh document. Only this document gets the DevTools binding for console lines.
  * @returns the ID of the harness object
  * @throws Error if the harness finds data of an earlier document
  */

@@ -61,7 +61,7 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** IDs of targets that crashed before the service knew the target ID of this page. One of them may be this page. */
+  /** IDs of DevTools targets that crashed before the service knew the target ID of this page. One of them may be this page. */
   private readonly earlyCrashedTargetIds = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
@@ -87,7 +87,7 @@ export class Page {
   /**
    * Opens a new context with an empty page.
    * @param crashCause returns the cause of a crash that the browser reports at this moment; null if it is not known
-   * @param onTarget called as soon as the page has a target, before its renderer responds
+   * @param onTarget called as soon as the page has a DevTools target, before its renderer responds
    * @throws Error if the browser does not open the page in time
    */
   static async open(
@@ -129,7 +129,7 @@ export class Page {
   }
 
   /**
-   * False once the page is lost. A crashed page is usable until its state becomes `lost`, which happens when the reason
+   * False once the page is lost (no longer usable). A crashed page is usable until its state becomes `lost`, which happens when the reason
    * is known.
    */
   get isUsable(): boolean {
@@ -141,7 +141,7 @@ export class Page {
     return this.mode !== null && (this.state.kind === "pending" || this.state.kind === "ready");
   }
 
-  /** Reason why the page is lost; null if it is not lost. */
+  /** Reason why the page is lost (no longer usable); null if it is not lost. */
   get loss(): PageLossReason | null {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
@@ -225,7 +225,7 @@ export class Page {
     return "crashed";
   }
 
-  /** Marks the page as lost, and ends its active run. */
+  /** Marks the page as lost (no longer usable), and ends its active run. */
   lose(loss: PageLossReason): void {
     if (!this.isUsable) return;
     this.state = { kind: "lost", loss };
@@ -236,7 +236,7 @@ export class Page {
     this.onIdleLoss?.();
   }
 
-  /** Sets the function that is called when the page is lost while no run uses it; null while a run uses it. */
+  /** Sets the function that is called when the page becomes unusable while no run uses it; null while a run uses it. */
   setIdleLossListener(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }

@@ -30,7 +30,7 @@ export interface Sandbox {
    * failed run.
    */
   explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
-  /** Stops the timers and listeners of a lost page. */
+  /** Stops the timers and listeners of a page that can no longer be used. */
   stop(): void;
 }
 

@@ -8,7 +8,7 @@ import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import { listProcesses } from "./processes.js";
 
-/** Status that Chromium reports for a target whose renderer could not be started. */
+/** Status that Chromium reports for a DevTools target (such as a page) whose renderer could not be started. */
 export const FAILED_TO_LAUNCH = "failed to launch";
 /**
  * Number of failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. A single failure may

@@ -134,7 +134,7 @@ export function createDocumentHarness(
     /** Receives a part of the service's response to a request of the run. */
     answer: hostCalls.answer,
     /**
-     * Executes a run. Removes the binding for console lines from the global scope, so that the action cannot use it.
+     * Executes a run. Removes the DevTools binding for console lines from the global scope, so that the action cannot use it.
      * @param scripts two items for each script: name and source, or `""` and URL; the last script is the action's code in a function
      */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {

@@ -98,8 +98,9 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
 }
 
 /**
- * Replaces the console of a worker that the action starts. Removes the binding from the global scope, so that the
- * action cannot use it. The browser evaluates this function's source text (see `createHarnessCore`).
+ * Replaces the console of a worker that the action starts. Removes the DevTools binding for console lines from the
+ * global scope, so that the action cannot use it. The browser evaluates this function's source text (see
+ * `createHarnessCore`).
  */
 export function replaceChildConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];

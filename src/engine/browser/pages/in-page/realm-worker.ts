@@ -112,8 +112,8 @@ export function createRealmWorker(
   }
 
   /**
-   * Returns the function that receives the run's messages until its answer. The answer is sent through the binding and
-   * not as the result of `run`, because remaining code of the action would delay a promise.
+   * Returns the function that receives the run's messages until its answer. The answer is sent through the DevTools
+   * binding and not as the result of `run`, because remaining code of the action would delay a promise.
    */
   function receiver(): (text: string) => void {
     current += 1;
@@ -150,7 +150,7 @@ export function createRealmWorker(
       prepare();
     },
     /**
-     * Starts a run. Returns `late` if there is no realm for the run. The answer is sent through the binding.
+     * Starts a run. Returns `late` if there is no realm for the run. The answer is sent through the DevTools binding.
      * @param standInsJson globals that a trial replaces; null if the run is not a trial
      * @param base URL of the service, or "" if the run cannot send requests to it
      */

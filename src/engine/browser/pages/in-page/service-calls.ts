@@ -1,7 +1,7 @@
 /**
- * Sends requests of the client library in a run to the service through a binding, and receives the responses.
- * `createHostCalls` runs outside of the run: in the thread of an isolate, or in the harness of a document.
- * `createRunCalls` runs in the global scope of the run.
+ * Sends requests of the client library in a run to the service through a DevTools binding, and receives the responses. `createHostCalls`
+ * runs outside of the run: in the thread of an isolate, or in the harness of a document. `createRunCalls` runs in the global scope of the
+ * run.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
