@@ -38,7 +38,9 @@ export interface Config {
   puppeteerCacheDir: string | null;
   /** False if CHROME_SANDBOX=off. Each start then logs a warning. */
   chromeSandbox: boolean;
-  /** Maximum requests for an app in 60 s, by kind of request. The period of `communicate` is 30 s. 0 means unlimited. */
+  /**
+   * Maximum requests for an app in 60 s, by kind of request. The period of `communicate` is 30 s. 0 means unlimited.
+   */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
@@ -63,13 +65,13 @@ export interface Config {
    */
   logMaxMb: number;
   /**
-   * Maximum megabytes that all credentials of one app together can store in a minute. All visitors of the app together can store half of
-   * that. 0 means unlimited.
+   * Maximum megabytes that all credentials of one app together can store in a minute. All visitors of the app together
+   * can store half of that. 0 means unlimited.
    */
   intakeQuotaMb: number;
   /**
-   * Maximum megabytes of one app's entries in data sources. Snapshots of the entries have a separate limit of the same size. 0 means
-   * unlimited.
+   * Maximum megabytes of one app's entries in data sources. Snapshots of the entries have a separate limit of the same
+   * size. 0 means unlimited.
    */
   dataSourceQuotaMb: number;
   /** Free megabytes on the disk below which the service rejects events. With 0, it never rejects them. */
@@ -96,7 +98,10 @@ export interface Config {
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /** Minimum age in days of the version that the service chooses for a package. A dependency with an exact version may be newer. */
+    /**
+     * Minimum age in days of the version that the service chooses for a package. A dependency with an exact version may
+     * be newer.
+     */
     minAgeDays: number;
   } | null;
   /** URL (smtp:// or smtps://) of the operator's mail server, for apps without their own server. It may contain credentials. */

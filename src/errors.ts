@@ -144,8 +144,8 @@ export class ActionError extends Error {
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
     /**
-     * Path of the invalid field. Set if the message contains the field's name without quotes, because a reader could take this name for an
-     * ordinary word.
+     * Path of the invalid field. Set if the message contains the field's name without quotes, because a reader could
+     * take this name for an ordinary word.
      */
     readonly path?: string,
   ) {
@@ -157,7 +157,10 @@ export class ActionError extends Error {
 export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
-/** Returns the HTTP code of an error. A dependency that cannot be resolved now but perhaps later gives 503 instead of 400. */
+/**
+ * Returns the HTTP code of an error. A dependency that cannot be resolved now but perhaps later gives 503 instead of
+ * 400.
+ */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;

@@ -24,8 +24,8 @@ const SILENCE_MESSAGE = `the database stopped responding while a statement was r
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 /**
- * Pool options that keep idle connections open. Opening a connection costs 20 ms of processor time, and a pool that closes idle connections
- * would open new ones just when the load is high.
+ * Pool options that keep idle connections open. Opening a connection costs 20 ms of processor time, and a pool that
+ * closes idle connections would open new ones just when the load is high.
  */
 const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
@@ -160,8 +160,8 @@ export function createPool(
 const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
- * Creates a pool for prepared statements with generic plans, which select table partitions at execution. On a large table of runs, planning
- * each execution would take longer than the statement itself.
+ * Creates a pool for prepared statements with generic plans, which select table partitions at execution. On a large
+ * table of runs, planning each execution would take longer than the statement itself.
  */
 export function createStatementPool(url: string, size: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {

@@ -1,4 +1,6 @@
-/** Creates the components of the service with their dependencies, starts them in order, and stops them in reverse order. */
+/**
+ * Creates the components of the service with their dependencies, starts them in order, and stops them in reverse order.
+ */
 import "reflect-metadata";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * Collects garbage in V8's young generation, but not in the old one. V8 itself waits until buffers use 64 MB, so a stream that is forwarded
- * in chunks would occupy that much memory.
+ * Collects garbage in V8's young generation, but not in the old one. V8 itself waits until buffers use 64 MB, so a
+ * stream that is forwarded in chunks would occupy that much memory.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

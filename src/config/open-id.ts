@@ -18,13 +18,15 @@ export interface OpenIdProvider {
   /** Name of the claim (field of the ID token) that lists a person's groups. */
   roleClaim: string;
   /**
-   * Role in the organization for each group of the provider. The key is the group's name. If empty, people get no roles from the provider.
+   * Role in the organization for each group of the provider. The key is the group's name. If empty, people get no roles
+   * from the provider.
    */
   roles: ReadonlyMap<string, string>;
   /** Name of the claim that selects the person's organization; null if the domain of the verified e-mail address selects it. */
   organizationClaim: string | null;
   /**
-   * IDs of organizations. The key is the value of `organizationClaim` or the domain. If empty, everyone belongs to the first organization.
+   * IDs of organizations. The key is the value of `organizationClaim` or the domain. If empty, everyone belongs to the
+   * first organization.
    */
   organizations: ReadonlyMap<string, number>;
 }
@@ -55,8 +57,8 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 /**
- * Words that cannot be the name of a provider, because they would be ambiguous. For example, OIDC_CLIENT_ID could belong to a provider
- * CLIENT.
+ * Words that cannot be the name of a provider, because they would be ambiguous. For example, OIDC_CLIENT_ID could
+ * belong to a provider CLIENT.
  */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];

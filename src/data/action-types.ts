@@ -1,6 +1,6 @@
 /**
- * Types of the fields of an action (section "Resources" of the API specification). The server, Studio and the client library share them, so
- * this file must not contain code.
+ * Types of the fields of an action (section "Resources" of the API specification). The server, Studio and the client
+ * library share them, so this file must not contain code.
  */
 
 export type Environment = "server" | "client" | "any";
@@ -74,7 +74,9 @@ export interface HttpWhere {
   cors?: { origins: string[] };
   /** `immediately`: responds with 202 once the run is stored. `result` (the default): responds with the result of the run. */
   respond?: "immediately" | "result";
-  /** Request header in which the sender sends the ID of its event. The service recognizes repeated requests by this ID. */
+  /**
+   * Request header in which the sender sends the ID of its event. The service recognizes repeated requests by this ID.
+   */
   idempotencyHeader?: string;
 }
 
@@ -96,7 +98,10 @@ export interface ActionSource {
   map?: string;
 }
 
-/** Conditions on one column of an app user's entry in the data source. The user can run the action only if all conditions hold. */
+/**
+ * Conditions on one column of an app user's entry in the data source. The user can run the action only if all
+ * conditions hold.
+ */
 export interface ActionAccessTest {
   equals?: string | number | boolean;
   notequals?: string | number | boolean;
@@ -104,8 +109,8 @@ export interface ActionAccessTest {
 }
 
 /**
- * Callers who can run an action by its `manual` trigger. `{ user }` contains conditions for columns: an app user can run the action if the
- * user's entry meets all of them.
+ * Callers who can run an action by its `manual` trigger. `{ user }` contains conditions for columns: an app user can
+ * run the action if the user's entry meets all of them.
  */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
@@ -143,7 +148,9 @@ export interface RunLimits {
   debounce?: Debounce;
   /** Time limit of a run in milliseconds. */
   timeoutMs?: number;
-  /** Longest possible delay of the action's scheduled runs, in seconds. The delay is the same for all runs of an action. */
+  /**
+   * Longest possible delay of the action's scheduled runs, in seconds. The delay is the same for all runs of an action.
+   */
   jitterSeconds?: number;
 }
 
@@ -156,8 +163,8 @@ export interface LimitData {
 }
 
 /**
- * Reason why a queued run may not start yet: the concurrency limit or the debounce of its action. A run without this reason waits only for
- * an execution slot.
+ * Reason why a queued run may not start yet: the concurrency limit or the debounce of its action. A run without this
+ * reason waits only for an execution slot.
  */
 export type RunWait = "concurrency" | "debounce";
 
@@ -193,7 +200,7 @@ export interface Asset {
 }
 
 /**
- * Asset as the database stores it. `url` is absent if this service serves the script, because the service's address may change; rows of
- * older releases may still have a `url`. `sha256` is the hash of the stored script in hexadecimal.
+ * Asset as the database stores it. `url` is absent if this service serves the script, because the service's address may
+ * change; rows of older releases may still have a `url`. `sha256` is the hash of the stored script in hexadecimal.
  */
 export type StoredAsset = Omit<Asset, "url"> & { url?: string; sha256?: string };

@@ -39,8 +39,8 @@ const TABLE_LOCK_TIMEOUT = "500ms";
 const TABLE_LOCK_RETRY_MS = 500;
 const TABLE_LOCK_ATTEMPTS = 300;
 /**
- * Sets the lock timeout in each transaction of a migration. Migrations that build indexes run without a transaction and need no timeout,
- * because they block no other statement.
+ * Sets the lock timeout in each transaction of a migration. Migrations that build indexes run without a transaction and
+ * need no timeout, because they block no other statement.
  */
 const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_TIMEOUT}'`),
@@ -130,7 +130,10 @@ export async function queryPreparedRows<T>(
  */
 export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
-/** Returns the original error of the PostgreSQL driver. TypeORM wraps it in another error; prepared statements throw it directly. */
+/**
+ * Returns the original error of the PostgreSQL driver. TypeORM wraps it in another error; prepared statements throw it
+ * directly.
+ */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
@@ -209,8 +212,8 @@ export async function withSchemaLock<T>(url: string, work: (query: Query) => Pro
   const client = createClient(url);
   await client.connect();
   try {
-    // Polls the lock instead of waiting for it in a statement. CREATE INDEX CONCURRENTLY in another process waits until all open statements
-    // have ended, so it and a waiting statement would block each other.
+    // Polls the lock instead of waiting for it in a statement. CREATE INDEX CONCURRENTLY in another process waits until
+    // all open statements have ended, so it and a waiting statement would block each other.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);

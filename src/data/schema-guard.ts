@@ -14,8 +14,8 @@ export type Query = <Row>(sql: string) => Promise<Row[]>;
 export const PREVIOUS_RELEASE_LAST_MIGRATION = "Alerts1763600190100";
 
 /**
- * Schema versions that the newest release stores in the database: its own version, and the oldest version whose release can run with this
- * schema.
+ * Schema versions that the newest release stores in the database: its own version, and the oldest version whose release
+ * can run with this schema.
  */
 interface SchemaDeclaration {
   /** Version of the schema in the database. */

@@ -1,5 +1,6 @@
 /**
- * SQL that makes PostgreSQL write temporary files to its disk. The check of free disk space uses it, because it fails if the disk is full.
+ * SQL that makes PostgreSQL write temporary files to its disk. The check of free disk space uses it, because it fails
+ * if the disk is full.
  */
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects only to a checked
- * address. The class of an error shows if the host may have received the request.
+ * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects
+ * only to a checked address. The class of an error shows if the host may have received the request.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -12,8 +12,8 @@ const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
 /**
- * Error of a connection that failed before any byte was sent. `forbidden` is true if connections to the address are not allowed, so that a
- * retry is useless.
+ * Error of a connection that failed before any byte was sent. `forbidden` is true if connections to the address are not
+ * allowed, so that a retry is useless.
  */
 export class NotConnectedError extends Error {
   constructor(
@@ -108,7 +108,10 @@ async function resolveAddresses(host: string, resolve: CheckedOptions["resolve"]
   }
 }
 
-/** Returns a function that replaces the DNS lookup of a connection: it returns the checked addresses, so that no other address is used. */
+/**
+ * Returns a function that replaces the DNS lookup of a connection: it returns the checked addresses, so that no other
+ * address is used.
+ */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);

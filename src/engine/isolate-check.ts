@@ -12,8 +12,8 @@ export interface IsolateCheck {
    */
   check(source: string): Promise<void>;
   /**
-   * Resolves when no isolate exists any more. No check starts after this call. Call it before the process exits: V8 cannot interrupt a
-   * compilation, and an exit during one causes a segmentation fault.
+   * Resolves when no isolate exists any more. No check starts after this call. Call it before the process exits: V8
+   * cannot interrupt a compilation, and an exit during one causes a segmentation fault.
    */
   close(): Promise<void>;
 }
@@ -26,14 +26,14 @@ export interface IsolateLimits {
   timeoutMs: number;
 }
 
-// Prevents a deadlock: V8 collects unused WebAssembly code under a lock of the whole process, and queries each isolate while it has this
-// lock. If isolated-vm then frees an isolate, the same thread needs the lock again. The only WebAssembly code of the service is in its HTTP
-// client, and needs no collection.
+// Prevents a deadlock: V8 collects unused WebAssembly code under a lock of the whole process, and queries each isolate
+// while it has this lock. If isolated-vm then frees an isolate, the same thread needs the lock again. The only
+// WebAssembly code of the service is in its HTTP client, and needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 
 /**
- * Time in milliseconds in which isolated-vm frees an isolate. It does so in another thread, and does not report the end. After the check of
- * a megabyte of functions, this took 30 to 100 ms on a slow machine.
+ * Time in milliseconds in which isolated-vm frees an isolate. It does so in another thread, and does not report the
+ * end. After the check of a megabyte of functions, this took 30 to 100 ms on a slow machine.
  */
 const ISOLATE_RELEASE_MS = 500;
 

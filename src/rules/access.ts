@@ -148,8 +148,8 @@ export const ACCESS_TABLE = {
   publishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   unpublishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   runAction: { callers: RUN_CALLERS, scopes: ["run"], rateClass: "run" },
-  // The service checks `runDraft` and `runLive` only if the request names a version (draft or live). Without a name, `runAction` runs the
-  // version that the credential selects.
+  // The service checks `runDraft` and `runLive` only if the request names a version (draft or live). Without a name,
+  // `runAction` runs the version that the credential selects.
   runDraft: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "run" },
   runLive: { callers: [...OPERATOR_ROLES, "api"], scopes: ["run"], rateClass: "run" },
   listRuns: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },

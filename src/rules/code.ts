@@ -84,8 +84,8 @@ export function findParseResultFault(
 }
 
 /**
- * Returns the error message for invalid code (API specification, Code rules 1 to 3); null if the code is valid. `execute` is valid without
- * a parameter too, because a function can ignore its argument.
+ * Returns the error message for invalid code (API specification, Code rules 1 to 3); null if the code is valid.
+ * `execute` is valid without a parameter too, because a function can ignore its argument.
  * @param dependencies null if the caller does not know them; then missing dependencies are not reported
  */
 export function findCodeFault(source: string, dependencies: readonly string[] | null): string | null {

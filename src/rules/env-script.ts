@@ -15,8 +15,8 @@ export interface SignedInUserEntry {
 }
 
 /**
- * Result of `Svc.Session.get()` in a page or a server run (API specification, Authentication 3). It describes the user, and contains no
- * credential.
+ * Result of `Svc.Session.get()` in a page or a server run (API specification, Authentication 3). It describes the user,
+ * and contains no credential.
  */
 export interface AppSession {
   appId: number;

@@ -160,8 +160,8 @@ export const findRunResultFault = (result: string | Uint8Array): ReturnType<type
   findJsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
 
 /**
- * Returns the JSON text of each field's value in an object. The key is the field's name. If a name occurs twice, the last field counts, as
- * in JSON.parse.
+ * Returns the JSON text of each field's value in an object. The key is the field's name. If a name occurs twice, the
+ * last field counts, as in JSON.parse.
  */
 export function readMemberTexts(text: string): Map<string, string> {
   const memberTextsFound = new Map<string, string>();

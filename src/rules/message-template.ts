@@ -1,4 +1,7 @@
-/** Replaces the placeholders `{{name}}` in a message with values from the data of the message. A name is any text without braces. */
+/**
+ * Replaces the placeholders `{{name}}` in a message with values from the data of the message. A name is any text
+ * without braces.
+ */
 import { ActionError } from "../errors.js";
 
 const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
@@ -34,7 +37,8 @@ export const readPlaceholders = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**
- * Replaces the placeholders in `text` with values of `data`; returns `text` unchanged if `data` is null. Escapes values if `html` is true.
+ * Replaces the placeholders in `text` with values of `data`; returns `text` unchanged if `data` is null. Escapes values
+ * if `html` is true.
  * @throws ActionError REQUEST_INVALID if the result is longer than RESULT_MAX_CHARACTERS
  */
 export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {

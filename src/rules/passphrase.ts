@@ -7,8 +7,8 @@ const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
 /**
- * Common passphrases that have at least the minimum length. The original list has 49,000 passphrases, but shorter ones are rejected because
- * of their length.
+ * Common passphrases that have at least the minimum length. The original list has 49,000 passphrases, but shorter ones
+ * are rejected because of their length.
  */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),

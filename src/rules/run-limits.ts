@@ -27,7 +27,10 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 const isWithin = (value: unknown, min: number, max: number): value is number =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
-/** Allowed fields of `concurrency`. DEBOUNCE_SHAPE has those of `debounce`. The validation of the action rejects other fields. */
+/**
+ * Allowed fields of `concurrency`. DEBOUNCE_SHAPE has those of `debounce`. The validation of the action rejects other
+ * fields.
+ */
 export const CONCURRENCY_SHAPE = createFlatShape(["policy", "limit", "key"]);
 export const DEBOUNCE_SHAPE = createFlatShape(["delayMs", "maxWaitMs", "manual"]);
 

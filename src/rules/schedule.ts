@@ -1,12 +1,13 @@
 /**
- * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Pure functions.
+ * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Pure
+ * functions.
  *
- * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts each match to the time
- * zone:
- * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips this time, the schedule fires when
- *   the clock goes on (03:00). If the clock repeats this time, the schedule fires the first time.
- * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped span, twice in a
- *   repeated one.
+ * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts
+ * each match to the time zone:
+ * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips this time, the
+ *   schedule fires when the clock goes on (03:00). If the clock repeats this time, the schedule fires the first time.
+ * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped
+ *   span, twice in a repeated one.
  * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.
  *
  * croner's own handling of zones loses a daily time when the skipped hour ends at midnight (Nuuk, 23:00 to 24:00).
@@ -45,7 +46,10 @@ export function findFrequencyFault(value: unknown): ScheduleFault | null {
   return canFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
 }
 
-/** Returns the reason why a time zone is invalid (API specification, Create parameters: a full IANA name); null if it is valid. */
+/**
+ * Returns the reason why a time zone is invalid (API specification, Create parameters: a full IANA name); null if it is
+ * valid.
+ */
 export function findTimezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
   const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${describeValue(value)})`;

@@ -2,8 +2,10 @@
  * Finds the secrets in an app's private and protected settings, each with the setting's key.
  *
  * These values are secrets:
- * - Strings of 8 or more characters and numbers of 8 or more digits. Shorter ones ("eu", 443) occur by chance in results.
- * - A shorter string, if it is the whole value of a protected setting. The service masks it only where it is a whole string.
+ * - Strings of 8 or more characters and numbers of 8 or more digits. Shorter ones ("eu", 443) occur by chance in
+ *   results.
+ * - A shorter string, if it is the whole value of a protected setting. The service masks it only where it is a whole
+ *   string.
  * - Parts of a structured value (such as JSON) from 16 characters. Shorter parts are often field names.
  *
  * A single word of letters under 16 characters in a private setting is not a secret.

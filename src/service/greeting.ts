@@ -2,8 +2,8 @@
 import { serviceAddresses } from "../api/first-page.js";
 
 /**
- * Converts the address at which the service listens to a URL for a browser. `localhost` replaces wildcard and loopback addresses, because
- * passkeys need a host name.
+ * Converts the address at which the service listens to a URL for a browser. `localhost` replaces wildcard and loopback
+ * addresses, because passkeys need a host name.
  */
 const toLocalhostUrl = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");

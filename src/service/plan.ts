@@ -46,7 +46,10 @@ export interface DatabaseConnections {
 
 export interface RunnerState {
   countSlots: () => { total: number; free: number; waiting: number };
-  /** False if queued runs have waited too long although this process has free slots. The service then counts this process as faulty. */
+  /**
+   * False if queued runs have waited too long although this process has free slots. The service then counts this
+   * process as faulty.
+   */
   isClaimingRuns: () => boolean;
 }
 

@@ -49,8 +49,8 @@ interface CommandSender {
 }
 
 /**
- * Sends commands without stack traces. Puppeteer creates an error for each command in advance, and creating the error's stack trace takes
- * longer than the command.
+ * Sends commands without stack traces. Puppeteer creates an error for each command in advance, and creating the error's
+ * stack trace takes longer than the command.
  */
 function sendWithoutStacks(connection: CommandSender): void {
   const send = connection._rawSend;

@@ -129,7 +129,8 @@ async function runWithSupervisor(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
-    // Is null if the browser has ended or could not open a page. The caller then repeats the run in another browser.
+    // `page` is null if the browser has ended or could not open a page. The caller then repeats the run in another
+    // browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {

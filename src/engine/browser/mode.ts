@@ -70,8 +70,8 @@ export function isDocumentGlobal(name: string): boolean {
 }
 
 /**
- * Names of Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. This list is needed because the pattern also matches many other
- * words.
+ * Names of Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. This list is needed because the pattern also
+ * matches many other words.
  */
 const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   (
@@ -105,9 +105,9 @@ export function findDocumentNames(source: string, content?: string): readonly st
 }
 
 /**
- * Returns the needs of a package from the global names in its code. Ignores names that no browser has, and names of the global object such
- * as `window`, because libraries only test if they exist. `eval` needs a document, because `eval` in an isolate does not see local
- * variables.
+ * Returns the needs of a package from the global names in its code. Ignores names that no browser has, and names of the
+ * global object such as `window`, because libraries only test if they exist. `eval` needs a document, because `eval` in
+ * an isolate does not see local variables.
  */
 export function computeNeedsOfNames(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));

@@ -16,8 +16,8 @@ import {
 } from "./run.js";
 
 /**
- * Maximum number of apps for which the service stores code whose trials (first attempts in an isolate) failed. Entries expire after
- * CODE_SET_EXPIRY_MS, because a trial may also fail if the machine is busy.
+ * Maximum number of apps for which the service stores code whose trials (first attempts in an isolate) failed. Entries
+ * expire after CODE_SET_EXPIRY_MS, because a trial may also fail if the machine is busy.
  */
 const CODE_SET_APPS_MAX = 1_000;
 const CODE_SET_PER_APP_MAX = 100;
@@ -26,8 +26,8 @@ const CODE_SET_EXPIRY_MS = 600_000;
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
 /**
- * Maximum duration of a trial in milliseconds. TRIAL_MAX_SHARE_OF_TIMEOUT also limits it to a share of the run's time limit. A longer trial
- * would only delay the run.
+ * Maximum duration of a trial in milliseconds. TRIAL_MAX_SHARE_OF_TIMEOUT also limits it to a share of the run's time
+ * limit. A longer trial would only delay the run.
  */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
@@ -60,8 +60,8 @@ function areSearchable(packages: readonly PageScript[]): boolean {
 }
 
 /**
- * True if a trial failed with an error that may not occur in a document. For example, code that builds the name of a global at run time
- * finds no stand-in for this global.
+ * True if a trial failed with an error that may not occur in a document. For example, code that builds the name of a
+ * global at run time finds no stand-in for this global.
  */
 const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialForMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";

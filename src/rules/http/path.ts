@@ -51,8 +51,8 @@ export const getPatternShape = (path: string): string =>
     .join("/");
 
 /**
- * Splits the path of a request into segments, both percent-encoded (`raw`) and decoded. Returns null if no pattern can match the path.
- * Ignores a slash at the end.
+ * Splits the path of a request into segments, both percent-encoded (`raw`) and decoded. Returns null if no pattern can
+ * match the path. Ignores a slash at the end.
  */
 export function splitPath(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
@@ -74,8 +74,8 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
 }
 
 /**
- * Returns all pattern shapes (see `getPatternShape`) that match the segments, the most specific first. A literal segment is more specific
- * than a parameter, and the first segment that differs decides.
+ * Returns all pattern shapes (see `getPatternShape`) that match the segments, the most specific first. A literal
+ * segment is more specific than a parameter, and the first segment that differs decides.
  */
 export function listMatchingShapes(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];

@@ -24,7 +24,10 @@ interface RunRequestsOptions {
   session: CDPSession;
   origin: string;
   proxyPort: ProxyPort | null;
-  /** Waits for all events that the page and its children (workers and frames) have already sent. Rejects after `timeoutMs`. */
+  /**
+   * Waits for all events that the page and its children (workers and frames) have already sent. Rejects after
+   * `timeoutMs`.
+   */
   waitForSentEvents: (timeoutMs: number) => Promise<void>;
 }
 

@@ -10,13 +10,13 @@ import { POLICY_HEADER } from "./document-policy.js";
 import { LongText } from "./long-text.js";
 
 /**
- * Name of the DevTools binding through which a page sends console lines. The service's script in the page (harness) removes this binding
- * from the global scope before any line of the action runs.
+ * Name of the DevTools binding through which a page sends console lines. The service's script in the page (harness)
+ * removes this binding from the global scope before any line of the action runs.
  */
 export const CONSOLE_BINDING = "__svc_console";
 /**
- * Prefix of a service call, which a document sends through the DevTools binding for console lines (in-page/messages.ts). A console line is
- * a JSON object, so it never has this prefix.
+ * Prefix of a service call, which a document sends through the DevTools binding for console lines
+ * (in-page/messages.ts). A console line is a JSON object, so it never has this prefix.
  */
 export const SERVICE_CALL_PREFIX = "service ";
 const DOCUMENT_BASE64 = Buffer.from(
@@ -24,8 +24,9 @@ const DOCUMENT_BASE64 = Buffer.from(
 ).toString("base64");
 
 /**
- * Time in milliseconds after which the service repeats the first navigation of a new page. If Chromium's network process dies during a
- * navigation, the navigation never ends. A reset of a used page has a shorter time limit and is not repeated.
+ * Time in milliseconds after which the service repeats the first navigation of a new page. If Chromium's network
+ * process dies during a navigation, the navigation never ends. A reset of a used page has a shorter time limit and is
+ * not repeated.
  */
 const NAVIGATION_RETRY_MS = 1_000;
 
@@ -63,7 +64,8 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
 }
 
 /**
- * Installs the service's script (harness) in a fresh document. Only this document gets the DevTools binding for console lines.
+ * Installs the service's script (harness) in a fresh document. Only this document gets the DevTools binding for console
+ * lines.
  * @returns the ID of the harness object
  * @throws Error if the harness finds data of an earlier document
  */

@@ -115,7 +115,10 @@ export class Isolate implements Sandbox {
     clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  /** Called with the DevTools session of each new worker before its first run. Subclasses listen to events of the worker here. */
+  /**
+   * Called with the DevTools session of each new worker before its first run. Subclasses listen to events of the worker
+   * here.
+   */
   protected async watchWorker(_worker: CDPSession): Promise<unknown> {
     return undefined;
   }

@@ -18,8 +18,8 @@ const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_THREAD,
   // Does not allow WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // The limit is low, because Chromium collects its own objects in steps. The last step crashes the page if code of a run is active at that
-  // moment (chromium-flags.ts).
+  // The limit is low, because Chromium collects its own objects in steps. The last step crashes the page if code of a
+  // run is active at that moment (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
 };
 
@@ -64,8 +64,8 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRun): Promise<unknown> {
     this.fetchCount = null;
-    // Replaces the thread if this call has enabled the request guard, because the guard may not see requests of threads that started
-    // earlier.
+    // Replaces the thread if this call has enabled the request guard, because the guard may not see requests of threads
+    // that started earlier.
     if (await this.runRequests.beginRun(request)) await this.replaceThread();
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));
@@ -86,7 +86,8 @@ export class NetworkIsolate extends Isolate {
 
   override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.runRequests;
-    // The events about requests may arrive after the run's answer, because other threads send them. So this code waits for them.
+    // The events about requests may arrive after the run's answer, because other threads send them. So this code waits
+    // for them.
     if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
     return faults.explainFailure(outcome);
   }

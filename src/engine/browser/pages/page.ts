@@ -20,8 +20,8 @@ import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js
 
 const RESET_TIMEOUT_MS = 1_000;
 /**
- * Time limit for opening a page in milliseconds. Without a limit, opening would never end if the renderer dies, because the browser then
- * does not answer commands.
+ * Time limit for opening a page in milliseconds. Without a limit, opening would never end if the renderer dies, because
+ * the browser then does not answer commands.
  */
 const OPEN_TIMEOUT_MS = 5_000;
 /**
@@ -61,7 +61,10 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** IDs of DevTools targets that crashed before the service knew the target ID of this page. One of them may be this page. */
+  /**
+   * IDs of DevTools targets that crashed before the service knew the target ID of this page. One of them may be this
+   * page.
+   */
   private readonly earlyCrashedTargetIds = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
@@ -129,8 +132,8 @@ export class Page {
   }
 
   /**
-   * False once the page is lost (no longer usable). A crashed page is usable until its state becomes `lost`, which happens when the reason
-   * is known.
+   * False once the page is lost (no longer usable). A crashed page is usable until its state becomes `lost`, which
+   * happens when the reason is known.
    */
   get isUsable(): boolean {
     return this.state.kind !== "lost";
@@ -215,7 +218,8 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLossReason> {
-    // The service repeats a run in a document if it was in an isolate and had no effect. So the cause of the crash does not matter.
+    // The service repeats a run in a document if it was in an isolate and had no effect. So the cause of the crash does
+    // not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
@@ -242,8 +246,8 @@ export class Page {
   }
 
   /**
-   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or has not ended when the page
-   * is lost. `work` is a function, so that nothing is started in a lost page.
+   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or has not
+   * ended when the page is lost. `work` is a function, so that nothing is started in a lost page.
    */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;

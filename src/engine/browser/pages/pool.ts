@@ -1,6 +1,7 @@
 /**
- * Pool of the pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run with the same PageKey
- * (origin, mode and isolation key), or replaced by a page in a new context. A context is never used for two keys.
+ * Pool of the pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run
+ * with the same PageKey (origin, mode and isolation key), or replaced by a page in a new context. A context is never
+ * used for two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -128,8 +129,8 @@ export class PagePool {
   }
 
   /**
-   * Ends the turn when `work` has ended, or after a time limit. If many callers wait, the next turn starts after a pause that is as long as
-   * `work` took, so that runs with existing pages come first.
+   * Ends the turn when `work` has ended, or after a time limit. If many callers wait, the next turn starts after a
+   * pause that is as long as `work` took, so that runs with existing pages come first.
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
@@ -200,8 +201,8 @@ export class PagePool {
   }
 
   /**
-   * Discards all pages that execute no run, and opens new pages in advance. After the browser's network service has ended, commands to
-   * existing pages can take seconds, while new pages work at once.
+   * Discards all pages that execute no run, and opens new pages in advance. After the browser's network service has
+   * ended, commands to existing pages can take seconds, while new pages work at once.
    */
   discardUnused(): void {
     const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
@@ -275,8 +276,8 @@ export class PagePool {
   }
 
   /**
-   * Returns the most recently used idle page that has probably been reset already; otherwise the oldest idle page. Surplus pages therefore
-   * stay unused until they are discarded.
+   * Returns the most recently used idle page that has probably been reset already; otherwise the oldest idle page.
+   * Surplus pages therefore stay unused until they are discarded.
    */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - USUAL_RESET_MS;
@@ -346,7 +347,8 @@ export class PagePool {
   private storeIdle(page: Page, pages: KeyPages, pageKey: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
-      // The loss reason "unready" means that code of the last run is still active. So another page must replace this page for the next run.
+      // The loss reason "unready" means that code of the last run is still active. So another page must replace this
+      // page for the next run.
       if (page.loss === "unready") this.release(page, pageKey, false);
       else this.discard(page);
     });

@@ -78,7 +78,8 @@ export class LaunchWatch {
     this.isChecking = true;
     try {
       const processes = await listProcesses(this.chromium.connection, 0);
-      // Calls `hasPages` after the browser's response, because a page that has closed before the response needs no renderer.
+      // Calls `hasPages` after the browser's response, because a page that has closed before the response needs no
+      // renderer.
       const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();

@@ -109,8 +109,8 @@ export function createDocumentHarness(
   }
 
   /**
-   * Returns the position of a syntax error in the action's function. `eval` does not report this position, so the source is run again as a
-   * script, whose error event has it.
+   * Returns the position of a syntax error in the action's function. `eval` does not report this position, so the
+   * source is run again as a script, whose error event has it.
    */
   function syntaxErrorPosition(error: Any, name: string, source: string): string {
     if (!(error instanceof DocumentSyntaxError)) return "";
@@ -134,8 +134,10 @@ export function createDocumentHarness(
     /** Receives a part of the service's response to a request of the run. */
     answer: hostCalls.answer,
     /**
-     * Executes a run. Removes the DevTools binding for console lines from the global scope, so that the action cannot use it.
-     * @param scripts two items for each script: name and source, or `""` and URL; the last script is the action's code in a function
+     * Executes a run. Removes the DevTools binding for console lines from the global scope, so that the action cannot
+     * use it.
+     * @param scripts two items for each script: name and source, or `""` and URL; the last script is the action's code
+     * in a function
      */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
       const print = window[bindingName];

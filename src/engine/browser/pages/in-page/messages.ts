@@ -26,7 +26,7 @@ export type ThreadMessage =
   | `long-answer ${number}`;
 
 /**
- * Message from a document to the service. It is sent through the DevTools binding for console lines, which are JSON objects and so never
- * start with `service `.
+ * Message from a document to the service. It is sent through the DevTools binding for console lines, which are JSON
+ * objects and so never start with `service `.
  */
 export type DocumentMessage = `service ${string}`;

@@ -18,10 +18,11 @@ type SendRequest = (
 ) => number;
 
 /**
- * Creates the harness. The browser evaluates this function's source text when it creates the realm (see `createHarnessCore`). Returns a
- * function that gets functions of the worker (null without network) and returns `start`. `start` runs the action's code and returns a
- * function that removes the run's globals. The run sends messages of the type IsolateMessage. Only texts and functions can be passed to and
- * from a realm. A realm itself has no timers, ports, events, shared memory or finalizers, so nothing in it is active after the run.
+ * Creates the harness. The browser evaluates this function's source text when it creates the realm (see
+ * `createHarnessCore`). Returns a function that gets functions of the worker (null without network) and returns
+ * `start`. `start` runs the action's code and returns a function that removes the run's globals. The run sends messages
+ * of the type IsolateMessage. Only texts and functions can be passed to and from a realm. A realm itself has no timers,
+ * ports, events, shared memory or finalizers, so nothing in it is active after the run.
  */
 export function createRealmHarness(
   core: HarnessCore,
@@ -38,8 +39,8 @@ export function createRealmHarness(
   const needsMore = () => send("needs-more");
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
-  // In a network isolate, `import()` only throws, and the service does not repeat the run in a document: the run may already have sent a
-  // request.
+  // In a network isolate, `import()` only throws, and the service does not repeat the run in a document: the run may
+  // already have sent a request.
   restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {

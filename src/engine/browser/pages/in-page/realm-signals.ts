@@ -38,7 +38,10 @@ export function createRealmSignals() {
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** Returns a function that calls the listener and ignores its errors. For the same listener, always returns the same function. */
+  /**
+   * Returns a function that calls the listener and ignores its errors. For the same listener, always returns the same
+   * function.
+   */
   function withoutErrors(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, wrappers, [listener]);

@@ -1,7 +1,7 @@
 /**
- * Sends requests of the client library in a run to the service through a DevTools binding, and receives the responses. `createHostCalls`
- * runs outside of the run: in the thread of an isolate, or in the harness of a document. `createRunCalls` runs in the global scope of the
- * run.
+ * Sends requests of the client library in a run to the service through a DevTools binding, and receives the responses.
+ * `createHostCalls` runs outside of the run: in the thread of an isolate, or in the harness of a document.
+ * `createRunCalls` runs in the global scope of the run.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -25,8 +25,8 @@ interface CallQueue {
 }
 
 /**
- * Creates the functions that pass the run's requests to the service. They run outside of the run's global scope. The browser evaluates this
- * function's source text (see `createHarnessCore`).
+ * Creates the functions that pass the run's requests to the service. They run outside of the run's global scope. The
+ * browser evaluates this function's source text (see `createHarnessCore`).
  * @param atOnceMax maximum number of active requests to the service
  * @param outgoingMax maximum number of active requests to other services, whose texts start with `outgoing`
  */
@@ -94,9 +94,9 @@ export function createHostCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * Creates the functions through which code in the run's global scope sends requests. The browser evaluates this function's source text (see
- * `createHarnessCore`). Stores the globals that it uses, because the action may replace them. The function `call` returns null for a
- * request that is too long.
+ * Creates the functions through which code in the run's global scope sends requests. The browser evaluates this
+ * function's source text (see `createHarnessCore`). Stores the globals that it uses, because the action may replace
+ * them. The function `call` returns null for a request that is too long.
  */
 export function createRunCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
