@@ -139,7 +139,6 @@ export const TIMEOUT_MIN_MS = 100;
 /** Maximum number of origins to which one action may send requests. */
 export const INTEGRATION_ORIGINS_MAX = 20;
 
-/** Maximum secret bindings of an app. */
 export const SECRET_BINDINGS_MAX = 100;
 
 /**
@@ -217,7 +216,6 @@ export const PAGE_ORIGINS_MAX = 50;
 /** Maximum number of new visitor sessions for one network address in RATE_WINDOW_MS. */
 export const PAGE_SESSIONS_PER_ADDRESS = 120;
 
-/** Maximum alert rules of one app. */
 export const ALERT_RULES_PER_APP = 100;
 
 /** Maximum requests of one credential with analytics events or reports of runs in browsers, in RATE_WINDOW_MS and in one process. */
@@ -372,7 +370,6 @@ export const PICTURES_WAITING_MAX = 300;
  */
 export const UPLOADS_MAX = 256;
 export const UPLOADS_OF_VISITORS_MAX = 64;
-/** Maximum number of files in one upload. */
 export const FILES_PER_UPLOAD = 20;
 /** Maximum number of media folders of an app, and maximum nesting depth of folders. */
 export const FOLDERS_MAX = 10_000;

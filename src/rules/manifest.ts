@@ -31,7 +31,6 @@ export const FAULTS_MAX = 1_000;
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
-/** Schema that accepts any JSON value. */
 const anyJsonSchema = z.unknown();
 const objectSchema = z.looseObject({});
 

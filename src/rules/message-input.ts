@@ -53,7 +53,6 @@ const EMAIL_SHAPE: Shape = {
 const SMS_TEXT_SHAPE = createFlatShape(["to", "body", "from"]);
 const SMS_SHAPE = createFlatShape([...Object.keys(SMS_TEXT_SHAPE.fields), "provider"]);
 
-/** Maximum number of messages in one request. */
 export const BATCH_MAX = 1_000;
 const SMS_MAX_CHARACTERS = 1_600;
 

@@ -68,7 +68,6 @@ function throwOptionsError(message: string): never {
   throw new RequestOptionsError("POLICY", message);
 }
 
-/** True for a header that code must not set. */
 export const isForbiddenHeader = (name: string): boolean => FORBIDDEN_HEADER.test(name.toLowerCase());
 
 export const isHeaderName = (name: string): boolean => HEADER_NAME.test(name);
