@@ -7,7 +7,7 @@ import { StartError } from "./errors.js";
 
 export { ROLES, type Role } from "./config/variables.js";
 
-/** Configuration of one process of the service. Times are in milliseconds. */
+/** Configuration of one process of the service (contract, section 1). Times are in milliseconds. */
 export interface Config {
   port: number;
   host: string;
@@ -211,7 +211,7 @@ function createConfig(values: Variables, openIdProviders: OpenIdProvider[]): Con
 }
 
 /**
- * Reads the configuration from environment variables.
+ * Reads the configuration from environment variables (contract, section 1).
  * @throws ConfigError with one message about all invalid variables
  */
 export function readConfig(env: Environment = process.env): Config {

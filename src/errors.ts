@@ -5,7 +5,9 @@ interface StatusRow {
   message: string;
 }
 
-/** All error statuses that callers can receive. The API specification defines most of them. */
+/**
+ * All error statuses that callers can receive (specification, Errors; contract, section 4).
+ */
 export const STATUS = {
   NAME_REQUIRED: { http: 400, message: "name is required" },
   NAME_EMPTY: { http: 400, message: "name must not be empty" },
@@ -158,8 +160,8 @@ export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
 /**
- * Returns the HTTP code of an error. A dependency that cannot be resolved now but perhaps later gives 503 instead of
- * 400.
+ * Returns the HTTP code of an error (contract, section 4). A dependency that cannot be resolved now but perhaps later
+ * gives 503 instead of 400.
  */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
@@ -167,7 +169,7 @@ export function httpOf({ status, details }: ActionError): number {
 }
 
 /**
- * Creates the error for requests above a rate limit.
+ * Creates the error for requests above a rate limit (contract, section 4).
  * @param retryAfter seconds
  */
 export function rateLimitError(message: string, retryAfter: number): ActionError {

@@ -3,19 +3,19 @@
 /** Maximum memory of the browser process that executes a run: heap, buffers, canvases and everything else. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
 
-/** Maximum execution time of a run on the server (API specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
+/** Maximum execution time of a run on the server (specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
 export const SERVER_TIMEOUT_MS = 120_000;
 
 /**
- * Maximum execution time of a run in a user's browser (API specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default.
+ * Maximum execution time of a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default.
  */
 export const CLIENT_TIMEOUT_MS = 30_000;
 
-/** Maximum size of the result of an on-demand run, as JSON in UTF-8 (API specification, Limits). */
+/** Maximum size of the result of an on-demand run, as JSON in UTF-8 (specification, Limits). */
 export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 
 /**
- * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (API specification,
+ * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (specification,
  * Limits).
  */
 export const UNDERSCORE_SETTINGS_MAX_BYTES = 100 * 1024;
@@ -31,7 +31,7 @@ export const SECRETS_MAX_BYTES = 512 * 1024;
 export const ACTION_NAME_MAX_CHARACTERS = 255;
 export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
 
-/** Maximum number of stored versions of an action. The service removes the oldest (API specification, Limits). */
+/** Maximum number of stored versions of an action. The service removes the oldest (specification, Limits). */
 export const VERSIONS_KEPT = 100;
 export const VERSION_PAGE_DEFAULT = 50;
 export const VERSION_PAGE_MAX = 100;
@@ -40,18 +40,23 @@ export const VERSION_PAGE_MAX = 100;
 export const PRESETS_PER_ACTION = 50;
 export const PRESET_MAX_BYTES = 64 * 1024;
 
-/** Default and maximum number of items on one page of the lists of actions and logs. The API specification sets the default. */
+/**
+ * Default and maximum number of items on one page of the lists of actions and logs (specification, Limits). The specification
+ * sets the default.
+ */
 export const PAGE_DEFAULT = 50;
 export const PAGE_MAX = 1000;
 
 /** Length of the window of rate limits. A limit applies to every period of this length. */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs and publications (API specification, Limits). 0 means unlimited. */
+/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs and publications (specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
-/** Maximum requests to an app's HTTP triggers in RATE_WINDOW_MS. The variable RATE_LIMIT_HTTP replaces this default. */
+/**
+ * Maximum requests to an app's HTTP triggers in RATE_WINDOW_MS (contract, section 8). The variable RATE_LIMIT_HTTP replaces this default.
+ */
 export const RATE_LIMIT_HTTP = 600;
 /**
  * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Rejected requests count too. Each
@@ -72,11 +77,11 @@ export const VISITORS_SHARE = 2 / 3;
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
 
-/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (API specification of packages). */
+/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (specification of packages). */
 export const RATE_LIMIT_COMMUNICATE = 20;
 export const COMMUNICATE_WINDOW_MS = 30_000;
 
-/** Maximum size of a request body, including payloads. The service answers a larger one with 413. */
+/** Maximum size of a request body, including payloads (contract, section 4). The service answers a larger one with 413. */
 export const BODY_MAX_BYTES = 1024 * 1024;
 /** Maximum size of a report of a run in a browser: a payload, a result of RESULT_MAX_BYTES and the JSON around them. */
 export const CLIENT_RUN_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
@@ -101,7 +106,7 @@ export const JSON_MAX_DEPTH = 500;
 export const SETTING_KEY_MAX_CHARACTERS = 512;
 export const SETTINGS_KEYS_PER_REQUEST = 200;
 
-/** Number of hours for which the service recognizes an Idempotency-Key. */
+/** Number of hours for which the service recognizes an Idempotency-Key (contract, section 3). */
 export const IDEMPOTENCY_HOURS = 24;
 
 /** Maximum memory and time of the V8 isolate that compiles an action's code to find syntax errors. */
@@ -142,8 +147,8 @@ export const INTEGRATION_ORIGINS_MAX = 20;
 export const SECRET_BINDINGS_MAX = 100;
 
 /**
- * Limits of requests from runs to other servers: size of a request body, of a response body and of all response bodies of a run; concurrent
- * requests and total requests of a run.
+ * Limits of requests from runs to other servers (contract, section 9): size of a request body, of a response body and of all response
+ * bodies of a run; concurrent requests and total requests of a run.
  */
 export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
 export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;
@@ -227,7 +232,7 @@ export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
  */
 export const DECLARATIONS_PER_APP = 300;
 
-/** Maximum size of a log event or analytics event, as JSON in UTF-8. */
+/** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
 
 /** Maximum data in MB that all callers of an app, except its visitors, can store in a minute. The variable INTAKE_QUOTA_MB replaces it. */
@@ -336,7 +341,9 @@ export const BULK_ENTRIES = 1_000;
  */
 export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
-/** A signed-in person's session ends after SESSION_IDLE_MS without use, and at the latest after SESSION_LIFETIME_MS. */
+/**
+ * A signed-in person's session ends after SESSION_IDLE_MS without use, and at the latest after SESSION_LIFETIME_MS (contract, section 7).
+ */
 export const SESSION_IDLE_MS = 12 * 3_600_000;
 export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
 /** Lifetime of the one-time link that creates the first administrator, and of the link that resets a person's sign-in. */

@@ -1,4 +1,4 @@
-/** Table of the environment variables, each with its type, default and meaning. */
+/** Table of the environment variables, each with its type, default and meaning (contract, section 1). */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import * as limits from "../limits.js";

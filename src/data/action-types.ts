@@ -1,6 +1,6 @@
 /**
- * Types of the fields of an action (section "Resources" of the API specification). The server, Studio and the client
- * library share them, so this file must not contain code.
+ * Types of the fields of an action (specification, Resources). The
+ * server, Studio and the client library share them, so this file must not contain code.
  */
 
 export type Environment = "server" | "client" | "any";

@@ -5,10 +5,10 @@ import type { ActionError } from "../errors.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 import { ROLES, type Role } from "./roles.js";
 
-/** Classes of operations that have separate rate limits (API specification, Limits). */
+/** Classes of operations that have separate rate limits (specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
 
-/** Caller of a request. The credential of the request identifies the caller. */
+/** Caller of a request (contract, section 2). The credential of the request identifies the caller. */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
@@ -63,7 +63,7 @@ export interface Caller {
   unknownField?: ActionError;
 }
 
-/** Scopes of API tokens: the kinds of operations that a token can perform. */
+/** Scopes of API tokens (contract, section 7): the kinds of operations that a token can perform. */
 export const TOKEN_SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 

@@ -7,7 +7,7 @@ import { ActionError } from "../errors.js";
 import { allowsUser, checkColumnConditions, type UserData } from "./caller-rules.js";
 import { describeValue, isObject } from "./describe-value.js";
 
-/** Value of `access` if the author of the action has set none. */
+/** Value of `access` if the author of the action has set none (contract, section 7). */
 export const DEFAULT_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];

@@ -34,7 +34,7 @@ import {
 import { createFlatShape, type Shape } from "./unknown-fields.js";
 import { getValidationPosition } from "./validation-table.js";
 
-/** Fields of an action that its author sets (API specification, Create parameters), after validation. */
+/** Fields of an action that its author sets (specification, Create parameters), after validation. */
 export interface ActionInput extends RunLimits {
   name: string;
   code: string;
@@ -59,7 +59,7 @@ type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit]
 
 /**
  * Returns only the run limits that are not null, because a response must not have a field for a limit that is not set
- * (API specification).
+ * (specification).
  */
 export function omitNullLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
@@ -226,8 +226,8 @@ export const ACTION_SHAPE: Shape = {
 };
 
 /**
- * Fields in which an empty string in a request means null. `description` is not here, because its empty string becomes
- * null only after the check.
+ * Fields in which an empty string in a request means null (contract, section 3). `description` is not here, because its
+ * empty string becomes null only after the check.
  */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 

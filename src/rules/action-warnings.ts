@@ -1,6 +1,6 @@
 /**
- * Returns warnings about settings of a saved action that have no effect. The server and the browser both execute this
- * file, so it imports nothing.
+ * Returns warnings about settings of a saved action that have no effect (contract, section 3). The server and the
+ * browser both execute this file, so it imports nothing.
  */
 
 export interface ActionWarning {

@@ -40,7 +40,7 @@ export function checkCode(source: string, dependencies: readonly string[]): void
 
 /** Result of parsing an action's code. It contains only data without methods, because a worker thread sends it. */
 export interface CodeParseResult {
-  /** Error message for a fault other than a missing dependency (API specification, Code rules 1 and 2), or null. */
+  /** Error message for a fault other than a missing dependency (specification, Code rules 1 and 2), or null. */
   fault: string | null;
   /**
    * Packages that the code uses, in the order of the source. `fault` is the error message that applies if
@@ -84,7 +84,7 @@ export function findParseResultFault(
 }
 
 /**
- * Returns the error message for invalid code (API specification, Code rules 1 to 3); null if the code is valid.
+ * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid.
  * `execute` is valid without a parameter too, because a function can ignore its argument.
  * @param dependencies null if the caller does not know them; then missing dependencies are not reported
  */

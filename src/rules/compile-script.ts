@@ -18,7 +18,7 @@ export interface CompiledAction {
 
 /**
  * Builds the script of an action. The author's code starts in the first line of the script, so line numbers in errors
- * are those of the author's code. Callers must pass only code that parses as a script (API specification, Code rules),
+ * are those of the author's code. Callers must pass only code that parses as a script (specification, Code rules),
  * because other code could close the function around it.
  */
 export function compileScript({ id, name, code }: { id: number; name: string; code: string }): string {

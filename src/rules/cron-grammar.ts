@@ -44,7 +44,7 @@ const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
- * Parses a cron expression (API specification, Create parameters).
+ * Parses a cron expression (specification, Create parameters).
  * @returns the fields, or a `fault`: the second half of an error message, which the caller puts after "frequency"
  */
 export function parseCron(text: string): CronFields | { fault: string } {

@@ -1,4 +1,4 @@
-/** Builds the script that sets `window.ENV` in an app's page (API specification, App settings, rule 2). */
+/** Builds the script that sets `window.ENV` in an app's page (specification, App settings, rule 2). */
 import type { DraftOrLive } from "../data/action-types.js";
 import type { Person } from "../data/person.js";
 import type { SettingsView } from "./setting-tiers.js";
@@ -15,7 +15,7 @@ export interface SignedInUserEntry {
 }
 
 /**
- * Result of `Svc.Session.get()` in a page or a server run (API specification, Authentication 3). It describes the user,
+ * Result of `Svc.Session.get()` in a page or a server run (specification, Authentication 3). It describes the user,
  * and contains no credential.
  */
 export interface AppSession {

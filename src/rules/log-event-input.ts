@@ -1,4 +1,4 @@
-/** Validates log events in requests. */
+/** Validates log events in requests (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import {
@@ -58,7 +58,7 @@ function readEventData(value: unknown): Record<string, unknown> {
 
 /**
  * Returns the size of the event in bytes of JSON.
- * @throws PAYLOAD_TOO_LARGE if the size exceeds EVENT_MAX_BYTES
+ * @throws PAYLOAD_TOO_LARGE if the size exceeds EVENT_MAX_BYTES (contract, section 3)
  */
 export function measureEventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));

@@ -1,5 +1,5 @@
 /**
- * Validates e-mails and text messages in requests (API specification of packages, Communicate), and fills in the
+ * Validates e-mails and text messages in requests (specification of packages, Communicate), and fills in the
  * placeholders in their texts.
  */
 

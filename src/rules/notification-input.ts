@@ -1,4 +1,4 @@
-/** Validates notifications in requests (API specification of packages, Notifications). */
+/** Validates notifications in requests (specification of packages, Notifications). */
 
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";

@@ -127,7 +127,7 @@ const SPEC_MAX_CHARACTERS = 300;
 
 /**
  * Creates the error for a dependency that cannot be loaded.
- * @param retryAfter number of seconds after which a retry may succeed
+ * @param retryAfter number of seconds after which a retry may succeed (contract, section 4)
  */
 export function createUnresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
@@ -201,7 +201,7 @@ export const getStoredScriptPath = (sha256: string): string => `/client/kept/${s
 export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Adds to each stored asset the URL from which browsers can currently load it (API specification, Action object,
+ * Adds to each stored asset the URL from which browsers can currently load it (specification, Action object,
  * `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */

@@ -1,4 +1,7 @@
-/** Rules for passphrases: minimum and maximum length, and a list of common passphrases that are rejected. */
+/**
+ * Rules for passphrases (contract, section 7): minimum and maximum length, and a list of common passphrases that are
+ * rejected.
+ */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
 import { describeType } from "./describe-value.js";

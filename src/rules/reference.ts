@@ -1,4 +1,4 @@
-/** Parses references to actions and data sources: a reference is an ID or a name. */
+/** Parses references to actions and data sources (contract, section 3): a reference is an ID or a name. */
 import { refuseField } from "./fields.js";
 
 export type IdOrName = { readonly id: number } | { readonly name: string };

@@ -1,6 +1,6 @@
 /**
  * Validates the options of `Svc.App.V3.Actions.request()`, which come from untrusted code, and converts them to a
- * description of the request.
+ * description of the request (contract, section 9).
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { describeType, describeValue, isObject } from "./describe-value.js";

@@ -30,7 +30,7 @@ export interface ScheduleFault {
  */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
-/** Returns the reason why a frequency is invalid (API specification, Validation); null if it is valid. */
+/** Returns the reason why a frequency is invalid (specification, Validation); null if it is valid. */
 export function findFrequencyFault(value: unknown): ScheduleFault | null {
   const invalidSchedule = (reason: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
@@ -47,7 +47,7 @@ export function findFrequencyFault(value: unknown): ScheduleFault | null {
 }
 
 /**
- * Returns the reason why a time zone is invalid (API specification, Create parameters: a full IANA name); null if it is
+ * Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name); null if it is
  * valid.
  */
 export function findTimezoneFault(value: unknown): ScheduleFault | null {

@@ -1,7 +1,7 @@
 /**
- * Validates the secret bindings of an app. With a binding, the service adds the value of a setting to requests that
- * actions send to one origin. If the setting is sealed, code cannot read it. This file also decides which changes of
- * sealed bindings need the secret's value again.
+ * Validates the secret bindings of an app (contract, section 9). With a binding, the service adds the value of a
+ * setting to requests that actions send to one origin. If the setting is sealed, code cannot read it. This file also
+ * decides which changes of sealed bindings need the secret's value again.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";

@@ -1,5 +1,5 @@
 /**
- * Finds the secrets in an app's private and protected settings, each with the setting's key.
+ * Finds the secrets in an app's private and protected settings, each with the setting's key (contract, section 6).
  *
  * These values are secrets:
  * - Strings of 8 or more characters and numbers of 8 or more digits. Shorter ones ("eu", 443) occur by chance in

@@ -46,7 +46,7 @@ const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFI
 
 const PRIVATE_SETTINGS_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
-/** Returns the tier of a top-level key (API specification, App settings object). Nested keys have no tier. */
+/** Returns the tier of a top-level key (specification, App settings object). Nested keys have no tier. */
 export function getSettingTier(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
@@ -82,7 +82,7 @@ export const selectServerActionSettings = (settings: SettingEntries): SettingsVi
   );
 
 /**
- * Checks that the private and protected settings of an app have at most 100 KB of JSON (API specification, Limits and
+ * Checks that the private and protected settings of an app have at most 100 KB of JSON (specification, Limits and
  * Other rules 3).
  * @param json JSON of the result of {@link selectServerActionSettings}
  * @throws ActionError EXECUTION_FAILED
@@ -94,7 +94,7 @@ export function checkPrivateSettingsSize(json: string): void {
 }
 
 /**
- * Checks the keys in a request that writes settings, and returns its key-value pairs (API specification, Settings
+ * Checks the keys in a request that writes settings, and returns its key-value pairs (specification, Settings
  * endpoints).
  * @throws ActionError SETTINGS_INVALID
  */
@@ -128,7 +128,8 @@ export function checkDeletedKeys(body: unknown): string[] {
 }
 
 /**
- * Parses a request that marks private settings as secret or not secret: `{keys: [string], secret: boolean}`.
+ * Parses a request that marks private settings as secret or not secret (contract, section 6): `{keys: [string], secret:
+ * boolean}`.
  * @throws ActionError SETTINGS_INVALID
  */
 export function parseSecretMark(body: unknown): { keys: string[]; secret: boolean } {
@@ -148,7 +149,7 @@ export function parseSecretMark(body: unknown): { keys: string[]; secret: boolea
 }
 
 /**
- * Returns the key of the setting that stores a secure field of the AI builder (API specification, App settings object,
+ * Returns the key of the setting that stores a secure field of the AI builder (specification, App settings object,
  * rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
@@ -165,7 +166,7 @@ export function createArtifactKey(settingKey: unknown): string {
 
 /**
  * Removes protected keys from the body of an administrator's PUT request, because such a request does not change
- * protected settings (API specification, Settings endpoints).
+ * protected settings (specification, Settings endpoints).
  */
 export function dropProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;

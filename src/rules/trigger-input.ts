@@ -9,7 +9,7 @@ export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
 /** Trigger types that the API specification defines. */
 export const SPECIFIED_TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
-/** Trigger types that this service adds. */
+/** Trigger types that this service adds (contract, section 8). */
 export const ADDED_TRIGGER_TYPES: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [...SPECIFIED_TRIGGER_TYPES, ...ADDED_TRIGGER_TYPES];
 
@@ -27,7 +27,8 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   http: { fields: HTTP_WHERE_FIELDS },
 };
 /**
- * Returns the allowed fields of a trigger. The fields of `where` are not checked for a type that does not use `where`.
+ * Returns the allowed fields of a trigger (contract, section 3). The fields of `where` are not checked for a type that
+ * does not use `where`.
  */
 export const getTriggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },

@@ -1,4 +1,4 @@
-/** Rejects fields of a request's body that are not in its schema. */
+/** Rejects fields of a request's body that are not in its schema (contract, section 3). */
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
 

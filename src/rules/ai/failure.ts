@@ -1,4 +1,4 @@
-/** Error codes of `Svc.AI`. `request()` uses the same codes. */
+/** Error codes of `Svc.AI` (contract, section 9). `request()` uses the same codes. */
 export type AiCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT" | "INTEGRATION_UNAVAILABLE";
 
 export class AiError extends Error {

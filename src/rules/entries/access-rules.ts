@@ -14,7 +14,10 @@ import { createFlatShape } from "../unknown-fields.js";
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
 
-/** Access rule of a data source. The first rule that matches the caller and the operation decides. */
+/**
+ * Access rule of a data source (contract, packages: access rules). The first rule that matches the caller and the
+ * operation decides.
+ */
 export interface AccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;

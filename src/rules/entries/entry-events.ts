@@ -1,4 +1,4 @@
-/** Builds log events about changes of entries (API specification, Log event types). */
+/** Builds log events about changes of entries (specification, Log event types). */
 import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";

@@ -1,4 +1,7 @@
-/** Builds the response of an HTTP trigger from the action's result. Removes headers that actions must not set. */
+/**
+ * Builds the response of an HTTP trigger from the action's result (contract, section 8). Removes headers that actions
+ * must not set.
+ */
 import { findResponseFault } from "./response.js";
 
 /** Response of an HTTP trigger, ready to send. */

@@ -1,4 +1,4 @@
-/** Validates the `where` of an HTTP trigger, and builds its stored form. */
+/** Validates the `where` of an HTTP trigger, and builds its stored form (contract, section 8). */
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
