@@ -1,6 +1,6 @@
 /**
- * Bundles src/web into dist/web: pages get hashed file names; the client library and the packages get fixed names. With `--service`, the
- * build for `npm start`, Brotli compresses less.
+ * Bundles src/web into dist/web. Pages get hashed file names; the client library and the packages get fixed names. `npm start` builds with
+ * `--service`, which makes Brotli compress faster but less.
  */
 import { createHash } from "node:crypto";
 import { existsSync, globSync, statSync } from "node:fs";
@@ -17,17 +17,17 @@ const OUT_FOLDER = join(ROOT, "dist/web");
 const ASSETS_FOLDER = "assets";
 const isForStart = process.argv.includes("--service");
 /**
- * Brotli's highest level takes as long as all other work of this build. The level for `npm start` takes a twentieth of that, and its files
+ * Brotli's highest level takes as long as all other work of this build. Level 9, for `npm start`, takes a twentieth of that time. Its files
  * are 7 % larger.
  */
 const BROTLI_QUALITY = isForStart ? 9 : constants.BROTLI_MAX_QUALITY;
-/** Files up to this size are also compressed by Brotli, which takes little time for them. */
+/** Brotli takes little time for files up to this size, so it compresses all of them, even those that no page waits for. */
 const SMALL_FILE_MAX_BYTES = 64_000;
 
 /**
- * Pages of the service, by name. `entry` is the page's script. `firstRequests` lists the routes that the page requests first: for all
- * callers, and for signed-in callers. `scriptsAfter` lists the modules that it loads first for signed-in callers. `parts` names modules that
- * it loads later; it requests all files of a part at once. All parts share the loaded `core`.
+ * Pages of the service, by name. `entry` is the page's script. The page first requests the routes in `firstRequests`: those in `all` for
+ * every caller, those in `signedIn` only for signed-in callers. For signed-in callers, it then loads the modules in `scriptsAfter`. It
+ * loads the modules in `parts` later; all of them import the module `core`.
  */
 const WEB_PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
@@ -48,7 +48,7 @@ const WEB_PAGES = {
   },
 };
 
-/** Monaco's complete style sheet. The rules in its modules are left out of the bundles. It is loaded with the first editor. */
+/** Monaco's complete style sheet, which Studio loads with the first editor. The bundles contain no other styles of Monaco. */
 const MONACO_STYLE = "monaco-editor/min/vs/editor/editor.main.css";
 
 const MONACO_WORKERS = {
@@ -85,12 +85,12 @@ const leaveOutMonacoStyles = {
 
 const TEXT_LITERAL = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
 /**
- * Matches the key of a text of Monaco, and notes for translators. Without a translation, Monaco shows the text itself, so both can be
- * removed.
+ * Matches the translation key before each text in Monaco's code, and the notes for translators. Monaco shows the text itself if there is no
+ * translation, so the build removes both.
  */
 const LOCALIZE_KEY_PATTERN = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT_LITERAL})\s*,`, "g");
 const LOCALIZE_TEXT_PATTERN = new RegExp(String.raw`\blocalize\(0,\s*${TEXT_LITERAL}`, "g");
-/** Modules with texts that describe settings and colors. Only VS Code's settings page shows these texts. */
+/** Modules of Monaco with texts that describe settings and colors. Only VS Code's settings page shows these texts. */
 const DESCRIBING_MODULES =
   /\/(?:editorOptions|editorConfigurationSchema|editorColorRegistry|listService)\.js$|\/theme\/common\/colors\//;
 
@@ -119,8 +119,8 @@ const shrinkMonaco = {
 };
 
 /**
- * Puts modules that all parts of a page use into one core file, which each part imports. Otherwise each set of parts that share a module
- * would get its own file, and a browser requests only six of twenty files at once.
+ * Modules that all parts of a page use go into one core file, which each part imports. Otherwise, modules that some parts share would be
+ * split into many small files. A browser requests only six files at once.
  */
 const PART_NAMESPACE = "part-of-a-page";
 const partsImportTheCore = {
@@ -158,7 +158,10 @@ const iconsOfLucide = {
 const USE_STRICT = '"use strict";';
 const FUNCTION_START = "(()=>{";
 
-/** Moves a script's leading "use strict" into its function. Otherwise V8 would compile the script again in each scope. */
+/**
+ * Moves a script's leading "use strict" into the script's outer function. With "use strict" in front of it, V8 would compile this function
+ * again for each global scope.
+ */
 const moveUseStrict = {
   name: "strict-within",
   setup(bundler) {
@@ -190,7 +193,10 @@ const PACKAGE_NAMES = [
   "notifications",
   "ai",
 ];
-/** Packages whose library decodes base64 while it loads. Server runs without a browser page also load them, and have no `atob`. */
+/**
+ * Packages that contain a library that calls `atob` while it loads. Runs on the server may load them outside of a browser page, where
+ * `atob` does not exist.
+ */
 const DECODING_PACKAGES = ["barcode"];
 
 /** Files that the client library shares with the server. */
@@ -250,7 +256,7 @@ async function buildMonacoStyle() {
   const { metafile } = await build({
     ...HASHED_OPTIONS,
     entryPoints: { monaco: MONACO_STYLE },
-    // This image is three quarters of the style sheet's size. As a file, it is loaded with the first icon.
+    // The font with Monaco's icons is three quarters of the style sheet's size. As a separate file, it is loaded only with the first icon.
     loader: { ".ttf": "file" },
     assetNames: "[name]-[hash]",
   });
@@ -318,8 +324,8 @@ async function compressWithBrotli(file) {
 }
 
 /**
- * Compresses all files once, so that the service only reads files and uses no processor time. Files that pages wait for and small files are
- * also compressed by Brotli.
+ * Compresses all files once with gzip, so that the service needs no processor time for this. Files that pages wait for, and small files,
+ * also get a version that Brotli has compressed.
  */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
@@ -358,7 +364,7 @@ async function hashInputs() {
 }
 
 const completeStamp = await hashInputs();
-/** Stamp of this build. The complete build is also sufficient for `npm start`. */
+/** Stamp of this build. A complete build has another stamp, which `npm start` also accepts. */
 const stamp = isForStart ? `${completeStamp} for npm start` : completeStamp;
 const stampFile = join(OUT_FOLDER, "stamp");
 const existingStamp = existsSync(stampFile) ? await readFile(stampFile, "utf8") : null;

@@ -1,6 +1,6 @@
 /**
- * Generates documents.ts from each documents.graphql in src/web, with the types of schema/schema.graphql. Also generates a file with all
- * texts, by which the service recognizes Studio's operations.
+ * Generates documents.ts from each documents.graphql in src/web, with the types of schema/schema.graphql. Also generates a file with the
+ * texts of all operations, by which the service recognizes Studio's requests.
  */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, writeFileSync } from "node:fs";

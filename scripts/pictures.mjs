@@ -88,7 +88,7 @@ async function takeAllPictures(browser, service) {
   await studio.keyboard.press("a");
   await studio.keyboard.up("Control");
   await studio.keyboard.sendCharacter('{ "seat": "A1" }');
-  // This seat remains unsold, because Studio's editor is not a guest.
+  // This run books no seat, because it runs in Studio's editor, and only guests can book.
   await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR = 24;
 const program = fileURLToPath(new URL("../dist/src/cli/svc/main.js", import.meta.url));
-// Paths of Node in a checkout, and beside an installed package.
+// Paths of Node relative to this file: in a checkout, and for an installed package.
 const ownNode = ["../node_modules/.bin/node", "../../.bin/node"]
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync);
@@ -20,7 +20,7 @@ if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || ownNode === und
   await runProgram(process);
 } else {
   const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
-  // The terminal sends the signals for Ctrl+C, and for its own closing, to this process and to the child process.
+  // In a terminal, the child process also receives SIGINT and SIGHUP from the terminal, so this process does not forward them.
   const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => {

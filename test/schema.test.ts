@@ -153,7 +153,7 @@ describe("the committed contracts, which npm run schema writes", () => {
       const { properties, schema } = schemaOf(route);
       expect(Array.isArray(body), route).to.equal(schema.type === "array");
       const fields = Object.keys([body].flat()[0] as object);
-      // The schema of a query lists only its type, because the operation reads the other fields itself.
+      // The schema of a query lists only some of its fields, because the operation checks the others itself.
       const isPartial = route.endsWith("/query");
       if (properties && !isPartial) expect(Object.keys(properties), route).to.include.members(fields);
     }
@@ -248,7 +248,7 @@ describe("the committed contracts, which npm run schema writes", () => {
         });
       const paged = queries.filter(({ args }) => pages(args));
       const types = outputs(schema).filter(isPage);
-      // Earlier types for positions in a list remain only in deprecated fields.
+      // Earlier releases returned pages as types with the ending `Pagination`. Only deprecated fields still have these types.
       const others = outputs(schema).filter((type) => !isPage(type) && !type.name.endsWith("Pagination"));
       const beside = [...types, ...others].flatMap((type) =>
         Object.values(type.getFields())

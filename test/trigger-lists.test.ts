@@ -1,6 +1,6 @@
 /**
- * Checks each list of the kinds of triggers in the repository: it must say which kinds are the specification's. The test finds the lists
- * itself.
+ * Checks each list of the kinds of triggers in code, schemas and docs: it must state which kinds the specification defines. The test finds
+ * the lists itself.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
 const TEXTS = /\.(?:tsx?|md|graphql|json)$/;
 /** Matches files with generated types of GraphQL operations. Their lists come from the schema, which this test checks. */
 const GENERATED = /\/documents\.(?:ts|json)$/;
-/** Maximum number of lines of a list, larger in a schema with its descriptions. Lines around the list may name the specification. */
+/** Maximum number of lines of a list in code or docs. In a schema, lists have descriptions and are longer. */
 const LIST_LINES = 8;
 const SCHEMA_LINES = 12;
 const AROUND_LINES = 6;

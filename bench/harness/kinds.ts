@@ -38,7 +38,7 @@ export const CSV_KIND: ActionKind = {
 
 /** Kinds that use an npm package, from a small package to a large one. installed-packages.ts serves the packages. */
 export const NPM_PACKAGE_KINDS: readonly ActionKind[] = [
-  // svc-csv contains this library; here it is used as published on npm.
+  // The built-in package `svc-csv` contains this library. This kind uses the library itself, as npm publishes it.
   {
     name: "papaparse",
     body: "return Papa.parse('a,b\\n1,2\\n3,4').data.length;",

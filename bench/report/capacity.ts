@@ -4,7 +4,7 @@ import type { StoredFigure } from "./results.js";
 export const CAPACITY_PAGE = "docs/operate/capacity.md";
 
 const IDLE_LINE = "idle, a second";
-/** Cores of the smallest machine in the plan, which has all roles and PostgreSQL. */
+/** Cores of the smallest planned machine. It runs the whole service and PostgreSQL. */
 const SINGLE_CORES = 2;
 /** Sizes of database servers, in cores, for which the page states the capacity. */
 const DATABASE_CORES = [8, 32, 64];

@@ -103,7 +103,7 @@ export function createBookings({ call, target, say }) {
     ];
   }
 
-  /** Pushes the definitions. Inserts entries only into empty data sources, because guests may have made the entries of others. */
+  /** Pushes the definitions. Inserts entries only into empty data sources, because entries in the others may come from guests. */
   async function pushProject(svc) {
     await svc("push", "--force");
     for (const name of example.dataSources) {

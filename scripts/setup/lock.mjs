@@ -7,8 +7,8 @@ import { SetupError, say } from "./steps.mjs";
 const POLL_MS = 100;
 const LIMIT_MS = 15 * 60_000;
 /**
- * Time in milliseconds after which a lock without a pid file counts as released. Its holder writes the file right after it has created the
- * folder.
+ * Time limit in milliseconds for a lock without a process ID. A process acquires the lock by creating a folder, and then writes its ID into
+ * this folder. A lock without an ID for this long counts as released.
  */
 const ANONYMOUS_LIMIT_MS = 5_000;
 
@@ -41,8 +41,8 @@ function tryTake(folder) {
 }
 
 /**
- * Releases the lock of a process that has ended. Renames the folder first: of several processes only one succeeds, so none can remove the
- * lock of the next holder.
+ * Releases the lock of a process that has ended. Renames the lock's folder before removing it. Only one of several processes can rename it,
+ * so no process removes a lock that another one has acquired meanwhile.
  */
 function breakLock(folder) {
   const aside = `${folder}.${process.pid}`;

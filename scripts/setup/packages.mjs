@@ -38,8 +38,8 @@ function mayBeAbsent(entry, machine) {
 }
 
 /**
- * True if node_modules differs from the lock file, according to npm's record of the installation, which an interrupted installation lacks.
- * With `isService`, development packages may be missing.
+ * True if node_modules differs from the lock file. Reads the list that npm writes into node_modules at the end of an installation, so an
+ * interrupted one also counts as different. With `isService`, development packages may be missing.
  */
 export function arePackagesStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -101,8 +101,8 @@ export async function ensurePackages(root, isService = false) {
 }
 
 /**
- * Returns the path of Node in node_modules. If npm has no Node for the platform, returns the current Node, whose version must then be
- * right.
+ * Checks that the project has a Node to run with: the one in node_modules or, if npm has none for the platform, the current one. @throws
+ * SetupError if the current Node is needed and too old
  */
 export function ensureNode(root, version = process.versions.node) {
   if (existsSync(join(root, "node_modules/.bin/node"))) return;

@@ -220,7 +220,10 @@ describe("accounts of people", () => {
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
-    /** Inserts a session with these times (SQL expressions). The service has not cached it. */
+    /**
+     * Creates a session, and sets how long ago it was created and last used, and its remaining time (SQL intervals). The service has not
+     * cached it.
+     */
     async function aged(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());
       const [row] = await rows<{ id: number }>(service.db, "SELECT max(credential_id) AS id FROM person_session");

@@ -364,7 +364,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
   });
 
-  // This test must be the last one of the file. It uses up the limit of its client address, which cannot sign in afterwards.
+  // This test must be the last one of the file. It uses up the rate limit of its client address, so later sign-ins would be refused.
   longTest("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;

@@ -1,4 +1,4 @@
-/** The service serves a dependency's script from its current address, not from the address at the time of the save. */
+/** Tests the URL of a dependency's script after PUBLIC_URL has changed: it has the current value, not the value at the time of the save. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";

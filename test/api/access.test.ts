@@ -190,8 +190,8 @@ describe("the access matrix", () => {
   const PLACES = ["own", "another", "foreign", "missing"] as const;
 
   /**
-   * Returns the callers of one operation or route: two of three at the own app, and one of three elsewhere. In the list of callers, the
-   * members of the app and of the organization alternate, so an even step would leave out all of one kind.
+   * Returns the callers with which an operation or route is tested: two of three for the own app, one of three for other apps. Members of
+   * the app and of the organization alternate in `callers`, so every second caller would be of the same group.
    */
   function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
     const first = index + PLACES.indexOf(place);

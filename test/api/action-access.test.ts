@@ -16,7 +16,7 @@ const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VI
 /** Callers whose runs use the draft. */
 const CALLERS_OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
-/** Kinds of `access`, each with the pages that it allows. */
+/** Values of `access`, each with the callers that it admits. */
 const ACCESS_KINDS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
   { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
   { name: "editors", access: "editors", admits: VIEWERS },
@@ -155,7 +155,9 @@ describe("access of an action", () => {
     expect(statusOf(await service.rest("POST", actions, { body }))).to.equal("400 DEPENDENCIES_INVALID");
   });
 
-  /** Ways to start a run. Each returns the status of the refusal, or undefined in its place if the run started. */
+  /**
+   * Functions that start runs of an action. The array has one item per run: undefined if it started, otherwise the status of the refusal.
+   */
   const RUN_STARTS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {
       const { http, body } = await service.rest("POST", `${actions}/${name}/run`, { as, body: {} });

@@ -19,7 +19,7 @@ type MakeSample = (service: TestService) => Promise<Sample>;
 export interface RestChange {
   make: MakeSample;
   body?: object | ((ids: Sample["ids"]) => object);
-  /** Path of a list, for items that have no read of their own. The ETag of the list is accepted for each of its items. */
+  /** Path of a list whose items cannot be read individually. The ETag of the list is accepted for each item. */
   list?: string;
 }
 
@@ -122,7 +122,7 @@ const alert: MakeSample = async (service) => {
   return { ids: { alertId: id, id }, updatedAt };
 };
 
-/** Renames the app before its version is stored, so that the version differs from the state that a restore replaces. */
+/** Renames the app, and stores a version with this name, which a restore can use. */
 const app: MakeSample = async (service) => {
   const { updatedAt } = (await ask(service, "PUT", APP, { name: nextName() })).body.app;
   const { id } = (await ask(service, "POST", `${APP}/versions`)).body.version;
@@ -192,7 +192,7 @@ const token: MakeSample = async (service) => {
   return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
 };
 
-/** Creates an item of a person's account. Its state is read from the person's list, because the item has no read of its own. */
+/** Creates an item of a person's account. No route reads such an item, so its state comes from the person's list of items. */
 const makeAccountItem =
   (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): MakeSample =>
   async (service) => {

@@ -1,7 +1,7 @@
 /** Encodings in which a server may send a received secret back in a response. */
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 
-/** Text after which zstd codes all characters. It stores a short text as it is. */
+/** Long text that follows the secret in a zstd sample. zstd stores a short text uncompressed, so the secret would be in plain text. */
 const VARIED_TEXT = Array.from({ length: 200 }, (_, at) => (at * at * 7_919).toString(36)).join(" ");
 
 /** Encodings by name. Each is a function that encodes the value. */

@@ -67,7 +67,7 @@ function countByHour(runs: readonly CountedRun[]) {
     });
 }
 
-/** Returns each filter, each two filters together, and no filter, as text of a query. */
+/** Returns query strings: one without a filter, one for each filter, and one for each pair of filters. */
 function filterQueries(valuesByFilter: Readonly<Record<string, readonly unknown[]>>): string[] {
   const single = Object.entries(valuesByFilter).flatMap(([name, values]) =>
     values.map((value) => ({ name, text: `${name}=${encodeURIComponent(String(value))}` })),

@@ -36,7 +36,7 @@ const TEXTS = [
 ];
 const UNUSUAL_NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
 
-/** Returns an unusual or a plausible value, chosen by random numbers. */
+/** Returns a function that creates an unusual or a plausible value. `draw` supplies the random numbers. */
 export function drawn(draw: () => number): Odd {
   const pickFrom = <T>(list: readonly T[]): T => list[draw() % list.length]!;
   return (kind) => {

@@ -191,7 +191,10 @@ describe("GraphQL clients in their released form", () => {
       });
       stopClients.push(async () => client.dispose());
       const failures: unknown[] = [];
-      /** Variables of the subscription. After a reconnect, the client sends them again, with the position that `take` stored in them. */
+      /**
+       * Subscribes with these variables. `take` stores the position of each event in them, and the client sends them again after a
+       * reconnect.
+       */
       function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
         client.subscribe<{ one: Data }>(
           { query, variables },

@@ -243,7 +243,7 @@ describe("requests of server actions", () => {
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
-      // The other server also controls the kind of a failure and the time at which it arrives.
+      // The other server can also pass a value to code by failing at a certain time or in a certain way.
       "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {

@@ -1,4 +1,4 @@
-/** Tests secret bindings from end to end: code receives no credentials, sealed keys stay sealed, and echoed values are masked. */
+/** Tests secret bindings: the service adds keys to requests, code receives none of them, and values in responses are masked. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -208,7 +208,7 @@ describe("secret bindings", () => {
       const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
       expect(stored).to.have.length(1);
       expect(stored[0].sealed).to.not.include("token-1");
-      // A changed value makes the cached access token invalid.
+      // The access token is cached. A new client secret makes it invalid.
       seconds = 20;
       await bound.set({ __oauth: OTHER });
       await bound.run(REQUEST_CODE, { options });
@@ -245,7 +245,7 @@ describe("secret bindings", () => {
         expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });
       }
       expect(tokens).to.equal(2);
-      // If no cached token can be replaced, the action receives the 401.
+      // A key that is sent as a header has no access token that the service could replace, so the action receives the 401.
       await bound.bind([{ key: "__rejected", origin, in: "header" }]);
       const before = bodies.length;
       expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });

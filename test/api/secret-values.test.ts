@@ -130,7 +130,7 @@ describe("values of secret bindings", () => {
         const bindings = change.map((one) => ({ ...destination(), ...one }));
         const refused = await bound.put(bindings);
         expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
-        // An empty list of bindings does not unseal the key.
+        // The key stays sealed after its last binding is removed.
         await bound.bind([]);
         expect(await isVisible()).to.deep.equal([false, false]);
         expect((await bound.put(bindings)).http).to.equal(403);

@@ -83,7 +83,7 @@ const rankOf = ({ method, path }: ShownRequest): number => {
 
 const depthOf = ({ path }: ShownRequest): number => path.split("/").length;
 
-/** Reads the requests of the page. Those with `…` in place of fields are in NOT_SENT. */
+/** Reads the requests of the page. `body` is undefined if the page shows `{…}` instead of fields. */
 function readRequests(): ShownRequest[] {
   const sections = readPage("docs/reference/rest-routes.md").split("\n### ").slice(1);
   return sections.map((section) => {
@@ -96,8 +96,8 @@ function readRequests(): ShownRequest[] {
 }
 
 /**
- * Returns all requests that can be sent to one app one after the other. Deletions are last, the deepest paths first. @throws Error if
- * NOT_SENT names an unknown route
+ * Returns all requests that can be sent to one app one after the other. Deletions are last, the deepest paths first.
+ * @throws Error if UNSENT_ROUTES contains a route that the page does not show
  */
 export function requestsInOrder(): ShownRequest[] {
   const all = readRequests();

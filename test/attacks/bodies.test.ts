@@ -192,7 +192,8 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // Bodies for unknown apps may use only half of the 4 MB, from any addresses. So the service holds two of them and refuses the others.
+    // All requests for unknown apps together may use half of the 4 MB, whatever their client addresses. So the service accepts two of these
+    // 1 MB bodies and refuses the others.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

@@ -43,7 +43,7 @@ export function marks(scope: Any, mark: string) {
     return [...members.values()];
   }
 
-  /** Returns the reachable objects by path, the nearest first, without frames and without the objects of the language. */
+  /** Returns the reachable objects by path, the nearest first, without frames and without JavaScript's built-in objects. */
   function objects(): Map<string, Any> {
     const found = new Map<string, Any>([["scope", scope]]);
     const seen = new Set([scope]);
@@ -88,7 +88,7 @@ export function marks(scope: Any, mark: string) {
 
   async function textOf(read: () => Any): Promise<string | undefined> {
     try {
-      // Some functions return a promise that never settles.
+      // Some functions return a promise that never settles, so the code waits for at most half a second.
       const late = new Promise((resolve) => setTimeout(resolve, 500));
       const value = await Promise.race([read(), late]);
       if (typeof value === "function" || value === undefined) return undefined;

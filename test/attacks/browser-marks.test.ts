@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
-/** Objects whose marks end the page. test/long/browser-marks.test.ts marks their members one by one. */
+/** Objects on which a mark ends the page. test/long/browser-marks.test.ts marks the members of these objects one by one. */
 const PAGE_ENDING_OBJECTS = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
   (path) => `scope.${path}`,
 );

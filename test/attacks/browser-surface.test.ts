@@ -45,7 +45,7 @@ function readTable(): Entry[] {
     else {
       const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
       for (const scope of scopes! as Iterable<"d" | "w">) {
-        // An interface without members is itself an entry.
+        // An interface without members gives one entry, whose name is empty.
         for (const name of names!.trim().split(" ")) entries.push({ holder: holder!, scope, name, fate });
       }
     }

@@ -34,7 +34,10 @@ const DEPTH = 4;
 /** Arguments with a number that is a count or a time, not an ID. */
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
-/** Arguments that an operation requires although the schema makes them optional. The operation's error explains more than GraphQL's. */
+/**
+ * Input fields that the schema makes optional but an operation requires. The operation checks them itself, because its error explains more
+ * than GraphQL's.
+ */
 const REQUIRED_BY_OPERATION: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
@@ -43,7 +46,10 @@ const TEXTS: Readonly<Record<string, string>> = {
   Float: "1",
 };
 
-/** Returns the texts for an argument's value: one with its required fields only, and one more for each optional reference. */
+/**
+ * Returns the values that the calls use for an argument, as GraphQL text. An input object has several values, with different optional
+ * fields.
+ */
 function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): string[] {
   if (isNonNullType(type)) return valuesOf(given, type.ofType);
   if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
@@ -54,7 +60,9 @@ function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): st
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/** Returns lists of arguments: the required ones, the required ones with each optional one, and all arguments with numbers. */
+/**
+ * Returns lists of arguments: only the required ones, the required ones and one optional argument, or the required ones and all numbers.
+ */
 function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: InputPosition) =>
     isNonNullType(type) || REQUIRED_BY_OPERATION.includes(`${inside}.${name}`);

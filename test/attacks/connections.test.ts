@@ -148,7 +148,7 @@ describe("the address of a visitor", () => {
       const instance =
         "SELECT ignored_proxy, lease_until > $1::timestamptz + interval '1 second' AS renewed, lease_until FROM instance WHERE roles <> '{}'";
       let [row] = await db.query(instance, [new Date(0)]);
-      // A renewal of the lease may have started before the request, but the one after it has not. So the test waits for two.
+      // The current renewal of the lease may have started before the request, but the next one has not. So the test waits for two renewals.
       for (let renewal = 0; renewal < 2; renewal += 1) {
         const last = row.lease_until;
         row = await until(async () => {

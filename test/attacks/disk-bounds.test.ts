@@ -222,7 +222,7 @@ describe("data that an app's authors can store", () => {
     );
     const answers = [];
     for (let at = 0; at < 11; at += 1) answers.push((await service.rest("POST", path, { body: { kind: "api" } })).http);
-    // Seven more tokens fit: the tokens that the set-up created belong to the app and count too.
+    // The app's limit also counts the tokens that the set-up created, so only seven more fit.
     expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
   });
 

@@ -23,8 +23,8 @@ describe("events and the disk", () => {
   let analytics: string;
 
   /**
-   * Starts a service whose apps can store `megabytes` per minute. All visitors of an app have half of it, and one network address an
-   * eighth.
+   * Starts a service whose apps can store `megabytes` per minute. All visitors of an app together can store half of that amount, and one
+   * network address an eighth.
    */
   async function start(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);

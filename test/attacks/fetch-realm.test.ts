@@ -9,7 +9,7 @@ import { sampleOf } from "../harness/samples.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** Number of runs: more than one thread serves, so that several threads take part. */
+/** Number of runs. A thread executes fewer runs before another thread replaces it, so several threads take part. */
 const RUN_COUNT = 120;
 /** Number of platform functions that one run calls. */
 const CALLS_PER_RUN = 30;

@@ -181,7 +181,8 @@ describe("a request of another site (CROSS_SITE_REQUEST)", () => {
       ["a sub-domain of it", { origin: "https://x.shop.example" }, "foreign"],
       ["a server run", { origin: "https://app-1.actions.internal" }, "foreign"],
     ];
-    // Sandboxed pages of apps have no origin.
+    // Origins from which a token may open a websocket, although they are not the service's own. Sandboxed pages of apps send the origin
+    // `null`.
     const open = ["null", LISTED_ORIGIN, "https://app-1.actions.internal"];
     for (const [credential, own] of Object.entries(credentials())) {
       for (const [name, headers, source] of [...SOURCES, ...others]) {

@@ -73,7 +73,7 @@ const differences = (before: Replies, after: Replies): Difference[] =>
 
 const textOf = (all: readonly Difference[]): string => all.map(({ text }) => text).join("\n");
 
-/** Returns the endpoints that accept a request of at least one caller. Roles hide all rows of the others. */
+/** Returns the endpoints that accept a request of at least one caller. The others refuse all requests, so they cannot reveal rows. */
 const openEndpoints = (endpoints: readonly ListEndpoint[], replies: Replies): ListEndpoint[] =>
   endpoints.filter(({ name }) => replies.get(name)!.some(({ succeeded }) => succeeded));
 
@@ -107,8 +107,8 @@ describe("hidden rows", () => {
   }
 
   /**
-   * Sends every request as each caller; with `sampled`, a part of the filtered requests. Sends no filtered requests if the endpoint rejects
-   * all plain requests of the caller. Removes times from the replies.
+   * Sends all plain requests of the endpoints as each caller. If an endpoint accepts one of them, also sends its filtered requests; with
+   * `sampled`, only a quarter of these. Removes times from the replies.
    */
   async function repliesTo(
     endpoints: readonly ListEndpoint[],
@@ -237,7 +237,7 @@ describe("hidden rows", () => {
       const { body: made } = await service.rest("POST", `${app}/notifications`, { body });
       if (scope) ids.push(made.id ?? made.notification.id);
     }
-    // More hidden notifications than one query reads, all newer than the visible ones.
+    // Adds more hidden notifications than one query reads, all newer than the visible ones.
     await publishNotifications(service.db, service.appId, 1_000, { email: "nobody@example.com" });
     const paths = [
       ...PAGES.map(({ limit, offset }) => `/notifications?limit=${limit}&offset=${offset}`),

@@ -127,7 +127,7 @@ describe("hosts that respond with anything to the service", () => {
       const received = hook.heard.length;
       await sendAlert(otherAppId, hook.url);
       await until(() => hook.heard.length > received);
-      // A request that ended would have let the next one open another socket.
+      // No request has ended. Otherwise, the next one would have opened another socket.
       expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
     });
 

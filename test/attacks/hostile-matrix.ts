@@ -30,7 +30,7 @@ const PAYLOADS: Readonly<Record<string, string>> = {
   php: "<?php system($_GET['c']); ?>",
 };
 
-/** Builds files of one kind with a file of another kind behind them. A web page is also put before them. */
+/** Builds files of one kind, followed by a file of another kind. Also puts a web page before them. */
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>

@@ -62,7 +62,10 @@ const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOStrin
 /** Name of a data source whose access rules hide a column and no entry. */
 export const COLUMN_SOURCE = "Columns";
 
-/** Values of parameters that are neither IDs, enums nor booleans. A cursor comes from a response, which the test compares. */
+/**
+ * Values of parameters that are neither IDs, enums nor booleans. A cursor has none, because cursors come from responses, which the test
+ * compares.
+ */
 const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   search: TEXTS,
   name: TEXTS,

@@ -21,7 +21,7 @@ const MARK = "kept-by-the-other";
 const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
 const callsOf = (operation: CallByNumber["operation"]) => CALLS.filter((call) => call.operation === operation);
 
-/** Tables of an app's rows with an ID. Webhooks that wait for their pull are left out, because the API has no IDs of them. */
+/** Tables of an app's rows that have an ID. The table of received git webhooks is left out, because the API has no IDs of them. */
 const TABLES = `
   SELECT relname AS name FROM pg_class
    WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
@@ -116,7 +116,7 @@ describe("resources of another app, requested by their IDs", () => {
       for (const app of [FOREIGN_ID, OWN_ID]) await addLogEntry(db, app, { mark: MARK }, app);
       return received.get(own)!.length > 0;
     });
-    // The service answers each subscription on its own, so the response to the second one of a pair may arrive later.
+    // The service answers the two subscriptions of an operation separately. The test waits until both have the same number of responses.
     const count = (name: string, id: number) => received.get(`${name} of ${id}`)!.length;
     await until(() =>
       callsOf("subscription").every(({ name }) => count(name, FOREIGN_ID) === count(name, UNUSED_ID)),

@@ -40,7 +40,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   let receivedElsewhere: IncomingMessage[] = [];
   let printed: string[] = [];
 
-  /** Sender that connects every request to a local server, and records the host and port that it should have reached. */
+  /** Sender that connects every request to a local server, and records the host and port to which the request was addressed. */
   const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });

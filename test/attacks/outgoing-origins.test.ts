@@ -10,7 +10,7 @@ const ALLOWED_HOSTS = new Set(["api.example.com:443", "xn--bcher-kva.example:844
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
-  /** Sender that refuses each connection, and records the host and port that it should have reached. */
+  /** Sender that refuses each connection, and records the host and port to which the request was addressed. */
   const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });

@@ -5,7 +5,9 @@
 import { createPatterns } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
-/** Maximum number of separators between groups of digits that can remain after a cut. */
+/**
+ * Separators between decoded groups of digits. They are so many that the check of cut patterns never reaches back into an earlier group.
+ */
 const GROUP_SEPARATORS = Array<number>(6).fill(SEPARATOR);
 const ESCAPE_DEPTH_MAX = 8;
 const PATTERN_MIN_BYTES = 8;
@@ -15,7 +17,10 @@ const HEX = /[\da-f]{16,}/gi;
 
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
-/** Appends a UTF-16 code unit as UTF-8. A low surrogate replaces the high surrogate before it by their common character. */
+/**
+ * Appends a UTF-16 code unit as UTF-8. If the unit completes a surrogate pair, the character of the pair replaces the bytes of its first
+ * half.
+ */
 function appendCodeUnit(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
   const isLow = unit >= 0xdc00 && unit < 0xe000;
@@ -87,7 +92,10 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/** True if the layer ends within the pattern: eight or more first bytes of it are at the end, or up to five bytes before. */
+/**
+ * True if the text may have been cut within the pattern: at least eight first bytes of the pattern are at the end, or up to five bytes
+ * follow them.
+ */
 function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = PATTERN_MIN_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {

@@ -4,7 +4,7 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { longTest } from "../harness/samples.js";
 
-/** Number of runs: more than one thread serves, so that several threads take part. */
+/** Number of runs. A thread executes fewer runs before another thread replaces it, so several threads take part. */
 const RUN_COUNT = 60;
 /** Code that leaves data behind. The data of all runs together would exceed the heap limit. */
 const LEAVING_CODE =

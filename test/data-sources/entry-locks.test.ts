@@ -27,7 +27,7 @@ describe("data sources under locks", () => {
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
     /**
-     * Sends the requests one after the other: each when the earlier ones wait for a lock or have their response.
+     * Sends the requests in order, each as soon as all earlier ones wait for a lock or have their response.
      * @param locked number of the oldest entries that are locked
      */
     async function whileLocked(

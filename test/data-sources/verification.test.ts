@@ -237,7 +237,7 @@ describe("verification by code", () => {
     expect(Object.keys(proven.body.session.entries.dataSource.verified)).to.deep.equal(["sms"]);
     expect(await read()).to.equal(200);
     expect((await eventsOf("sms.2fa")).length).to.equal(1);
-    // Signing in again resets the second factor.
+    // After another sign-in, the page must prove the second factor again.
     expect((await signIn(page, user)).body.session.awaits).to.equal("secondFactor");
     expect(await read()).to.equal(403);
     expect(refusal(await verify(page, { sms: user.Phone }))).to.equal("400 REQUEST_INVALID");

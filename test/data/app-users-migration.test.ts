@@ -1,4 +1,4 @@
-/** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and where it records that. */
+/** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and that the audit log states which ones. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";

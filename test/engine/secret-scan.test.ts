@@ -111,7 +111,9 @@ describe("the secret scan", () => {
   }
 
   it("keeps the state of escapes when it passes on a part of a text", async () => {
-    // The second half of the first secret's escape is the beginning of the other secret, and of another escape.
+    // In the text, `\
+    // ` is an escaped backslash and an n. A scan that starts at the second backslash would read it as the escape `
+    // `, and miss `_two`.
     const two = createSecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
       { name: "_two", value: 'nab"cdefghij', whole: false },

@@ -124,7 +124,7 @@ describe("git repositories", () => {
       [packOf([], 2_000_000_000), /more than 100000 files/],
       [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
       [packOf([{ ...file, size: 2 ** 30 }, commit, root]), /an object is too large/],
-      // The bytes continue a number until the factor of its next digit is infinite, so that the size is not a number.
+      // The bytes state a size with so many digits that the last digit's factor is infinite, so that the size would be NaN.
       [packOf([{ ...file, head: Buffer.from([0xb0, ...Buffer.alloc(159, 0x80), 0]) }]), /a number is too long/],
       [packOf([base, delta(...Buffer.alloc(160, 0x80), 0)]), /a number is too long/],
       [packOf([zeros, zeros]), /unpacks to more than 64 MB/],
@@ -304,7 +304,7 @@ describe("git repositories", () => {
     ended.resolve(null);
     await patient;
     expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
-    // The pull in progress at the time limit keeps its attempt counted, in case the process ends before the pull.
+    // One pull is still in progress at the time limit. Its attempt stays counted, because the process may end before the pull does.
     expect(returned).to.deep.equal([0]);
     await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });
     await webhooks.deliverDue();

@@ -1,6 +1,6 @@
 /**
- * Starts the test server for the whole of mocha, and checks that the tests leave no process or socket. If several processes share the test
- * files, it checks each file.
+ * Starts one test server for the whole run of mocha, and checks that no process or socket of the tests remains. If several processes share
+ * the test files, checks this after each file.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { startTestServer, stopTestServer } from "./postgres.js";

@@ -67,7 +67,8 @@ async function startOwnServer(): Promise<Pick<EmbeddedPostgres, "url" | "stop">>
   const folder = await mkdtemp(join(tmpdir(), "svc-test-"));
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
-  // A service opens about ten connections at its start. With the normal number of iterations, each costs a millisecond of hashing.
+  // Sets a password with a single hash iteration. A service opens about ten connections at its start, and hashing takes 1 ms for each with
+  // the default iterations.
   const client = await connectAsAdmin(postgres.url);
   await client.query("SET scram_iterations = 1");
   await client.query(`ALTER ROLE CURRENT_USER PASSWORD '${new URL(postgres.url).password}'`);

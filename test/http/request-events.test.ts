@@ -121,7 +121,7 @@ describe("limits of requests to HTTP triggers", () => {
     const headers = { authorization: `Basic ${Buffer.from("a:b").toString("base64")}` };
     for (let at = 0; at < 6; at += 1) expect((await send(service.url, path)).http).to.equal(401);
     for (let at = 0; at < 3; at += 1) {
-      // The request is matched again, because the secrets have changed, and counts once.
+      // After the secrets have changed, the service checks the request a second time. The rate limit still counts it once.
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __other: `value ${at}` } });
       expect((await send(service.url, path, { headers })).http).to.equal(200);
     }

@@ -16,7 +16,9 @@ const CALM_MS = 3_000;
 const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
 const SLOWDOWN_MAX = 3;
-/** Minimum p95 to compare with, in milliseconds. Below this value, differences are noise. */
+/**
+ * Lower bound in milliseconds for the p95 without an attack, to which the p95 during an attack is compared. Smaller differences are noise.
+ */
 const QUIET_FLOOR_MS = 15;
 
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };

@@ -9,11 +9,11 @@ const HOLDER_ID = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
 const BACKLOG = 100_000;
 /**
- * Maximum number of runs that start ahead of a later run: more than this process starts while it answers one request, and far fewer than
- * the queue contains.
+ * Maximum number of runs that may start before a run of another app that was queued after them. The service starts fewer while it answers
+ * one request, and the queue contains far more.
  */
 const AHEAD_MAX = 100;
-/** Counts the runs of the app $2 that started while one of the runs $1 was queued. Selects the maximum, and the longest wait. */
+/** For each run in $1, counts the runs of the app $2 that started while it was queued. Selects the highest count and the longest wait. */
 const SELECT_RUNS_AHEAD = `
   SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
     FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,

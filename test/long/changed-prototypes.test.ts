@@ -14,7 +14,7 @@ import { type ConsoleLine, SANDBOX_MODES } from "../../src/engine/browser/run.js
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
-/** Every name in the source of the harness, and all fields of a property descriptor. */
+/** Sources of the harness. The test replaces every name that they contain. */
 const HARNESS_SOURCES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
 const DESCRIPTOR_FIELDS = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
@@ -31,7 +31,10 @@ const REPLACEMENTS: Record<string, string> = {
   "numbers that nobody may change": "{ __proto__: null, value: 1 }",
 };
 
-/** Code that returns the objects to change. Object.prototype gets only these names; the other objects also lose their own members. */
+/**
+ * Code that returns the objects to change. On Object.prototype, the test replaces only the names in NAMES; on the other objects, also their
+ * own members.
+ */
 const CHANGED_OBJECTS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[

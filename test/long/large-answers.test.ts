@@ -15,8 +15,8 @@ const ENTRIES = 40;
 /** JSON result of 6 MB with two million objects. */
 const RESULT = `[${"{},".repeat(1_999_999)}{}]`;
 /**
- * Memory limit of the service's process in MB: twice the measured value, and a quarter of the value from when the service still read
- * rejected documents.
+ * Memory limit of the service's process in MB: twice the measured value. When the service still parsed rejected documents, it used four
+ * times this limit.
  */
 const PEAK_MAX_MB = 900;
 const LOGS_PATH = "/v3/apps/1/actions/logs";

@@ -46,7 +46,7 @@ async function fill(url: string, size: number): Promise<void> {
   await patient.connect();
   await patient.query("SET statement_timeout = 0; SET synchronous_commit = off");
   for (const table of ["run", "console_line", "run_search", "execution_log"]) {
-    // Creates one partition for each day, in place of the first partition for earlier rows.
+    // Creates one partition for each day, in place of the two partitions that the migration has created.
     await patient.query(`DROP TABLE ${table}_p1, ${table}_rest`);
     for (let day = 0; day < DAYS; day += 1) {
       const low = day === 0 ? "MINVALUE" : day * chunk + 1;

@@ -27,7 +27,10 @@ interface BrowserProcess {
   kind: string;
 }
 
-/** Returns the processes of the service's browsers. Each browser counts twice: the started process, and the one that it becomes. */
+/**
+ * Returns the processes of the service's browsers. Each browser has two processes of the kind `browser`: the one that the service starts,
+ * and the main process.
+ */
 function browserProcesses(service: ServiceProcess): BrowserProcess[] {
   const found = readdirSync("/proc").flatMap((name) => {
     try {

@@ -5,8 +5,8 @@ import { until } from "../harness/until.js";
 import { editorOf, QUICK } from "../service/support.js";
 
 /**
- * Script that rejects a promise in the service's process at each SIGUSR2. From the second one on, rejections look like those of a database
- * call during an outage.
+ * Script that rejects a promise in the service's process at each SIGUSR2. From the second time on, the error has the code of a lost
+ * database connection.
  */
 const REJECTING_SCRIPT = `let code;
 process.on('SIGUSR2', () => {

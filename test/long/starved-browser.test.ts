@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { groupMembers } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Duration of the load in milliseconds. A browser that is hung is replaced after a third of it. */
+/** Duration of the load in milliseconds. The service replaces a browser that does not respond for a third of this time. */
 const LOAD_MS = 15_000;
 const LOWEST_PRIORITY = 19;
 const LOOPS_PER_CORE = 4;
@@ -30,7 +30,7 @@ describe("a browser that gets almost no processor time", () => {
       lowerPriority(browser);
       for (let at = 0; at < LOOPS_PER_CORE * availableParallelism(); at += 1)
         loops.push(spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore", detached: true }));
-      // The browser's own processes have work to do with each line.
+      // Each console line also causes work in the browser's own processes.
       const code =
         "const execute = () => { for (let at = 0; at < 9_000; at += 1) console.log(`line ${at}`); return 5 }";
       const result = resultOf(browsers, code, { timeoutMs: 120_000 });

@@ -81,8 +81,8 @@ describe("Studio on a slow connection", () => {
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // Before Monaco is loaded, a person can change, save and run the code as plain text. studio-load.test.ts checks that Monaco continues
-    // with the same text at the same place. Monaco's files, whose size test/web/web-assets.test.ts bounds, take 3 of these seconds.
+    // Prints when Monaco is ready, without a limit: until then, a person can change, save and run the code as plain text. Loading Monaco's
+    // files takes 3 s of the printed time; test/web/web-assets.test.ts limits their size.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 

@@ -76,7 +76,7 @@ describe("Studio with a thousand actions and a long log", () => {
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);
     await page.click(".log-head label:last-of-type input");
     await page.waitForFunction('document.querySelectorAll(".entry").length > 1');
-    // Each page that the list loads makes it longer than the scroll position.
+    // Scrolls to the end repeatedly, because each page that the list loads makes it longer.
     await page.waitForFunction(`(() => {
       const box = document.querySelector(".entries");
       box.scrollTop = box.scrollHeight;

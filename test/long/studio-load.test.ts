@@ -150,7 +150,7 @@ describe("the first load of Studio", () => {
     const isReplaced = () => fresh.evaluate('document.querySelector(".code-editor .view-line") !== null');
     void release();
     let typed = "";
-    // Types some keys before the editor is shown, and 20 keys after that.
+    // Types keys until 20 of them were typed after the editor appeared.
     for (let after = 0; after < 20; after += (await isReplaced()) ? 1 : 0) {
       const digit = String(typed.length % 10);
       await fresh.keyboard.sendCharacter(digit);

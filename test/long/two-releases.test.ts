@@ -28,7 +28,10 @@ const SERVED_ALONE_MS = 4_000;
 const SAVE_COUNT = 30;
 const EVENT_COUNT = 20;
 const START_LIMIT_MS = 180_000;
-/** Allowed outcomes of the schedules' ticks. At this rate of the clock, a tick is late after a second on a busy machine. */
+/**
+ * Allowed outcomes of the schedules' ticks. The clock runs 60 times as fast, so on a busy machine a delay of one second makes a tick 60 s
+ * late.
+ */
 const ALLOWED_TICK_STATES = ["completed", "still running", "late by more than 60 s"];
 
 /** A process that receives calls until the test moves them to another process. */
@@ -77,7 +80,8 @@ describe("this release and the previous one on one database, under load", functi
       LOG_LEVEL: "info",
       NPM_PACKAGES: "off",
     };
-    // The clock of the previous release starts at its argument, not BACK_MS earlier. This argument makes both clocks equal.
+    // The clock of the previous release starts at its argument, not CLOCK_BACK_MS earlier. This argument makes the clocks of both releases
+    // equal.
     const start = root === THIS_RELEASE ? startedAt : startedAt + CLOCK_BACK_MS / (CLOCK_RATE - 1);
     const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(CLOCK_RATE)];
     const started = startProcess(environment, entry, root);

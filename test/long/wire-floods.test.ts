@@ -17,7 +17,10 @@ const MB = 1024 * 1024;
 const FLOOD_MS = 6_000;
 /** Time in milliseconds for which the neighbour continues after a flood, so that its later effects are measured too. */
 const BESIDE_MS = 10_000;
-/** Maximum duration of a neighbour's call in milliseconds. Before the service limited requests in progress, floods took it to 18 s. */
+/**
+ * Maximum duration of a neighbour's call in milliseconds. Before the service limited requests in progress, calls took up to 18 s during a
+ * flood.
+ */
 const WAIT_MAX_MS = 5_000;
 const GROWTH_MAX_BYTES = 500 * MB;
 

@@ -240,7 +240,7 @@ describe("the manifest", () => {
     const { configured, details } = (await service.rest("GET", `${app}/settings/status?details=true`, { as: "admin" }))
       .body;
     expect(configured).to.deep.equal({ __stripe: true, _mailFrom: true, _token: true });
-    // Until the setting has a value, the binding is as the manifest declared it.
+    // The settings got their values after the manifest had declared which of them are secrets. The declaration still applies.
     expect([details._token.secret, details._mailFrom.secret]).to.deep.equal([true, false]);
   });
 

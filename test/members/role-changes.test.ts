@@ -233,7 +233,7 @@ describe("members whose roles change", () => {
     const resetLink = async (by: string, id: number, userId: number) =>
       tokenIn((await as(by, "POST", `${members(id)}/${userId}/reset-link`)).body.link);
 
-    /** Sends two requests that wait for the row that `lock` locks, the second when the first one waits. */
+    /** Sends two requests that both wait for the row that `lock` locks. Sends the second one when the first one waits. */
     async function queue(lock: [sql: string, id: number], first: () => Promise<Answer>, second: () => Promise<Answer>) {
       const sent = await service.db.transaction(async (manager) => {
         await manager.query(lock[0], [lock[1]]);

@@ -104,7 +104,7 @@ describe("the lease of a process", () => {
   }
 
   beforeEach(() => {
-    // The clock starts at a time that is longer than a lease. The first renewal of a process that has run for long must not count as late.
+    // The clock starts later than one lease after zero, as in a process that has run for long. The first renewal must not count as late.
     now = 20_000;
     statements = [];
     events = [];

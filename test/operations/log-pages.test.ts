@@ -8,7 +8,7 @@ import { createCursor } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countReadings } from "../harness/plans.js";
 
-/** Number of entries of another app in each partition, which a good plan need not read. */
+/** Number of entries of another app in each partition. A good query plan need not read them. */
 const NEIGHBOUR_ENTRIES = 100;
 
 describe("pages of a log", () => {

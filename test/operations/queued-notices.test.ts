@@ -36,7 +36,7 @@ describe("a queued run", () => {
     await database.stop();
   });
 
-  /** Returns the notifications that `work` sends. They arrive before another one that the test then sends. */
+  /** Returns the notifications that `work` sends. The test then sends another one; when that arrives, all of them have arrived. */
   async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
     received = [];
     await work();

@@ -13,7 +13,7 @@ describe("requests in progress", () => {
   const limiter = createRequestLimiter({ credential: 3, visitor: 2, address: 4 });
   const present = () => new AbortController().signal;
 
-  /** Starts `times` requests. @returns the number in progress, and functions that end them */
+  /** Starts `times` requests. @returns a function for each request in progress, which ends it */
   async function enter(times: number, visitor: Parameters<typeof limiter.acquireSlot>[0], gone = present) {
     const leaves: (() => void)[] = [];
     for (let time = 0; time < times; time += 1) {

@@ -108,7 +108,7 @@ describe("an unknown token", () => {
     const changing = {
       async query(sql: string, values: unknown[]) {
         const found = await db.query(sql, values);
-        // All other statements write or notify: only the lookup counts.
+        // Counts only the lookup of the token. All other statements write or notify.
         if (/UPDATE|pg_notify/.test(sql)) return found;
         queries += 1;
         if (queries === 1) await credentials.clearCallerCaches();

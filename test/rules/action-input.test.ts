@@ -139,7 +139,8 @@ describe("action input: the validation table", () => {
     for (const [status, , fields] of VALIDATION_ROWS) {
       for (const [other, , more] of VALIDATION_ROWS) {
         if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
-        // Another environment or code can remove a fault between fields, so such pairs do not test the order of faults.
+        // The environment and the dependencies decide whether some combinations of fields are faults. So pairs with these fields do not
+        // test the order.
         if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
           continue;
         const first = TABLE.indexOf(status) < TABLE.indexOf(other) ? status : other;

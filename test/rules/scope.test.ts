@@ -132,7 +132,7 @@ describe("the scope of a notification", () => {
     const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // Each value of the list counts once, and once more for each value that it is compared with.
+    // The cost of a check counts each value of the user's list once, and once more for each value that it is compared with.
     const fits = (where: object, length: number) =>
       isUserInScope(parseScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [

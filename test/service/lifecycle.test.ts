@@ -245,7 +245,7 @@ describe("the life of a service on its own data", () => {
     expect(await deliver("refs/heads/main", webhookSecret)).to.equal(202);
     await arrived.promise;
     expect(await deliver("refs/tags/v1", webhookSecret)).to.equal(202);
-    // A push has written everything except its entry in the audit log.
+    // The lock makes the push of a manifest wait at its last write, the entry in the audit log.
     const lock = new Client({ connectionString: service.databaseUrl() });
     lock.on("error", () => undefined);
     await lock.connect();
@@ -255,7 +255,7 @@ describe("the life of a service on its own data", () => {
     await until(async () => (await queryDatabase(isWaiting)).rowCount === 1);
     service.signal("SIGKILL");
     await service.ended;
-    // PostgreSQL may outlive the service until the next start.
+    // PostgreSQL may outlive the killed service until the next start, so the test closes this connection itself.
     await lock.end();
     await Promise.all([lost, interrupted]);
     repository.onRequest = async () => undefined;

@@ -87,7 +87,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
   });
 
   const subscriptions = async () => {
-    // While the process generates the page of metrics, it is busy for longer than the usual interval between two checks.
+    // Generating the metrics keeps the process busy for longer than the interval between two checks. This delay lets other work continue.
     await delay(30);
     const response = await fetch(`${far}/metrics`);
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);

@@ -56,7 +56,8 @@ describe("the set-up's check for outdated files", () => {
 
   it("installs neither a file for each icon, nor the thousands of files of all components of react-aria", () => {
     const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
-    // The overrides in package.json are the last releases that do not need react-aria. GraphiQL uses two of its functions.
+    // GraphiQL uses two functions of react-aria, through other packages. package.json pins the last releases of these packages that do not
+    // need react-aria.
     expect(packages).to.not.have.any.keys("node_modules/lucide-react", "node_modules/react-aria");
   });
 
@@ -106,7 +107,7 @@ describe("the set-up's check for outdated files", () => {
     expect(compilerOptions).to.include({ noCheck: true, noResolve: true }).and.to.deep.include({ types: [] });
     const { dependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
     expect(Object.keys(dependencies).filter((name) => name.startsWith("@types/"))).to.deep.equal([]);
-    // In the complete build, this option reports code whose output depends on types of other files.
+    // The option isolatedModules makes the complete build reject code whose output depends on types in other files.
     const complete = JSON.parse(readFileSync(join(PROJECT, "tsconfig.json"), "utf8"));
     expect(complete.compilerOptions.isolatedModules).to.equal(true);
   });

@@ -38,7 +38,10 @@ describe("stages and promotions", () => {
     return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
   };
 
-  /** Creates a stage while a transaction holds the locks of `first`; the transaction runs `last` when the stage waits for them. */
+  /**
+   * Creates a stage while a transaction holds the locks of the statement `first`. Once the request waits for them, the transaction executes
+   * `last`. Expects that the service then refuses the request.
+   */
   const expectRefused = async (source: number, first: string, last = "SELECT") => {
     const sent = await service.db.transaction(async (manager) => {
       await manager.query(first);
@@ -256,7 +259,8 @@ describe("stages and promotions", () => {
     expect(await rows(service.db, stored, [to])).to.deep.equal([]);
     await service.rest("POST", `${appPath(to)}/settings`, { body: { __pay: "value-of-to" } });
     expect((await promote(to, from, "?plan=true")).body.plan).not.to.have.property("missing");
-    // For a value that the target stage already has, the source stage has either a sealed or an unsealed binding to another origin.
+    // The target stage has a value for `__pay`, sealed to one origin. The binding of the source stage differs in its origin, or is not
+    // sealed.
     for (const sealed of [true, false]) {
       const changed = sealed ? { origin: two } : { origin: one };
       expect((await bind(from, { key: "__pay", ...changed, sealed, value: "value-of-from" })).http).to.equal(200);
@@ -274,7 +278,7 @@ describe("stages and promotions", () => {
       { key: "__pay", origin: two, sealed: true },
     );
     expect((await promote(to, from)).http).to.equal(201);
-    // The target keeps its binding and its settings.
+    // The target keeps its own bindings.
     expect(await of(to)).to.deep.equal([
       ["__pay", one, true],
       ["__pay", two, true],

@@ -277,7 +277,7 @@ describe("a client action that fails", () => {
     await openWith(action);
     await view();
     expect((await report()).result).to.equal(1);
-    // The next response of the script's server contains 2 instead of 1.
+    // The next response of the script's server contains another value (2), so it does not match the hash.
     await openWith(action);
     await view();
     expect((await report(2)).error?.message).to.contain(url);

@@ -81,7 +81,7 @@ export async function editHooksAndIndexes({ page, studio }: StudioSession, defin
   expect(indexes).to.deep.equal(["Row"]);
 }
 
-/** Tests an unsaved rule as a user of a new data source, and discards it. The data source Seats has three entries whose Row is "theirs". */
+/** Tries an unsaved rule as a user of a new data source, and discards it. The data source Seats has three entries whose Row is "theirs". */
 export async function tryRules({ page, studio }: StudioSession, service: TestService): Promise<void> {
   const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
   const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;

@@ -77,7 +77,10 @@ type Texts = Record<string, string>;
 const drawn = (page: Page) =>
   page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
 
-/** Returns the texts that are in their fields afterwards: some fields change others, such as an expression and its builder. */
+/**
+ * Types into all fields. Returns only texts that are still in their fields, because some fields change others, such as a cron expression
+ * and its builder.
+ */
 async function typeIntoFields(page: Page): Promise<Texts> {
   const typed: Texts = {};
   // A select can add fields to its form.
@@ -95,7 +98,7 @@ async function release(page: Page, typed: Texts): Promise<string[]> {
   return page.evaluate(`findLostTexts(${JSON.stringify(typed)})`) as Promise<string[]>;
 }
 
-/** Opens a place whose responses are held. Resolves when the page's own code is loaded. */
+/** Opens a page of Studio while all responses are held. Resolves when the page's own code is loaded. */
 async function openHeld(page: Page, place: string): Promise<void> {
   await reopen(page, "#/apps");
   await page.evaluate("holdResponses()");

@@ -69,7 +69,7 @@ describe("Svc.Media", function () {
       launchChromium(),
     ]);
     page = await browser.newPage();
-    // For this test, any page of another origin that loads the library is enough.
+    // For this test, any page that loads the library is enough.
     await page.goto(`${service.url}/health/live`);
     for (const path of ["/client/packages/svc-media.js", "/client/svc.js"])
       await page.addScriptTag({ url: service.url + path });

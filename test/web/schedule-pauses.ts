@@ -89,7 +89,7 @@ async function pauseOneSchedule(
   );
   expect(await isLive()).to.deep.equal([false, true]);
   await reads.waitForCount(2);
-  // With the list from before the change, another click would be rejected.
+  // The page still shows the list from before the change. The button is disabled, because the service would reject another click.
   expect(await page.$('button[aria-label="Pause: nightly"]:disabled')).to.not.equal(null);
   await reads.endAll();
   await clickPause();

@@ -368,7 +368,7 @@ describe("Studio's pages of an app", () => {
     expect(await origins()).to.deep.equal(["https://shop.example", "http://localhost:5173"]);
   });
 
-  // The long tests check all pages, and saves.
+  // The long tests check this on all pages, and also for saves.
   it("keeps what a person types before it has read the stored values", async () => {
     expect(await findTextsLostByReads(page, `#/${service.appId}/app`)).to.deep.equal([]);
   });

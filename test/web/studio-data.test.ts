@@ -343,7 +343,9 @@ describe("Studio's page of data sources", () => {
 
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
   const focused = () => page.evaluate("document.activeElement.textContent");
-  /** Resolves when the page has read entries that it requested after its update was saved. The page may read others at any time. */
+  /**
+   * Resolves when the page has read entries that it requested after its update was saved. The page may also read entries at other times.
+   */
   async function readAfterUpdate(): Promise<void> {
     let isUpdated = false;
     const reads = new Set<HTTPRequest>();

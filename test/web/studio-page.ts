@@ -5,7 +5,7 @@ import { runsAll } from "../harness/samples.js";
 const withText = (tag: string, text: string, inside = "") =>
   `::-p-xpath(${inside}//${tag}[normalize-space(.)="${text}"])`;
 
-/** Code of a page in which the TypeScript compiler of the code editor is loaded by no worker and never answers. */
+/** Script for a page: no worker loads the code editor's TypeScript compiler, and requests to the compiler get no answer. */
 const WITHOUT_COMPILER = `globalThis.Worker = new Proxy(Worker, {
   construct(target, [url, options]) {
     if (options?.name !== "javascript") return new target(url, options);
@@ -71,7 +71,7 @@ export function studioPage(page: Page) {
         const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
         return shown.trim() !== "" && ${end}.endsWith(shown.trimEnd());
       })()`);
-      // The editor has the text before the page has it. The page's status shows when it does.
+      // The editor has the text before the page's state does. The page's status is "saved" until then.
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
     },
 

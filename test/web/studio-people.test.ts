@@ -122,7 +122,7 @@ describe("Studio's pages of people", () => {
     const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
     const [{ id }] = await service.db.query(sql);
     const path = `/v1/organizations/1/members/${id}`;
-    // When this read is held, earlier reads have ended.
+    // Waits until a read of the list is held. All earlier reads have ended by then.
     const reads = await holdReads(admin.page, "ListOrganizationPeople");
     await admin.page.waitForFunction('dispatchEvent(new Event("focus")), heldReads.length > 0', { polling: 300 });
     // A hidden page does not read the list every ten seconds, so that only the service can detect the conflict.

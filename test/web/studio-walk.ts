@@ -251,7 +251,8 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await service.db.query("DELETE FROM app");
       for (const isAdministrator of [true, false]) {
         await service.db.query("UPDATE person SET is_administrator = $1", [isAdministrator]);
-        // The service uses rights that it has read for some seconds, because this statement notifies nothing.
+        // The service caches rights for some seconds, and this statement sends no notification. So the test waits until the service has
+        // read the rights again.
         const readKind = () =>
           page.evaluate('fetch("/v1/session").then((answer) => answer.json()).then(({ kind }) => kind)');
         await until(async () => ((await readKind()) === "admin") === isAdministrator);

@@ -1,4 +1,4 @@
-/** Tests when the browser watch, which measures the browser's processes, includes a run in a check, and when it does not. */
+/** Tests the check of the browser's processes: it includes runs that last for a while, and not runs that end before it starts. */
 import { expect } from "chai";
 import { isActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 

@@ -149,7 +149,8 @@ describe("a run whose library names a document", () => {
     const standing = listDocumentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
-    // A name outside this list would be undefined in the isolate, and the service would not try a document.
+    // The service must recognize each of these names. Otherwise, the name would be undefined in the isolate, and the service would not run
+    // the code in a document.
     expect(findDocumentNames(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = listDocumentStandIns([...known]).filter(([, kind]) => kind !== "refused");

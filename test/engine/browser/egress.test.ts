@@ -262,7 +262,8 @@ describe("network access of a run", () => {
   const reachingApis = EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name));
   for (const [title, way] of sampleOf(reachingApis, 0, 6)) {
     it(`is counted by ${title} if private addresses are allowed`, async () => {
-      // The end of a run may interrupt a request that its code does not await. So the test repeats the run until one arrives.
+      // The end of a run may interrupt a request that its code does not await. So the test repeats the run until the host receives a
+      // request.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));
     });
   }

@@ -68,7 +68,8 @@ describe("a flood of the browser's main process", function () {
       await heard();
       const channel = new BroadcastChannel("x");
       const answer = heard();
-      // Repeats the message, because the browser may register the worker's channel only after the worker has sent its message.
+      // The browser may register the worker's channel after the worker's first message has arrived here. So the code repeats its message
+      // until the worker receives it.
       const again = setInterval(() => channel.postMessage({ a: 1 }), 50);
       const data = await answer;
       clearInterval(again);

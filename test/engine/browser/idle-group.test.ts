@@ -7,7 +7,7 @@ import { moveToIdleGroup, moveToServiceGroup } from "../../../src/engine/browser
 import { RendererPriorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
-/** Time of several measuring windows of the watch, in milliseconds. */
+/** Duration in milliseconds of several windows in which the service measures processor time. */
 const SETTLE_MS = 600;
 
 describe("the group of processes with the lowest priority", () => {

@@ -251,8 +251,8 @@ describe("a run without a document", function () {
         let key = "";
         const seen = (which: string, content: string, changes = {}) =>
           resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
-        // The page identifies a script by its content hash: it uses the first source again, unless a busy machine has replaced the page
-        // meanwhile.
+        // A page stores scripts by their content hash, and ignores another source with the same hash. If a busy machine has replaced the
+        // page meanwhile, the test tries again.
         const both: unknown[] = [];
         while (both.length < 5 && both.at(-1) !== "first,1,first,1") {
           key = `kept ${both.length}`;
@@ -291,8 +291,8 @@ describe("a run without a document", function () {
       }
 
       it("loses none of its time to a previous run that continues after its result", async () => {
-        // The limit is shorter than the time that the service waits for the other page, and far longer than a run needs. On a busy machine,
-        // some attempts may still exceed it.
+        // The time limit is shorter than the time that the service waits for a busy thread, and far longer than a run needs. On a busy
+        // machine, some attempts may still exceed it.
         const timeoutMs = ISOLATE_READY_TIMEOUT_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {

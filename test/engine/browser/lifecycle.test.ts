@@ -217,7 +217,7 @@ describe("a run that does not end", () => {
     });
   }
 
-  // In a document, the service awaits the result until the time limit, even if the code then continues.
+  // In a document, code that never pauses also delays its own result until the time limit. So this test leaves documents out.
   for (const mode of SANDBOX_MODES.filter((one) => one !== "document")) {
     it(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.getBrowserPid()!;

@@ -28,7 +28,7 @@ describe("the check of a zygote process", () => {
   });
 });
 
-/** Numbers of the pages that the test opens one after the other while it watches the zygotes. */
+/** Numbers of the pages in which the test executes runs, one page after the other. */
 const PAGES = sampleOf(
   Array.from({ length: 20 }, (_, page) => page),
   0,
@@ -95,7 +95,7 @@ describe("a browser whose zygote process is killed", () => {
 
   longTest("is replaced when the next run needs a page", async () => {
     const killed = killZygotes();
-    // Fails if a prepared page receives this run in the moment before the loss is noticed. It starts the replacement.
+    // This run makes the service notice the loss and replace the browser. It fails if it gets a page that was prepared before the loss.
     await browsers.run(runOf("const execute = async () => 1", { isolationKey: "2:master" }));
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: "3:master" })).to.equal(1);
     expect([losses.includes("browser"), browsers.getBrowserPid() !== killed]).to.deep.equal([true, true]);
@@ -150,7 +150,7 @@ describe("a browser that is lost", () => {
   longTest("is replaced after its main process was killed below the process that was started", async () => {
     const started = browsers.getBrowserPid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
-    // Takes the last main process: without a wrapper around the browser, it is the started process itself.
+    // Takes the last main process. If the service starts the browser through a wrapper, the first one is the wrapper.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
     await until(() => browsers.isReady() && browsers.getBrowserPid() !== started);

@@ -84,7 +84,7 @@ describe("a page after a run", () => {
   });
 
   it("is renewed at once if a run waits for it", async () => {
-    // After this delay, the pool treats the page's last run as long ago, and does not renew the page before a run waits for it.
+    // After this delay, the pool expects no further run soon. It then renews the page only when a run waits for it.
     await delay(50);
     expect(await pool.acquire(SLOT)).to.equal(page);
     await runIt();
@@ -97,7 +97,7 @@ describe("a page after a run", () => {
 
   it("is renewed at once if runs follow each other closely", async () => {
     await runIt();
-    // On a busy machine, some renewals may be late.
+    // On a busy machine, a renewal may be so late that the next run does not count as following closely. So the test tries 20 times.
     for (let tries = 0; tries < 20 && !page.wasFollowUpRun; tries += 1) {
       expect(await pool.acquire(SLOT)).to.equal(page);
       await runIt();

@@ -1,4 +1,7 @@
-/** Tests the thread that runs each run in a new ShadowRealm: when it creates the next realm, and what it has reported by then. */
+/**
+ * Tests the thread that executes each run in a new ShadowRealm (a separate set of globals): when it creates the next realm, and what it
+ * reports before that.
+ */
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";

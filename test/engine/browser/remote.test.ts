@@ -25,7 +25,7 @@ const outerAddress =
     .flatMap((list) => list ?? [])
     .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
 
-/** Starts a broker that requires a token, starts a browser for each connection, and does not reveal the command line. */
+/** Starts a broker that requires a token, connects each client to the browser, and does not reveal the browser's command line. */
 async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
   const server = new WebSocketServer({
     port: 0,

@@ -31,7 +31,7 @@ const REQUEST_APIS: [string, string][] = [
   ["a Request of another", "await fetch(new Request(new Request(U), { method: 'POST' }))"],
   ["a clone of a Request", "await fetch(new Request(U).clone())"],
 ];
-/** Title and code. Without a document, the library sends requests to the service without the browser's network. */
+/** Title and code of a request that the run's library sends. Outside of a document, such requests do not use the browser's network. */
 const LIBRARY_REQUEST = [
   "the library's way to the service",
   "await globalThis.__svcService.call('GET', U, {}, null)",

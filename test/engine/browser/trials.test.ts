@@ -218,7 +218,7 @@ describe("a trial", function () {
   });
 
   it("is remembered to need more only in its own app", async () => {
-    // The code runs longer than a trial (one second). It also runs longer than the page of the previous run can stay in use.
+    // The code runs for 1.8 s: longer than a trial may take (1 s), and longer than the page of the previous run can stay in use.
     const code = "const end = Date.now() + payload.ms; while (Date.now() < end); return 1";
     const run = (app: number) =>
       ran("", code, {

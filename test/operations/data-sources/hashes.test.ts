@@ -5,8 +5,8 @@ import { hashQueueKeyOf, hashText, matchesHash } from "../../../src/operations/r
 import { longTest } from "../../harness/samples.js";
 
 /**
- * Number of hashes of one client. The others start among the first five. They may end later, because the operating system can delay a thread
- * for the duration of several hashes.
+ * Number of hashes that one client requests. Hashes of other clients start among the first five, but may end later, because the operating
+ * system can delay a thread for the duration of several hashes.
  */
 const FLOOD = 30;
 
