@@ -18,7 +18,9 @@ function hasRoom() {
   return type === TMPFS && bsize * bavail >= FREE_BYTES_MIN && process.availableMemory() >= MEMORY_BYTES_MIN;
 }
 
-/** True if programs in the folder can run, which tests need. In containers that mount it with noexec, they cannot. */
+/**
+ * True if programs in the folder can run, which tests need. Some containers mount the folder with the option noexec, which prevents this.
+ */
 function runsPrograms(folder) {
   const program = join(folder, "program");
   writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
@@ -33,7 +35,7 @@ function removeAtEnd(folder) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 }
 
-/** Creates the folder and returns its path. Returns null if this machine has too little memory, or no such file system. */
+/** Creates the folder and returns its path. Returns null if this machine has too little memory, or no file system in memory. */
 export function createMemoryFolder() {
   try {
     if (!hasRoom()) return null;

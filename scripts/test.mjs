@@ -50,7 +50,7 @@ async function run(node, args) {
   child.on("message", (message) => {
     figures = message;
   });
-  // When the process has ended, the channel may still deliver the totals.
+  // The totals may arrive after the process has ended, so this also waits until the IPC channel is closed.
   const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
   return { code: code ?? 1, figures };
 }

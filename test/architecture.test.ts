@@ -242,7 +242,7 @@ describe("the source code", () => {
     ];
     const rows = ["src/data/app.ts", "src/data/database.ts"];
     expect(of(tables).filter((file) => !rooms.includes(file) && !rows.includes(file))).to.deep.equal([]);
-    // HTTP triggers have secrets of their own, which are not settings.
+    // HTTP triggers also decrypt secrets. These belong to the triggers and are not settings.
     const openers = of(/\bdecryptText\(/).filter((file) => /engine\/cipher\.js/.test(read(file)));
     expect(openers).to.have.members([rooms[0], "src/operations/http/endpoints.ts"]);
     expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([rooms[0]]);

@@ -18,7 +18,7 @@ const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { id type crea
 /** Number of events in flight while throughput is measured. It is so high that the server never waits for the next event. */
 const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
-/** Number of events in a round that measures the delay. Both servers can deliver them at this interval. */
+/** Number of events in a round that measures the delay. They are sent at an interval at which both servers can deliver them. */
 const PACED_EVENTS = 20;
 const PACED_INTERVAL_MS = 100;
 const WARM_UP_INTERVAL_MS = 50;

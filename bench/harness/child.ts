@@ -14,7 +14,7 @@ export async function nextMessage<T>(child: BenchChild): Promise<T> {
   const exited = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`a process of the benchmark exited (got exit code ${code})`);
   });
-  // The race below handles this rejection. Without this line, it would count as unhandled if the message arrives first.
+  // If a message arrives first, nothing else handles this rejection, and Node would report it as unhandled.
   exited.catch(() => undefined);
   try {
     const [message] = await Promise.race([once(child, "message", { signal }), exited]);

@@ -1,6 +1,7 @@
 /**
- * Installs the example app of examples/bookings in an app, and removes it. Its parts are identified by name. A private setting marks the
- * installation: it is written first and removed last. Without this setting, parts with these names do not belong to the example.
+ * Installs the example app of examples/bookings in an app of the service, and removes it. A private setting marks the installation: it is
+ * written first and removed last. Without this setting, actions, settings and data sources with the example's names do not belong to the
+ * example.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";

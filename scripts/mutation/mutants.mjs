@@ -1,4 +1,4 @@
-/** Creates small faults of a module: another operator, a condition left out, or a condition left out in SQL. */
+/** Creates small faults of a module: a changed operator, or a removed condition in code or in SQL. */
 import { parse } from "acorn";
 import { full } from "acorn-walk";
 

@@ -67,7 +67,7 @@ export async function installUntilFound(find, installers) {
 
 /**
  * Installs Chromium unless this machine has one.
- * @param packages promise of the npm packages. Puppeteer's installer is one of them; apt-get does not wait for it.
+ * @param packages resolves when the npm packages are installed. Puppeteer's installer needs them; apt-get does not wait for them.
  */
 export async function ensureChromium(root, environment, packages) {
   // With these endpoints, the service uses remote browsers, so this machine needs no Chromium.

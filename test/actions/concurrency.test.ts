@@ -39,11 +39,12 @@ describe("concurrent changes of actions", () => {
     await rivalRunner.startTransaction();
     await rivalRunner.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
     const [{ pid }] = await rivalRunner.query("SELECT pg_backend_pid() AS pid");
-    // PostgreSQL looks for a deadlock once for each waiting transaction, after its own deadlock_timeout. The long timeout lets only the
-    // service's transaction find the deadlock.
+    // The transaction that waits first looks for a deadlock after its own deadlock_timeout. With this long timeout, only the service's
+    // transaction can find the deadlock.
     await rivalRunner.query("SET LOCAL deadlock_timeout = '1min'");
     const refused = exit.update(one.id, { name: other.name });
-    // One statement waits for the service and then takes the lock, so that no time passes in between.
+    // Waits until the service waits for this transaction, and then locks the other row. This is a single statement, so that the deadlock
+    // arises before the service's timeout.
     await rivalRunner.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();

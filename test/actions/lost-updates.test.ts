@@ -155,7 +155,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     await service.rest("POST", path(id, "/publish"));
     expect(await next()).to.deep.include({ ...known, type: "appAction.v3.publish", updatedAt: action.updatedAt });
     await service.rest("DELETE", path(id));
-    // Deleting the action removes its draft and its live version together.
+    // Deleting the action removes its draft and its live version together, so two removals arrive.
     const removals = [await next(), await next()].filter(({ removed }) => removed);
     expect(removals).to.have.length(1);
     expect(removals[0]).to.deep.include({ id, type: "appAction.v3.remove", updatedAt: null });

@@ -33,7 +33,7 @@ export function testAiStreams(provider: TestProvider): void {
     const parts = await provider.run(
       `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
     );
-    // The service keeps a word back until it cannot be the start of an encoded secret any more.
+    // The service holds a word back while it could be the start of an encoded secret.
     expect(parts.slice(0, -1)).to.deep.equal([{ type: "text", text: "Hello" }]);
     expect(parts.at(-1)).to.deep.equal({
       type: "end",
@@ -126,8 +126,8 @@ export function testAiStreams(provider: TestProvider): void {
   });
 
   /**
-   * The provider answers the embedding only when the stream's request has ended. If `leave` does not abort that request, the run fails by
-   * its time limit, which is shorter than the request's.
+   * The provider responds to the request for an embedding only after the stream's request has ended. If `leave` does not abort the stream's
+   * request, the run exceeds its time limit, which is shorter than that of the request.
    */
   for (const [what, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],

@@ -155,7 +155,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
-  // The AI operation validates the options of a model, and its error names the faulty field.
+  // No schema describes the options of AI calls. The AI operation validates them itself, and its error names the faulty field.
   ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE_BODY])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
@@ -175,7 +175,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`PUT ${APP}/git`]: { body: { provider: "github", url: "https://git.example/a/b", prune: false } },
   [`POST ${APP}/git/pull`]: { body: { ref: "refs/heads/main" } },
   [`POST ${APP}/promotions`]: { body: { fromAppId: "{stage}" } },
-  // The browser defines this JSON for passkeys (WebAuthn); the OpenAPI document has no schema for its fields.
+  // The browser defines the JSON of passkeys (WebAuthn). The OpenAPI document has no schema for its fields.
   "POST /v1/auth/passkeys": FREE_BODY,
   "POST /v1/auth/passkeys/sign-in": FREE_BODY,
   "POST /v1/auth/setup": {

@@ -82,7 +82,7 @@ describe("Client actions", () => {
       ]);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
       while (!feed.known.has(production)) await feed.next();
-      // Publishing the app changes no draft: the next event of this subscription is about the new draft.
+      // Publishing the app changes no draft, so the next event of this subscription is about this new draft.
       const id = await create();
       expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
     });

@@ -84,7 +84,7 @@ const preset: MakeSample = async (service) => {
 const dataSource: MakeSample = async (service) => {
   const data = { name: nextName(), entries: [{ n: 1 }, { n: 2 }] };
   const { id } = (await ask(service, "POST", `${APP}/data-sources`, data)).body.dataSource;
-  // An import creates a version of the replaced entries.
+  // The import stores a version of the entries that it replaces.
   await ask(service, "POST", `${APP}/data-sources/${id}/import`, [{ n: 3 }]);
   const { versions } = (await ask(service, "GET", `${APP}/data-sources/${id}/versions`)).body;
   const { updatedAt } = (await ask(service, "GET", `${APP}/data-sources/${id}`)).body.dataSource;
@@ -378,7 +378,7 @@ export const STATELESS_MUTATIONS = [
   "addAdministrator",
   // Mutations that change the caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
-  // Mutations of resources that never change otherwise: they are revoked, cancelled or decided once.
+  // Mutations of resources that change only once: they are revoked, cancelled or decided.
   ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
   // Mutations that change many resources at once. A commit states the expected state of each entry.
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],

@@ -1,4 +1,4 @@
-/** Tests how long tasks share the main thread. */
+/** Tests the queue in which long tasks take turns on the main thread. */
 import { expect } from "chai";
 import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
 import type { ActionError } from "../../src/errors.js";

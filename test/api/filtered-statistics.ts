@@ -6,7 +6,7 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { deleteStoredRuns, insertSearchedRuns } from "../harness/searched-runs.js";
 import type { TestService } from "../harness/service.js";
 
-/** Combinations of these numbers give each run its own mix of states, triggers, versions and people. */
+/** Number of runs: enough for many combinations of state, trigger, version and person. */
 const RUN_COUNT = 120;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Word that a search finds in every third inserted run. */
@@ -177,7 +177,7 @@ export const describeFilteredStatistics = (setUp: () => { service: TestService; 
 
       it("count the runs of the list, under each filter and under two together, and no run of another app", async () => {
         for (const query of [...queries.slice(0, 25), ...sampleOf(queries.slice(25), 0, 9)]) {
-          // A filter by time replaces one end of the range.
+          // If the query has a filter by time, this filter replaces one end of the range.
           const url = new URLSearchParams(`${range}&${query}`);
           for (const name of ["from", "to"]) if (url.getAll(name).length > 1) url.set(name, url.getAll(name)[1]!);
           const { runs, pagination } = (await service.rest("GET", `${base}/runs?${url}&limit=1000`)).body;

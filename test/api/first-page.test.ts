@@ -1,4 +1,4 @@
-/** GET /: redirects a browser to Studio, and returns the addresses of all parts to a program. */
+/** Tests GET /: it redirects browsers to Studio, and returns the URLs of the service's parts to programs. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

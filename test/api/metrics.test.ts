@@ -64,7 +64,7 @@ describe("the metrics", () => {
     const queue = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
       SELECT $1, $2, 'production', 'manual', '{}', 'queued', now() - interval '40 seconds' FROM generate_series(1, 3)`;
     await service.db.query(queue, [service.appId, copy!.id]);
-    // The service counts these rows at most once a second.
+    // The service counts these rows at most once a second, so the test waits for the new count.
     const text = await until(async () => {
       const { text } = await read();
       return text.includes(`svc_queue_runs{app="${service.appId}"} 3\n`) ? text : null;

@@ -235,7 +235,7 @@ describe("requests of server actions", () => {
   });
 
   it("reject private settings in URLs that were set during the run, by whichever way code received them", async () => {
-    // Chromium does not trust the certificate of the other server.
+    // Chromium does not trust the certificate of the TLS server, so `fetch` uses this server without TLS.
     const plainServer = createServer((request, response) => answer(request, response)).listen(0, "127.0.0.1");
     await once(plainServer, "listening");
     const plain = `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}`;
@@ -313,7 +313,7 @@ describe("requests of server actions", () => {
       expect(version.body.version.data.integrationOrigins).to.deep.equal(normal);
       const restored = await service.rest("POST", `${actions}/${id}/versions/${second!.id}/restore`);
       expect(restored.body.action.integrationOrigins).to.deep.equal(normal);
-      // Snapshots of earlier releases lack `integrationOrigins`.
+      // Removes `integrationOrigins` from the snapshots, because those of earlier releases lack it.
       await service.db.query(
         "UPDATE action_version SET data = (data::jsonb - 'integrationOrigins')::json WHERE id = $1",
         [first!.id],

@@ -96,7 +96,8 @@ describe("permission is checked before any other error", function () {
   }
 
   for (const [at, [name, tokenOf]] of CALLERS.entries()) {
-    // On every route, one check refuses the callers without a credential and of another app. Another check refuses the third caller.
+    // On every route, one check refuses callers without a credential and callers of another app. Another check refuses live tokens of the
+    // same app.
     const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;

@@ -80,7 +80,7 @@ describe("settings in every response", () => {
   it("are read by every GET and every query", async () => {
     for (const [index, [kind, as]] of Object.entries(tokens).entries()) {
       const sampledPaths = sampleOf(getPaths(ids), index, 3);
-      // The last tests expect the settings in the responses of these paths.
+      // Adds the paths whose responses contain settings, because the last tests expect these responses.
       const paths = getPaths(ids).filter(
         (path) => sampledPaths.includes(path) || /settings|env\.js|versions/.test(path),
       );

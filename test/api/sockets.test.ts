@@ -221,7 +221,7 @@ describe("the websocket", () => {
     await init({ authToken: service.tokens.editor });
     await next();
     await service.db.transaction(async (manager) => {
-      // The start of each subscription waits for this lock.
+      // Each subscription reads this table when it starts, so all of them wait for this lock.
       await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });

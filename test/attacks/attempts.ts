@@ -7,9 +7,9 @@ export const REPORT = "ATTEMPTS";
 export const REFUSED = "refused";
 
 /**
- * Returns a script with attempts of an author's code, for a page whose browser may have an administrator's cookie. Each attempt reports
+ * Returns a script with attacks of a malicious author, for a page whose browser may have an administrator's cookie. Each attack reports
  * REFUSED, or what it obtained.
- * @param origins of the service: its own, and the origin of its pages if that is another one
+ * @param origins origin of the service, and the origin of its pages if they have another one
  */
 export function attempts({ origins, appId, actionId }: { origins: string[]; appId: number; actionId: number }): string {
   return `(async () => {

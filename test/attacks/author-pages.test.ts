@@ -161,7 +161,7 @@ function testAttackedPages(runtimeHost: string | null): void {
       const before = await state();
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
-      // Both the dependency and the action make these attempts.
+      // The dependency and the action make the same attempts, so the test waits for both.
       await until(() => loads > 0 && reports.length > 0);
       if (address.endsWith("?html")) await page.evaluate(`Svc.App.V3.Actions.runWithResult("evil")`);
       await until(() => reports.length > 1);
@@ -186,7 +186,7 @@ function testAttackedPages(runtimeHost: string | null): void {
     });
   }
 
-  // All pages of Studio are one program, and so are those of OAuth.
+  // All pages of Studio are one program, and so are those of OAuth. So `npm test` opens only a sample of them.
   for (const address of sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 1, 6)) {
     test(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });

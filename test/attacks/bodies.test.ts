@@ -109,7 +109,7 @@ describe("uploads that stall", () => {
       let bytes = 0;
       for await (const chunk of raw) {
         bytes += (chunk as Buffer).length;
-        // The service reads large bodies slowly on purpose; the sender does not wait.
+        // Reads large bodies slowly, so that the sender is always faster than the reader.
         if (bytes > MB) await delay(10);
       }
       return { bytes };

@@ -7,7 +7,7 @@ type Any = any;
 export function marks(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
   const MAX_DEPTH = 3;
-  /** Functions that the walk does not call: they wait for a person, or they end the run or the page in ways that other tests cover. */
+  /** Functions that the script does not call: they wait for a person, or they end the run or the page in ways that other tests cover. */
   const UNCALLED_FUNCTIONS =
     /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
   const READING =

@@ -1,6 +1,6 @@
 /**
- * Tests consecutive runs of one app on one thread, which lends them platform functions: no run reaches the thread's own objects, ends the
- * page, or leaves data for the next run.
+ * Tests consecutive runs of one app on one thread, from which they borrow platform functions such as `fetch`. No run may reach the thread's
+ * own objects, end the page, or leave data for the next run.
  */
 import { expect } from "chai";
 import type { SandboxMode } from "../../src/engine/browser/run.js";

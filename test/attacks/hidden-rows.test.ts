@@ -26,7 +26,7 @@ const PAGES = sampleOf(
 );
 const ALL = [{ type: ["read"], allow: "all" }];
 
-/** Times, and the last use of a token, session or person, which the service writes some time after a request. */
+/** Patterns for times, and for the last use of a token, session or person. The service writes the last use some time after a request. */
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*")/g;
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
@@ -57,7 +57,7 @@ type Replies = ReadonlyMap<string, (Reply & { request: string })[]>;
 
 interface Difference {
   endpoint: string;
-  /** The endpoint and the request, and the responses before and after the change of the rows. */
+  /** Text for the message of a failed test: endpoint, request, and the responses before and after the rows have changed. */
   text: string;
 }
 

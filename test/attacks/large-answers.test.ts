@@ -286,7 +286,7 @@ describe("the count of bytes in progress", () => {
       return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
     };
     const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
-    // All requests have started now, before the first one ends.
+    // Waits until all requests have started, before the first one ends.
     await new Promise(setImmediate);
     for (const { end } of runs) end();
     const settled = await Promise.allSettled(runs.map(({ done }) => done));

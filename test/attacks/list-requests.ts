@@ -89,7 +89,7 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   to: [inDays(1)],
   against: ["production"],
   cursor: [],
-  // The schema lists the values of these parameters; the OpenAPI document does not.
+  // The GraphQL schema lists the allowed values of these parameters; the OpenAPI document does not.
   state: ["queued", "completed"],
   trigger: ["manual", "schedule"],
   copy: ["master", "production"],

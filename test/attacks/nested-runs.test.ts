@@ -1,4 +1,4 @@
-/** Tests apps whose runs sleep, wait for other runs, or wait for dozens of them, beside a normal app. */
+/** Tests apps whose runs sleep, or wait for one or for dozens of other runs, beside a normal app. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";

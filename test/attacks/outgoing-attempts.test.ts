@@ -63,7 +63,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
     scanFor: async () => ({ scan: known, version: 1 }),
   };
 
-  /** Sends one request, as a run of its own. */
+  /** Sends one request as if a separate run sent it. */
   async function send(options: object, origins = [origin], by = sender) {
     const run = createRequests({ sender: by, bindings }).beginRun({
       appId: 1,
@@ -294,7 +294,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
         const plain = v4[next!(v4.length)]!();
         const address = next!(2) === 0 ? plain : v6[next!(v6.length)]!(plain);
         const literal = address.includes(":") ? `[${address}]` : address;
-        // A host name may resolve to a public address besides the private one.
+        // In some attempts, the host name also resolves to a public address.
         resolved = next!(2) === 0 ? [address] : ["93.184.215.14", address];
         const url = next!(2) === 0 ? `https://${literal}` : "https://rebound.example";
         const { code } = await send({ url, auth: undefined }, [new URL(url).origin], strict);

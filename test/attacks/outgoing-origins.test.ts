@@ -21,7 +21,7 @@ describe("requests that try to leave the origins of an action", () => {
     },
     scanFor: async () => ({ scan: null, version: 1 }),
   };
-  /** Sends each request as a run of its own, because one run can send at most 100 requests. */
+  /** Sends each request as if a separate run sent it, because one run can send at most 100 requests. */
   const send = (options: object) =>
     createRequests({ sender, bindings })
       .beginRun({

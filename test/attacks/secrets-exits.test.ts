@@ -151,7 +151,7 @@ describe("secrets in the output of a run", () => {
 
     it("fails a run if the service no longer has a value that was replaced during the run", async () => {
       await set({ _key: "the value at the start" });
-      // The update marks all values up to this run's own write as deleted by the service.
+      // Simulates that the service has already deleted all values that it remembers, including the one that this run will replace.
       await service.db.query("UPDATE app SET secrets_forgotten = secrets_version + 1 WHERE id = 1");
       const { http, body } = await run(code("await write('set meanwhile'); return 1"));
       expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);

@@ -86,8 +86,8 @@ const SURROUNDINGS: [string, string][] = [
 const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
 /**
- * Selects the texts around a value of this length. A backslash before an escape changes the text, and the remaining part of the shortest
- * values is then too short to detect.
+ * Returns the texts between which a value of this length is tested. A backslash before the value can change its first escape. The rest of
+ * the shortest values is then too short to be detected.
  */
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);

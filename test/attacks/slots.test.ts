@@ -24,7 +24,7 @@ function acquireAllQueued(slots: Slots, appId: number): void {
   reserved?.free();
 }
 
-/** Acquires nested slots in each way that the app's runs can request them, forty for each run. */
+/** Acquires nested slots for the app's runs in each way that a run can request them: forty for each run. */
 function acquireAllNested(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const nested: Slot[] = [];
   const all = [...from];

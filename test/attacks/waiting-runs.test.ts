@@ -35,7 +35,7 @@ describe("callers of one app beyond its slots", () => {
       expect((await request("POST", "/actions", { body })).http).to.equal(201);
     }
   });
-  // The next test needs all slots.
+  // Cancels all runs, because the next test needs all slots.
   afterEach(async () => {
     for (const id of [...(await queued()), ...(await idsIn("running"))]) await cancel(id);
     await until(async () => (await idsIn("running")).length === 0);

@@ -28,7 +28,10 @@ const WINDOWS_ROOTS = [
 ];
 const ENTRIES = ["action.ts", "action.js"];
 
-/** A name as authors and attackers choose it: words of the systems, separators, drives, trailing dots, and any other text. */
+/**
+ * Generates names as authors and attackers choose them: reserved words of operating systems, separators, drives, trailing dots, and any
+ * other text.
+ */
 const names = fc
   .array(
     fc.oneof(
@@ -176,7 +179,7 @@ describe("paths of a project", () => {
         ["con", ["Name"]],
         ["A name", ["Name"]],
       ]);
-      // An earlier pull wrote a second file.
+      // Adds a second file of the same action, as an earlier pull may have written it.
       write(folder, "actions/%61ux/action.js", TEXT);
       for (const name of ["aux", "renamed"]) await project.removeItem("action", name);
       for (const name of ["con", "My Stock", "A name"]) await project.removeItem("data source", name);
@@ -196,7 +199,7 @@ describe("paths of a project", () => {
       expect(refused).to.include("the name actions/a\\b;").and.include("rename it to a%5Cb");
     });
 
-    // Windows and macOS store the two names as one file.
+    // Windows and macOS would store these two names, which differ only in case, as one file.
     const itOnLinux = process.platform === "linux" ? it : () => undefined;
     itOnLinux("may be links to a name in another case", async () => {
       write(folder, "lib/Dates.ts", "export const day = 1;\n");

@@ -257,7 +257,7 @@ describe("the command line", () => {
       await json(folder, ["publish", "--tested"]);
       expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
       expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
-      // This version was saved, but was never live.
+      // Saves a version that is never published.
       write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Draft ${name}`;\n");
       await json(folder, ["push"]);
       const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
@@ -282,7 +282,7 @@ describe("the command line", () => {
       { kind: "action", name: "hello", change: "created" },
     ]);
     expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([]);
-    // Only this folder changed these files: a pull keeps them, and a forced pull lists those that it replaces.
+    // Only this developer has changed these files: a pull keeps them, and a forced pull lists the files that it replaces.
     const [action, definitions] = ["actions/hello/action.ts", "app.json"].map((name) => join(first.folder, name));
     const [before, fields] = [readFileSync(action!, "utf8"), readFileSync(definitions!, "utf8")];
     writeFileSync(action!, before.replace("Greets a person.", "Greets here."));

@@ -147,7 +147,7 @@ describe("data sources under locks", () => {
         await manager.query("SELECT FROM data_source WHERE id = $1 FOR UPDATE", [id]);
         const answer = service.rest("POST", `${base}/Held/commit`, { body });
         await untilLockWait(manager, answer);
-        // A removal of the data source also removes its counts, after it has locked the row.
+        // Locks the counts of the data source. A removal deletes them after it has locked the row of the data source.
         await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
         return { answer };
       });
@@ -161,7 +161,7 @@ describe("data sources under locks", () => {
       const restarted = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
                            AND query_start > $1::timestamptz`;
       const sent = await service.db.transaction(async (manager) => {
-        // The update of an entry waits here after it has locked the entry, and before it locks the data source.
+        // Makes the update of an entry wait after it has locked the entry, and before it locks the data source.
         await manager.query("LOCK TABLE log_event IN SHARE MODE");
         await manager.query("SAVEPOINT without_entry");
         await manager.query("SELECT FROM data_source_entry WHERE data_source_id = $1 FOR UPDATE", [id]);
@@ -237,7 +237,7 @@ describe("data sources under locks", () => {
         const { entries } = (await service.rest("POST", `${path}/Changed/query`, { body: {} })).body;
         const change = { append: true, entries: [{ id: entries[0].id, data: { a: 2 } }] };
         const sent = await service.db.transaction(async (manager) => {
-          // The commit waits here after it has locked the entry, and before it locks the data source.
+          // Makes the commit wait after it has locked the entry, and before it locks the data source.
           await manager.query("LOCK TABLE log_event IN SHARE MODE");
           const commit = service.rest("POST", `${path}/Changed/commit`, { body: change });
           await untilLockWait(manager, commit);
@@ -248,7 +248,7 @@ describe("data sources under locks", () => {
         const { http, body: changed } = await sent.commit;
         expect(http, JSON.stringify(changed)).to.equal(200);
         await sent.removal;
-        // Expiry skips a stage that is in use. Its next call deletes it.
+        // Expiry skips a stage that is in use. The next expiry deletes it.
         if (remove === expireStages) await expireStages(stage);
         expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
       });
@@ -262,7 +262,7 @@ describe("data sources under locks", () => {
         await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [stage]);
         const removal = service.rest("DELETE", `/v1/apps/${service.appId}/stages/${stage}`);
         await untilLockWait(manager, removal);
-        // The foreign key of this row locks the app.
+        // Inserting this row locks the app, to which it has a foreign key.
         await manager.query("INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)", [stage]);
         return { removal };
       });

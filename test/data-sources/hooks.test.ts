@@ -200,7 +200,7 @@ describe("hooks of data sources that send", () => {
     const refused = await service.rest("POST", `${base}/Open/commit`, { as: "live", body: { entries } });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
     expect(await received(id)).to.deep.equal([]);
-    // An invalid address counts as no message.
+    // Messages to an invalid address do not count towards the limit.
     const invalid = { entries: entries.map(() => ({ data: { Email: "none" } })) };
     expect((await service.rest("POST", `${base}/Open/commit`, { as: "live", body: invalid })).http).to.equal(200);
     const limited = await startTestService({ ROLES: "api", RATE_LIMIT_COMMUNICATE: "3" });
@@ -281,7 +281,7 @@ describe("the audit log of an app", () => {
     await service.rest("PUT", `${base}/Trail/entries/${made.id}`, { body: { data: { Other: "hush" } } });
     await service.rest("POST", `${base}/Trail/import?append=true`, { body: [{ Word: "hush" }, { Word: "hush" }] });
     await service.rest("DELETE", `${base}/Trail/entries/${made.id}`);
-    // A visitor's writes have no audit entry; only the log events contain them.
+    // A visitor's writes appear only in the log events, not in the audit log.
     await service.rest("POST", `${base}/Trail/entries`, { as: "live", body: { data: { Word: "hush" } } });
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=10`)).body;
     const trail = entries.filter(({ type }: { type: string }) => type === "dataSource.entries").reverse();

@@ -69,7 +69,7 @@ describe("verification by code", () => {
       expect([asked.http, asked.body.status], JSON.stringify(asked.body)).to.deep.equal([200, "CODE_SENT"]);
       expect(Date.parse(asked.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
       const code = (await codeFor(address))!;
-      // The code belongs to the page that requested it.
+      // Only the page that requested a code can use it.
       expect(refusal(await verify(other, { [by]: address, code }))).to.equal("401 UNAUTHORIZED");
       const { http, body } = await verify(page, { [by]: address, code });
       expect(http, JSON.stringify(body)).to.equal(200);

@@ -36,7 +36,7 @@ function tablesLockedForUpdate(): { file: string; table: string }[] {
     });
   });
 }
-/** The only allowed `FOR UPDATE`: it must block new entries of data sources, which are removed only if they are empty. */
+/** The only allowed `FOR UPDATE`. The service removes a data source only if it is empty, so this lock must block new entries. */
 const BLOCKING_LOCK = { file: "operations/data-sources/data-source-rows.ts", table: "data_source" };
 
 const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);

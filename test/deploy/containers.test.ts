@@ -28,7 +28,7 @@ const DEFAULTS = readConfig({});
 const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 
-/** Returns the names that the service does not read as variables, except `others`. */
+/** Returns those names that are neither variables of the service nor in `others`. */
 const unknownVariables = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 

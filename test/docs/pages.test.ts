@@ -15,7 +15,7 @@ const proseOf = (page: string) =>
     .replaceAll(/^```[\s\S]*?^```$/gm, "")
     .replaceAll(/`[^`\n]*`/g, "");
 
-/** Names in payloads and of tokens, which several pages can use in one app. */
+/** Names that several pages can use in one app: they only occur in payloads, or as names of tokens. */
 const SHARED_NAMES = ["Ada", "Ann", "test", "you"];
 
 /** Returns the names that the commands of a page give to actions, data sources and other items. */
@@ -164,7 +164,7 @@ describe("the documentation", () => {
           ),
           // zsh does not split the value of a variable into words.
           ...of("loop over a variable", commands.match(/\bfor \w+ in [^;\n]*\$.*/g)),
-          // In zsh, this option reads from a coprocess.
+          // In zsh, `read -p` reads from a coprocess instead of showing a prompt.
           ...of("read with a prompt", commands.match(/\bread -p.*/g)),
         ];
       }),

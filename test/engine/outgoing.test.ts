@@ -101,7 +101,7 @@ describe("outgoing requests", () => {
       expect(headers).to.include({ "x-two": "1, 2" }).and.not.have.property("set-cookie");
       expect(body.toString()).to.equal([204, 304].includes(status) ? "" : "text");
     }
-    // The pool may open a second connection while the first one is not free yet.
+    // The pool may open a second connection while the first one is still in use.
     expect(sockets.size).to.be.below(3);
   });
 

@@ -57,7 +57,7 @@ describe("git connections", () => {
     expect(first).to.deep.include({ description: "value 1" });
     expect((await service.rest("GET", path("/settings"))).body).to.deep.equal({ title: "Shop" });
     expect(server.requests.every((one) => one.endsWith("version=2"))).to.equal(true);
-    // A version that was saved in Studio has no commit.
+    // Saves a version in Studio, which therefore has no commit.
     await service.rest("PUT", `/v3/apps/${service.appId}/actions/${await idOf("second")}`, {
       body: { description: "x" },
     });

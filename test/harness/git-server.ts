@@ -28,7 +28,7 @@ export interface GitServer {
 const AUTHOR = "A <a@example.com>";
 const GIT_IDENTITY_OPTIONS = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
 
-/** Formats a text for the `data` command of `git fast-import`, which adds a commit in one process. */
+/** Formats a text for the `data` command of `git fast-import`, which needs only one process for a commit. */
 const dataOf = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`;
 
 /** Splits a CGI response into its status, its headers and its body. */

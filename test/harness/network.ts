@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface Network {
   url: string;
-  /** Connects new connections to the service at this URL. */
+  /** Forwards new connections to the service at this URL. */
   leadTo(url: string): void;
   cut(): void;
   restore(): void;

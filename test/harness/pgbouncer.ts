@@ -47,7 +47,7 @@ async function isAnswering(url: string): Promise<boolean> {
   }
 }
 
-/** Starts PgBouncer for the server of `url`, with few connections to it, so that client sessions change connections. */
+/** Starts PgBouncer for the server of `url`. It opens few connections to the server, so that client sessions have to share them. */
 export async function startPgbouncer(url: string): Promise<ConnectionPooler> {
   const { hostname, port, username, password } = new URL(url);
   const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));

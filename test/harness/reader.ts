@@ -19,7 +19,9 @@ export interface StartedService {
   log: Record<string, unknown>[];
   /** Returns the standard error of the service so far, which the reader would see in the terminal. */
   said(): string;
-  /** Ends the service by SIGTERM, which only its own process gets, as from a supervisor. @throws Error if its exit code is not 0 */
+  /**
+   * Sends SIGTERM to the service's own process only, as a supervisor does, and waits for its end. @throws Error if its exit code is not 0
+   */
   stop(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /** Selects the generated cases and the tests that `npm test` runs. The long tests run all of them (all-samples, subscription-ends). */
 
-/** True in the long tests. They set the variable after other files have loaded this module. */
+/** True in the long tests. This is a function, because they set the variable after other files have loaded this module. */
 export const runsAll = () => Boolean(process.env["ALL_SAMPLES"]);
 
 /**

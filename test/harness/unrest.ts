@@ -135,7 +135,7 @@ export async function ask(
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
       return null;
     });
-    // The caller retries as Retry-After requests, but sooner.
+    // Retries as the header Retry-After requests, but sooner.
     if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Tests the completion scripts of `svc` in bash, zsh and fish themselves: a person types the start of a word and presses Tab. Needs the
- * Debian packages `zsh` and `fish`, and `script` of `bsdutils`.
+ * Tests the completion scripts of `svc` in real bash, zsh and fish: a person types the start of a word and presses Tab. Needs the Debian
+ * packages `zsh` and `fish`, and the program `script` of the package `bsdutils`.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const TYPED: readonly [string, string][] = [
   ["svc rollb", "rollback"],
   ["svc push --for", "push --force"],
   ["svc pus", "push"],
-  // The folder has lamps.json, which is not a subcommand.
+  // The folder contains lamps.json. The completion must be a subcommand, not this file.
   ["svc settings l", "settings list"],
   ["svc stage prom", "stage promotions"],
   ["svc logs --js", "logs --json"],

@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the page on containers, and those for compose on the page on upgrading, without Docker. Uses a separate folder with
- * the files of the image, and runs the commands of Dockerfile and compose.yaml as processes with their variables. Builds no image, and does
+ * Runs the commands of the documentation pages on containers and on upgrading (only those for compose), without Docker. A separate folder
+ * has the files of the image. The commands of Dockerfile and compose.yaml run as processes with their variables. Builds no image, and does
  * not test a container's sandbox. containers.test.ts parses the chart.
  */
 import { execFileSync } from "node:child_process";

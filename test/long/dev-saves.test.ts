@@ -63,7 +63,7 @@ describe("svc dev on each save", function () {
     // The service runs in this process.
     const [before, serviceBefore] = [processorTime(dev.child.pid!), processorTime(process.pid)];
     for (let save = 1; save <= SAVES; save += 1) {
-      // The check of types after each push has its own process. It ends before the next save, as it does for a person.
+      // A separate process checks the types after each push. It ends before the next save, as it does when a person saves.
       const number = 1 + (save % ACTIONS);
       const start = performance.now();
       writeProjectFile(folder, `actions/report${number}/action.ts`, actionText(number, `Sum ${save}`));

@@ -113,7 +113,7 @@ describe("a full disk of PostgreSQL", function () {
     expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
     const free = fill(disk);
     let number = 0;
-    // Writes first use the free pages that tables still have.
+    // Writes first use the free pages that tables still have, so the test writes until one is refused.
     const refused = await until(async () => {
       number += 1;
       const response = await save(`filler${number}`);

@@ -52,7 +52,7 @@ describe("the order of pulls of a git repository", () => {
     await until(() => publishedBy("v21"));
     await deliver("v20");
     expect([(await lastPull()).ref, await isLive(21)]).to.deep.equal(["refs/tags/v21", true]);
-    // A person can pull an older tag. A tag that was moved to another commit is published again.
+    // A person can also pull an older tag. A tag that now points to another commit is published again.
     expect((await pull("", { ref: "refs/tags/v20" })).body.pull.published).to.deep.equal(["first"]);
     expect(await isLive(20)).to.equal(true);
     server.tag("v20", server.commit(project(22)));
@@ -89,7 +89,7 @@ describe("the order of pulls of a git repository", () => {
     };
     const first = pull();
     await arrived.promise;
-    // Another process has started a later pull.
+    // Simulates another process that has started a later pull.
     await rows(service.db, "UPDATE app_git SET branch_pulls = branch_pulls + 1");
     isFree.resolve();
     const { http, body } = await first;

@@ -14,8 +14,8 @@ const ROUNDS = 3;
 const ANSWER_MAX_MS = 100;
 const GROWTH_MAX_BYTES = 50 * 1024 * 1024;
 /**
- * Time in milliseconds after which memory is measured. V8 collects old garbage about eight seconds after the load has ended, and returns
- * the pages after the same time again.
+ * Time in milliseconds after which memory is measured. V8 collects old garbage about eight seconds after the load has ended, and frees its
+ * memory about eight seconds later.
  */
 const SETTLED_MS = 20_000;
 

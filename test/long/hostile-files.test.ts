@@ -107,7 +107,7 @@ describe("hundreds of malicious files", () => {
           new Promise<void>((done) => {
             const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
             document.body.append(element);
-            // A frame receives no event for a file that the browser downloads.
+            // A frame receives no event for a file that the browser downloads, so the code stops waiting after a while.
             setTimeout(done, patience);
           });
         const workers = await Promise.all(

@@ -31,7 +31,7 @@ describe("a browser that is killed right after a result", function () {
   const note = (error: unknown) => unhandled.push(error);
   let others: NodeJS.UnhandledRejectionListener[] = [];
   before(async () => {
-    // Mocha's own listener would end the test at the first unhandled rejection.
+    // Removes Mocha's own listener, which would end the test at the first unhandled rejection.
     others = process.listeners("unhandledRejection");
     process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
     host = createServer((request, response) => {

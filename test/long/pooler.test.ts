@@ -27,7 +27,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
   });
   after(async () => {
     await service?.stopService();
-    // PgBouncer holds connections to the database.
+    // PgBouncer holds connections to the database, so it stops before the database is dropped.
     await pooler?.stop();
     await service?.stop();
   });

@@ -20,7 +20,7 @@ describe("Studio with a thousand actions and a long log", () => {
     const action = { name: "ran", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
     await service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`, { body: { fail: true } });
-    // The log entries of the first pages are newer than the first failure.
+    // Adds so many log entries that the first failure is not on the first pages of the list.
     for (let round = 0; round < 12; round += 1) {
       const runs = Array.from({ length: 10 }, () =>
         service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`),

@@ -105,7 +105,7 @@ describe("two people in Studio at one action", () => {
 
   it("rejects a save from before the other's change, and takes theirs if the person chooses so", async () => {
     await changeCode(mine, "late");
-    // The first person's save is on its way while the service stores the second person's save.
+    // Holds the first person's save until the service has stored the second person's save.
     const heldRequest = new Promise<HTTPRequest>((resolve) => {
       mine.page.on("request", (request) => {
         if (request.postData()?.includes("UpdateAction")) resolve(request);

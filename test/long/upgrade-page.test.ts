@@ -102,7 +102,7 @@ describe("the page on upgrading", function () {
       await expectContent(urlOf(port), token, content);
       await stop(one);
       await first!.paste(copyData!);
-      // For the next part of the page, two more machines have checkouts of the previous release, installed and compiled.
+      // The next part of the page needs two more machines with a compiled checkout of the previous release.
       await home.paste("cp -a first second && rm -r second/.data second/data-before-the-upgrade && cp -a second third");
     });
 

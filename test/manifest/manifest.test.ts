@@ -208,7 +208,7 @@ describe("the manifest", () => {
     const app = await newApp();
     await put(app, WHOLE_MANIFEST);
     expect(validate((await get(app)).body)).to.equal(true);
-    // Gives each field of each kind of item a value of a wrong type, or another name. The service rejects both.
+    // Gives each field of each kind of item a value of a wrong type, and then a wrong name. The service rejects both.
     for (const field of ["settings", "dataSources", "actions", "alerts"] as const) {
       const items = schema.body.properties[field].items;
       expect(items.additionalProperties).to.equal(false);

@@ -29,7 +29,7 @@ describe("media: folders and files", () => {
   it("refuses a new name for a file that another request removes meanwhile", async () => {
     const { body } = await media.send([{ name: "gone.txt", bytes: "gone" }]);
     const { id } = body.files[0];
-    // The removal holds the file's row. So the rename finds the file, and then waits for this row.
+    // The transaction locks the row of the file, as a removal does. The rename finds the file, and then waits for this row.
     const renamed = await service.db.transaction(async (manager) => {
       await manager.query("DELETE FROM media_file WHERE id = $1", [id]);
       const answer = media.rest("PUT", `/files/${id}`, { name: "kept.txt" });

@@ -122,7 +122,7 @@ describe("members whose roles change", () => {
     const person = await join(id, "editor");
     const client = service.socket(person.token);
     const changes = client.iterate({ query: `subscription { actionChanged(appId: ${appId}) { reset } }` });
-    // A removal before the subscription is active would only close the socket.
+    // Waits until the subscription is active. A removal before that would only close the socket.
     expect((await changes.next()).value?.data).to.deep.equal({ actionChanged: { reset: true } });
     const end = endOf(changes);
     const settings = () => as(person.token, "GET", `/v1/apps/${appId}/settings`);

@@ -46,7 +46,8 @@ describe("alerts", function () {
   let masterId = 0;
   let copyId = 0;
 
-  // The service has neither a scheduler nor a runner. So the test itself writes the ends of runs, and no process cleans up after dead ones.
+  // The service has neither a scheduler nor a runner. So the test itself writes the ends of runs, and no process ends the runs of dead
+  // processes.
   before(async () => {
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     hook = await startHook();

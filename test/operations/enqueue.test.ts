@@ -1,4 +1,4 @@
-/** Tests whether a call is checked before it uses the queue. Fakes replace other modules, because only a full queue shows the order. */
+/** Tests that a call is checked before it uses the queue. Fakes replace other modules, because only a full queue shows the order. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";

@@ -85,7 +85,7 @@ describe("an entry that is written before the first follower listens", () => {
       };
       const notify = (id: number) => db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
       await write();
-      // The next entry must have a later time; times have a precision of milliseconds.
+      // Waits, so that the next entry has a later time. Times have a precision of milliseconds.
       await delay(5);
       const seen: number[] = [];
       const tail = createLogTail({ logs: createExecutionLogs(db), notifications, log });
@@ -95,7 +95,7 @@ describe("an entry that is written before the first follower listens", () => {
       );
       const first = await write();
       await db.transaction(async (manager) => {
-        // The tail reads missed entries only when their notification has arrived.
+        // The lock delays the tail's read of missed entries until the notification of these entries has arrived.
         await manager.query("LOCK TABLE execution_log IN ACCESS EXCLUSIVE MODE");
         await notifications.start();
         await until(async () => (await countLockWaits(manager)) > 0);

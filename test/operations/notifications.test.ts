@@ -261,7 +261,7 @@ describe("notifications", function () {
     await published("x", PUSH);
     await until(async () => (await waiting()).length === 1);
     pushService.answer = 201;
-    // A process that was killed during a request leaves a delivery in this state.
+    // Sets the delivery to the state in which a process that was killed during a request leaves it.
     await service.db.query("UPDATE push_delivery SET holder = gen_random_uuid(), claimed_at = now(), due_at = now()");
     await until(() => pushed.length === 2);
     const [first, second] = pushed.map(({ headers }) => headers["topic"]);
@@ -300,7 +300,7 @@ describe("notifications", function () {
 
   it("are for the current user: in an open page and on a device, after a change of the user and after signing out", async () => {
     const user = await signedIn("Oslo");
-    // The subscription starts at the current position. Without it, the subscription could start too late for the next event.
+    // Subscribes from the current position. Without a position, the subscription could start too late for the next event.
     const [{ last }] = (await rows<{ last: number }>(
       service.db,
       "SELECT coalesce(max(cursor), 0)::int AS last FROM notification",

@@ -1,4 +1,4 @@
-/** Checks that no step after the outcome of a run changes it: the database makes each later step fail. */
+/** Checks that a failure after the end of a run does not change its outcome: the database makes each later step fail. */
 import { runInThisContext } from "node:vm";
 import { expect } from "chai";
 import { runsAll } from "../harness/samples.js";

@@ -39,7 +39,7 @@ describe("a run whose code is known", () => {
     // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
     pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
       const [{ text = given[0], name = String(text).replaceAll(/\s+/g, " ").slice(0, 60) }] = given;
-      // A request that opens a connection also configures it.
+      // Leaves out the statement with which a request configures a new connection.
       if (!name.startsWith("SET plan_cache_mode")) asking.getStore()?.push(name);
       all.push(name);
       return Reflect.apply(query, this, given);
@@ -139,7 +139,7 @@ describe("a run whose code is known", () => {
     async () => {
       await create("slow", "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }");
       await call("slow", 0);
-      // On a busy machine, the calls may arrive so far apart that none of them waits.
+      // On a busy machine, the calls may arrive so far apart that none of them waits. So the test repeats them.
       do {
         await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));
         expect(all).to.not.include("load-action");

@@ -264,7 +264,7 @@ describe("scripts at addresses of other hosts", () => {
       for (status of [404, 503]) {
         await refused(publish);
         await refused(() => update(id, { dependencies }));
-        // A save without the field `dependencies` is not refused.
+        // A save without the field `dependencies` is accepted, although the service cannot reach the script.
         expect((await update(id, { description: `${status}` })).body.action.assets[0].unreached).to.equal(true);
       }
     });

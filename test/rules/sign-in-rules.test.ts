@@ -28,7 +28,7 @@ describe("waits after failed sign-ins", () => {
       waits.push((until - now) / MINUTE_MS);
       now = until;
       expect(getBlockedUntil(state, now)).to.equal(null);
-      // After a wait that is longer than the window, the ten failures before it cause no new wait.
+      // If the wait was longer than the window, the earlier failures do not count any more. So the next wait needs more attempts.
       while (getBlockedUntil(state, now) === null) state = addAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);

@@ -230,7 +230,7 @@ describe("the life of a service on its own data", () => {
     const taskId = await editor.create("lost", WAITING_CODE);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
     await waitForRuns(service);
-    // One pull is in progress, and another one waits for its end.
+    // At the kill, one pull of this repository is in progress, and another one waits for it.
     repository = await startGitServer();
     commit = repository.commit({ "actions/pulled/action.ts": "export async function execute() {}" });
     repository.tag("v1", commit);

@@ -1,6 +1,6 @@
 /**
  * Tests the log lines with which a process reports its work: migrations, requests, and a trace collector that does not respond. No line
- * contains a secret. The process is the first one of lifecycle.test.ts.
+ * contains a secret. lifecycle.test.ts runs these tests with its first process.
  */
 import { expect } from "chai";
 import type { ServiceProcess } from "../harness/process.js";

@@ -347,7 +347,7 @@ describe("accounts in Studio", () => {
       const name = 'input[aria-label="Name of the app"]';
       await studio.replace(name, "Renamed after a break");
       await accounts.sessions.endAllSessions(user.id);
-      // Another instance ended the session, and the service learns of it by a notification.
+      // Waits until the service has read the notification of the ended session, because the test acted like another instance.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
       // A script clicks, because a background request may already have opened the dialog, which would receive a click of the mouse.
       await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>

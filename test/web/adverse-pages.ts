@@ -20,7 +20,7 @@ const delayScript = (seed: number) => `{
     await delay();
     return response;
   };
-  // The events of a socket keep their order.
+  // Delayed events of a socket must keep their order.
   const lastEvents = new WeakMap();
   for (const name of ["onmessage", "onclose"]) {
     const property = Object.getOwnPropertyDescriptor(WebSocket.prototype, name);

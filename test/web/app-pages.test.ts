@@ -291,7 +291,7 @@ describe("the app's own pages", () => {
     it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
       const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
-      // Both users remain owners of the organization.
+      // Both users stay owners of the organization, but are no longer administrators of the service.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
       await createAction(greetingCode("a draft"), { access: "editors" });
       await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });

@@ -277,7 +277,7 @@ describe("a client action that fails", () => {
     await openWith(action);
     await view();
     expect((await report()).result).to.equal(1);
-    // The next response of the script's server contains another value (2), so it does not match the hash.
+    // At the next request, the script's server returns another script (with 2 instead of 1), which the page must not execute.
     await openWith(action);
     await view();
     expect((await report(2)).error?.message).to.contain(url);

@@ -51,7 +51,7 @@ describe("the debug page", () => {
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
     const values = [];
-    // The second response of the script's server contains 2 instead of 1.
+    // At the second request, the script's server returns another script (with 2 instead of 1), which the page must not execute.
     for (const _ of [1, 2]) {
       await openDebugPage("async function execute() { return window.dependencyValue ?? null; }", "greet", { assets });
       values.push(await client.run("Svc.App.V3.Actions.runWithResult(5)"));

@@ -116,7 +116,7 @@ describe("GraphiQL at GET /graphql", () => {
 
   longTest("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
-    // The list of suggestions shows only about twelve at once.
+    // Expects only some suggestions, because the list shows about twelve at once.
     await expectSuggestions(page, start, ["name", "code", "environment"]);
     await expectSuggestions(page, `${start}tri`, ["triggers"]);
     await expectSuggestions(page, `${start}environment: `, ["server", "client", "any"]);

@@ -47,7 +47,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
       Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), "value").set.call(field, text);
       field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
       typed[name] = text;
-      // Each text is rendered before the next one is typed.
+      // Waits until the text is rendered, before it types the next one.
       await new Promise((rendered) => setTimeout(rendered));
     }
     return typed;
@@ -83,7 +83,7 @@ const drawn = (page: Page) =>
  */
 async function typeIntoFields(page: Page): Promise<Texts> {
   const typed: Texts = {};
-  // A select can add fields to its form.
+  // Chooses in selects first, because this can add fields to the form.
   for (const isSelect of [true, false]) {
     Object.assign(typed, await page.evaluate(`typeIntoFields(${isSelect})`));
     await drawn(page);

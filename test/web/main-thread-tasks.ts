@@ -16,8 +16,8 @@ const TASKS_MIN = 100;
 
 /**
  * Returns the processor time of the longest task during `act`, in milliseconds. A `longtask` entry would include the time in which the
- * operating system ran other processes: at a load of 26 on two cores, a task of 42 ms took 481 ms. For people who have a core for their
- * browser, a task takes its processor time.
+ * operating system ran other processes: at a load of 26 on two cores, a task of 42 ms took 481 ms. For a person whose browser has a core to
+ * itself, a task takes only its processor time.
  */
 export async function longestTaskDuring(page: Page, act: () => Promise<unknown>): Promise<number> {
   await page.tracing.start({ categories: ["-*", "toplevel"] });

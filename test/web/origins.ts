@@ -1,4 +1,4 @@
-/** Origins of an app's own pages, and values that are none. */
+/** Sample origins of an app's own pages, and invalid values. */
 
 export const SHOP_ORIGIN = "https://shop.example";
 

@@ -1,4 +1,7 @@
-/** Sites on other origins than the service: their programs, their servers, and the codes that their visitors receive. */
+/**
+ * Helpers for tests of sites on other origins than the service: builds their pages, starts their servers, and reads the codes that visitors
+ * receive.
+ */
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { build, stop } from "esbuild";

@@ -65,7 +65,10 @@ interface StudioSession {
   studio: StudioPage;
 }
 
-/** Pauses and resumes the schedule of the action "nightly". The page must show an open list of schedules with this one. */
+/**
+ * Pauses and resumes the schedule of the action "nightly". The page must already show the opened list of schedules, which includes this
+ * one.
+ */
 async function pauseOneSchedule(
   { service, page, studio }: StudioSession,
   { id, copy }: { id: number; copy: number },
@@ -104,7 +107,7 @@ async function pauseOneSchedule(
   await page.waitForSelector("::-p-xpath(//*[@role='alert'][starts-with(., 'The draft has other changes')])");
   expect(await isLive()).to.deep.equal([false, false]);
   expect(await update("")).to.equal(200);
-  // The page may have read the action before the change.
+  // The page may have read the action before the change, so it is reloaded.
   await page.reload();
   await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
   await waitForState("on");

@@ -39,7 +39,7 @@ interface Shown {
   title?: string;
   /** Selector of the element that shows the item or the effect of the search parameters. */
   part?: string;
-  /** Address that the page writes in place of the opened one. The test does not check the address of other pages. */
+  /** Address that the page writes in place of the opened one. Without this field, the test does not check the address. */
   becomes?: string;
 }
 
@@ -270,7 +270,7 @@ describe("the addresses of Studio", () => {
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
   }
 
-  /** Opens an address from another page. Adds to `faults` what it does not show. */
+  /** Opens an address from another page. Adds a fault to `faults` if the page does not show what it should. */
   async function open(shown: Shown, faults: string[]): Promise<void> {
     try {
       await leave(shown);

@@ -37,7 +37,7 @@ describe("alerts in Studio", function () {
     await studio.replace(field("Addresses"), "ann@example");
     await studio.button("Create");
     await page.waitForSelector("::-p-xpath(//*[@role='alert'][contains(., 'to[0] must be an e-mail address')])");
-    // The form hides the field Minutes again, and the service still rejects its value.
+    // Enters an invalid value for Minutes. Another condition hides the field, but the service still rejects its value.
     await page.select(field("Condition"), "silent");
     await studio.replace(field("Minutes"), "0");
     await page.select(field("Condition"), "failed");

@@ -261,7 +261,7 @@ describe("Studio's pages of an app", () => {
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
-    // Another action of the app is added before the promotion, then the reviewed action itself changes.
+    // Changes the app between review and promotion: adds another action, and later changes the reviewed action.
     const later = { name: "after-review", code: body.code, triggers: [] };
     await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
     const isRefused = 'document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")';
@@ -335,7 +335,7 @@ describe("Studio's pages of an app", () => {
     await studio.button("Save the connection");
     await page.waitForSelector(remove, { hidden: true });
     expect((await service.rest("GET", app("/git"))).body.git.hasToken).to.equal(false);
-    // Another person changes the connection while this one edits it.
+    // Another person changes the git connection while this person edits it.
     const branch = '[aria-label="Git repository"] [placeholder="main"]';
     await studio.replace(branch, "mine");
     const theirs = { provider: "github", url: server.url, branch: "theirs" };

@@ -376,7 +376,8 @@ describe("TypeScript of an action's code", () => {
         ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
         ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
       ]);
-      // Files of a project import modules, and test/docs/commands.test.ts builds them. Code of a page contains `execute` only in a string.
+      // Leaves out files of a project, which import modules and which test/docs/commands.test.ts builds. Also leaves out code of pages,
+      // which contains `execute` only in a string.
       const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
       const documents = written.filter(([, text]) => isAction(text));
       // The editor checks the code that the service receives, which lacks `config`.

@@ -32,7 +32,7 @@ const CONTROLS_CODE = `
   }
 `;
 
-/** Roles of elements of which Tab reaches one control, and the arrow keys the others. */
+/** Roles of groups in which Tab reaches one control and the arrow keys reach the others. */
 const ARROW_KEY_GROUPS = ["tablist", "menu", "menubar", "listbox", "grid", "radiogroup", "toolbar"]
   .map((role) => `[role=${role}]`)
   .join();
@@ -67,7 +67,7 @@ async function operate(page: Page, key: string): Promise<boolean> {
     page.evaluate(focusCode(key)) as Promise<"absent" | "changed" | "unreachable" | "Space" | "Enter">;
   let result = await focus();
   if (result === "unreachable") {
-    // An open menu keeps the focus until Escape closes it.
+    // Closes an open menu, which would keep the focus otherwise.
     await page.keyboard.press("Escape");
     result = await focus();
   }

@@ -228,7 +228,7 @@ describe("Studio's editor", () => {
     ]);
     await studio.write("async function execute({ payload }) {\n  return { guests: payload.guests || 1 };\n}");
     await page.waitForSelector(studio.withText("span", "before your last change"));
-    // The rate limit rejects one run, and one request for a run's state gets no response.
+    // Simulates a rate limit that rejects one run, and a lost response to a request for a run's state.
     await page.evaluate(`{
       const send = window.fetch;
       const limited = [{ message: "too many", extensions: { status: "RATE_LIMIT_EXCEEDED", retryAfter: 0 } }];

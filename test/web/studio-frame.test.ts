@@ -335,7 +335,7 @@ describe("the frame of Studio", () => {
   longTest("formats the code, and explains if it cannot", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute(){return   {a:0}}");
-    // The formatter is loaded at the first use. Code that is typed meanwhile stays.
+    // The formatter is loaded at its first use. Code that is typed while it loads must not be replaced.
     const held: HTTPRequest[] = [];
     const hold = (request: HTTPRequest) => void held.push(request);
     page.on("request", hold);

@@ -157,7 +157,7 @@ describe("Studio's media page", () => {
       if (step === "details") await page.click(tile("notes.txt"));
       if (step === "details") await page.waitForSelector(".media-details .preview pre");
       const wide = await page.evaluate(`[...document.querySelectorAll("body *")].filter((one) =>
-        // The bar of pages can scroll horizontally by itself.
+        // Leaves out the navigation bar, which can scroll horizontally by itself.
         !one.closest(".top-bar nav") &&
         one.getBoundingClientRect().right > innerWidth + 1 && getComputedStyle(one).position !== "absolute").map((one) => one.className || one.tagName)`);
       expect(wide, step).to.deep.equal([]);
@@ -165,7 +165,7 @@ describe("Studio's media page", () => {
   });
 
   it("loads only from the service, without an error", () => {
-    // The browser's console also contains errors that the test has caused.
+    // Leaves out the errors that the test has caused itself.
     const errors = watch.errors.filter((text) => !/status of 400/.test(text));
     expect({ ...watch, errors }).to.deep.equal({ foreign: [], errors: [] });
   });

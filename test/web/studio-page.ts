@@ -14,8 +14,8 @@ const WITHOUT_COMPILER = `globalThis.Worker = new Proxy(Worker, {
 });`;
 
 /**
- * Loads no TypeScript compiler in this page, which takes two seconds of processor time at each load. For tests that do not look at types.
- * The long tests load it.
+ * Prevents this page from loading the TypeScript compiler, which takes two seconds of processor time at each load. For tests that do not
+ * check types. The long tests load the compiler.
  */
 export async function leaveOutCompiler(page: Page): Promise<void> {
   if (!runsAll()) await page.evaluateOnNewDocument(WITHOUT_COMPILER);
@@ -63,7 +63,7 @@ export function studioPage(page: Page) {
           document.activeElement.dispatchEvent(paste);
         }`,
       );
-      // The editor scrolls to the cursor, which is at the end of the text.
+      // Compares only the last lines, because the editor scrolls to the cursor at the end of the text.
       const end = JSON.stringify(code.trimEnd().split("\n").slice(-100).join("\n"));
       await page.waitForFunction(`(() => {
         const topOf = (line) => Number.parseFloat(line.style.top);

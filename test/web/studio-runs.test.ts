@@ -123,7 +123,7 @@ describe("runs in Studio", () => {
 
   it("are summarized on Home: what failed, what runs and how many ran; completed steps are ticked", async () => {
     await open("home");
-    // The checklist needs the list of actions too, which can arrive later than the figures.
+    // The checklist also needs the list of actions, which can arrive later than the figures.
     await page.waitForSelector(".checklist .done");
     const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
     expect(Number(figures[0])).to.be.at.least(2);
@@ -377,7 +377,7 @@ describe("runs in Studio", () => {
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
     await insertSkippedTick(service, copy);
     await open("schedule");
-    // The page had read the app before it was published.
+    // Reloads the page, which has read the app before it was published.
     await page.reload();
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);

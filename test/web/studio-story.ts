@@ -153,7 +153,7 @@ async function invitePerson({ page, studio }: StoryWindow): Promise<void> {
 
 async function writeRule({ service, page, studio }: StoryWindow): Promise<void> {
   await studio.open(`${service.appId}/data`);
-  // On a phone, the list is above the form and moves the form down.
+  // Waits for the list. On a phone, it is above the form and moves the form down.
   await page.waitForSelector(".data-list .empty");
   await studio.replace(".data-source.new input", "Orders");
   await studio.button("Create empty");

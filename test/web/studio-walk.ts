@@ -29,7 +29,7 @@ interface AxeViolation {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** IDs of the items on each page that the test always opens. Of other items, it opens one of each kind. */
+/** IDs of the items that the test always opens, by page. Of the other items, it opens one of each kind. */
 const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: TestService) => number[]>> = {
   actions: ({ actionId }) => [actionId],
   runs: ({ runIds }) => runIds,
@@ -37,7 +37,7 @@ const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: Test
   access: (_content, { organizationId }) => [organizationId],
 };
 
-/** Pages of the table of routes. The page of an app consists of several parts. */
+/** Pages of the table of routes. Each part of an app's page counts as a page. */
 const PAGES = VIEW_NAMES.flatMap((view) =>
   view === "app" ? Object.keys(APP_PARTS).map((part) => `app/${part}`) : [view],
 );
@@ -142,7 +142,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       return faults;
     }
 
-    // Evaluated through the protocol: the page's policy allows only the service's own scripts.
+    // Evaluates axe through the DevTools protocol, because the page's policy allows only the service's own scripts.
     const loadAxe = () => page.evaluate(readFileSync(AXE_FILE, "utf8"));
 
     it("has a sign-in without an accessibility error of axe", async () => {
@@ -197,7 +197,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     });
 
     it("has no accessibility error of axe while the connection is lost", async () => {
-      // Chromium's offline mode does not close open sockets.
+      // Uses a proxy to cut connections, because Chromium's offline mode does not close open sockets.
       const proxy = await startPrefixProxy("");
       try {
         proxy.leadTo(service.url);
@@ -220,7 +220,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
 
     it("has no accessibility error of axe in the dialog of an ended session", async () => {
       await createAccounts(service).sessions.endAllSessions(person.user.id);
-      // Another instance ended the session, so the service learns of it by a notification.
+      // Waits until the service has read the notification of the ended session, because the test acted like another instance.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: person.token })).http === 401);
       await studio.open(`${service.appId}/app/audit`);
       await page.waitForSelector("dialog[open] input[name=passphrase]");

@@ -51,7 +51,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Sign in");
     await page.waitForFunction('/kind .api./.test(document.querySelector("#sign-in-fault").textContent)');
     expect(await page.browserContext().cookies()).to.deep.equal([]);
-    // The list contains the error that this test causes.
+    // The test has caused exactly one error.
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 
@@ -62,7 +62,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Go to Studio");
     await page.waitForSelector('form[aria-busy="false"]');
     expect((await service.rest("GET", "/studio/nowhere", { as: null })).body.status).to.equal("NOT_FOUND");
-    // The list contains the error for the page's HTTP status.
+    // The HTTP status of the page causes one error.
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 

@@ -127,7 +127,7 @@ const EGRESS_APIS: [string, string][] = [
   ["a deferred fetch", "fetchLater(URL_, { activateAfter: 0 }); await late()"],
 ];
 
-/** The APIs of each protocol and each kind of request. `npm test` tests them and a sample of the others. */
+/** APIs that cover each protocol and each kind of request. `npm test` tests these, and a sample of the others. */
 const ALWAYS_TESTED: Partial<Record<SandboxMode, readonly string[]>> = {
   "network-isolate": ["fetch", "fetch without cors", "a redirect"],
   document: [

@@ -71,7 +71,7 @@ export const CHANNEL_FLOODS = [
   "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
 ] as const;
 export const LOCK_FLOOD = "for (;;) navigator.locks.request('a' + Math.random(), () => {});";
-/** Contexts of a page in which an error of the flood ends the run. */
+/** Contexts in a page where the flood can run, such as a worker. An error of the flood ends the run. */
 export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ...PLACES.slice(0, 2),
   [

@@ -38,8 +38,8 @@ describe("the group of processes with the lowest priority", () => {
     });
 
     /**
-     * Reports two renderers that use these shares of a core, until the first one is in the expected control group.
-     * @param more threads that the first renderer has in addition from the second report on
+     * Reports the processor use of two renderers, as shares of a core, until the first renderer is in the expected control group.
+     * @param more number of additional threads of the first renderer from the second report on
      */
     async function reportSharesUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = new RendererPriorities();

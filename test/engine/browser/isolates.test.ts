@@ -188,7 +188,7 @@ describe("a run without a document", function () {
     const fewer = names.filter(
       (name) => computeNeedsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
-    // Every object has the names that this filter removes.
+    // Leaves out the names that every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
@@ -235,7 +235,7 @@ describe("a run without a document", function () {
         const found = (await resultOf(browsers, source, here)) as string[];
         // A worker's global object has two constants that cannot be removed, and the tag that names its class.
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
-        // Only this mode has `performance` on the global object. No list of names contains it.
+        // Only in this mode, the global object has `performance`. No list of names contains it.
         if (mode === "network-isolate") also.push("performance");
         expect(found.filter((name) => !GLOBALS[mode].includes(name) && !also.includes(name))).to.deep.equal([]);
         expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);

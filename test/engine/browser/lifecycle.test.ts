@@ -16,8 +16,8 @@ import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } 
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /**
- * An idle Chromium answers ten requests of the service per second. In this time, an endless loop would use fifty ticks, or ten if it shares
- * the processor.
+ * Period in milliseconds in which the test measures processor time. An endless loop would use 50 ticks of 10 ms, or 10 if it shares the
+ * processor. An idle Chromium only answers ten requests of the service per second.
  */
 const QUIET_WINDOW_MS = 500;
 const QUIET_TICKS = 4;

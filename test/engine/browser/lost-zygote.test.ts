@@ -125,7 +125,7 @@ describe("a browser whose network service is killed", () => {
       expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
       const group = browsers.getBrowserPid()!;
       const isNetworkService = (pid: number) => procFile(pid, "cmdline").includes("NetworkService");
-      // The service watches the processes that exist at its first check.
+      // The service watches the processes that exist at its first check, so the test waits for this check.
       await delay(2 * CHECK_INTERVAL_MS);
       const pages = renderersOf(group);
       expect(pages).not.to.deep.equal([]);

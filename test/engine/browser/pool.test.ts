@@ -108,7 +108,7 @@ describe("a page after a run", () => {
   });
 
   it("serves a waiting run, which gives back its turn to open a page", async () => {
-    // A run of the previous test still uses its page.
+    // The page is still in use by a run of the previous test.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;
     enter = async () => {

@@ -44,7 +44,7 @@ const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
 ];
 
 /**
- * Code, and the modes to test. It requests `named`, a URL with a user name and password, or `/in`, which redirects to such a URL. No
+ * Title, code and modes. The code requests `named`, a URL with a user name and password, or `/in`, which redirects to such a URL. No
  * request with credentials may reach the host.
  */
 const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
@@ -56,7 +56,7 @@ const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
   ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
-/** Code, and the modes to test. Its request with credentials reaches the host once, and the document can be used again. */
+/** Title, code and modes. The request with credentials reaches the host once, and the document can be used again. */
 const CREDENTIALS_SENT_ONCE: [string, string, SandboxMode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
@@ -192,7 +192,7 @@ describe("after the requests of a run", () => {
       it("no storage remains, and no service worker that would answer for the host", async () => {
         const store = `localStorage.setItem("left", "1"); indexedDB.open("left"); await caches.open("left");
           await navigator.serviceWorker.register("/worker.js");`;
-        // A service worker may end the page immediately.
+        // The outcome does not matter, because a service worker may end the page immediately.
         await page.run(
           runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { mode }),
         );

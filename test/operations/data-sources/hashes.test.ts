@@ -14,7 +14,7 @@ describe("password hashes", () => {
   const turn = (appId: number, address: string) =>
     hashQueueKeyOf(appId, { kind: "live", credentialId: 1, address } as never);
 
-  /** Hashes a flood of app 1 and one text of each of the `others`. Checks that the others end in the first half. */
+  /** Hashes many texts of app 1 and one text of each client in `others`. Checks that the hashes of `others` end in the first half. */
   async function expectFairTurns(addressOfFlood: (n: number) => string, others: [appId: number, address: string][]) {
     const order: string[] = [];
     const begin = (appId: number, address: string) =>

@@ -30,7 +30,7 @@ describe("a file that arrives faster than its rows are read", () => {
       }
       const rows = readRows(Readable.from(file()), format as RowFormat);
       expect((await rows.next()).value).to.deep.equal(ROW);
-      // A sender could use these thousand turns of the event loop to run ahead.
+      // In these thousand turns of the event loop, a sender that does not wait would run ahead of the reader.
       for (let at = 0; at < 1_000; at += 1) await turn();
       expect(sent).to.be.below(40 * PART_BYTES);
       let count = 1;
