@@ -29,7 +29,6 @@ function runsPrograms(folder) {
   return status === 0;
 }
 
-/** Removes the folder when this process ends. */
 function removeAtEnd(folder) {
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
@@ -41,7 +40,7 @@ export function createMemoryFolder() {
     if (!hasRoom()) return null;
     const folder = mkdtempSync(join(MEMORY, "svc-tests-"));
     removeAtEnd(folder);
-    // Sets the mode of /tmp, because PostgreSQL and Chromium run as other accounts.
+    // Gives the folder the same mode as /tmp, because PostgreSQL and Chromium run as other accounts.
     chmodSync(folder, 0o1777);
     return runsPrograms(folder) ? folder : null;
   } catch {

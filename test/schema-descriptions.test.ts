@@ -13,7 +13,7 @@ interface NamedField {
   description?: string | null | undefined;
 }
 
-/** A type as introspection returns it. Members that its kind does not have are null. */
+/** A type as introspection returns it. Lists that do not apply to the kind of the type are null. */
 interface Members extends NamedField {
   fields?: readonly (NamedField & { args: readonly NamedField[] })[] | null;
   inputFields?: readonly NamedField[] | null;

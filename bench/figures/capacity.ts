@@ -164,7 +164,7 @@ async function measureAll(subject: MeasuredSystem, rounds: number): Promise<Figu
 
 export async function run(rounds: number): Promise<FigureRow[]> {
   const folder = mkdtempSync(join(tmpdir(), "svc-capacity-"));
-  // Checkpoints are off. After each checkpoint, PostgreSQL writes whole pages to the WAL, so the measured bytes would depend on its time.
+  // Checkpoints are off. After each checkpoint, PostgreSQL writes whole pages to the WAL, which would change the measured WAL bytes.
   const withoutCheckpoints = { checkpoint_timeout: "1h", max_wal_size: "16GB" };
   const settings = { shared_preload_libraries: "pg_stat_statements", ...withoutCheckpoints };
   const log = pino({ level: "silent" });

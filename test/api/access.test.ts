@@ -191,7 +191,7 @@ describe("the access matrix", () => {
 
   /**
    * Returns the callers with which an operation or route is tested: two of three for the own app, one of three for other apps. Members of
-   * the app and of the organization alternate in `callers`, so every second caller would be of the same group.
+   * the app and of the organization alternate in `callers`, so taking every second caller would leave out one of these groups.
    */
   function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
     const first = index + PLACES.indexOf(place);

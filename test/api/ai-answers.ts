@@ -78,7 +78,7 @@ export const OPENAI_STREAM = `${sse([
   chunk({}, { finish_reason: "tool_calls" }),
   { id: "chatcmpl-1", object: "chat.completion.chunk", choices: [], usage: { prompt_tokens: 9, completion_tokens: 3 } },
 ])}data: [DONE]\n\n`;
-/** The request that follows WEATHER's first tool call. */
+/** Request that follows the first call of the tool WEATHER. */
 export const ANTHROPIC_REQUEST = {
   model: "claude-sonnet-4-5",
   max_tokens: 1024,

@@ -22,7 +22,7 @@ const READ_PATHS: Readonly<Record<string, string>> = {
   "PUT /v1/auth/account": "/v1/auth/session",
 };
 
-/** Bodies that differ from the read resource. */
+/** Functions that change the read resource before it is sent back, by route. Other resources are sent back unchanged. */
 const CHANGED_BODIES: Readonly<Record<string, (read: Json) => Json>> = {
   // The service ignores settings in this body (contract, section 3).
   "PUT /v1/apps/:appId": (app) => ({ ...app, settings: { a: 1 } }),
@@ -32,7 +32,6 @@ const CHANGED_BODIES: Readonly<Record<string, (read: Json) => Json>> = {
   "PUT /v1/apps/:appId/session": (session) => ({ ...session, locale: "en" }),
 };
 
-/** Fields that change with each request. */
 const CHANGING_FIELDS = ["updatedAt", "lastSeenAt"];
 
 function withoutTimes(value: Json): Json {

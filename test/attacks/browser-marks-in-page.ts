@@ -3,7 +3,10 @@
 // biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
-/** Finds the objects that are reachable from a global scope, and marks or reads them. Objects have paths. `mark` is a unique text. */
+/**
+ * Finds the objects that are reachable from a global scope, and marks or reads them. A path identifies each object. `mark` is a unique
+ * text.
+ */
 export function marks(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
   const MAX_DEPTH = 3;

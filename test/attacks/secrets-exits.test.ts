@@ -1,4 +1,7 @@
-/** Tests each place where a real run can output a secret. Covers decisions outside the scan, which secrets-forms.test.ts does not reach. */
+/**
+ * Tests each place where a real run can output a secret, including the code around the secret scan. secrets-forms.test.ts tests the scan
+ * itself.
+ */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Tests consecutive runs on one thread that need only the language: each has a fresh scope and the full memory. */
+/** Tests consecutive runs of code without platform functions on one thread: each run has a fresh scope and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";

@@ -131,7 +131,7 @@ describe("the schema with the previous release", () => {
     await one.startTransaction();
     await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
     const migrating = migrateDatabase(database.url);
-    // Resolves when the earlier migrations have ended and this one waits for the locked table.
+    // Selects the lock that the migration waits for. It waits as soon as it needs the locked table.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
     await until(async () => (await other.query(waits)).length > 0);

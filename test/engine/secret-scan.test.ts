@@ -111,9 +111,8 @@ describe("the secret scan", () => {
   }
 
   it("keeps the state of escapes when it passes on a part of a text", async () => {
-    // In the text, `\
-    // ` is an escaped backslash and an n. A scan that starts at the second backslash would read it as the escape `
-    // `, and miss `_two`.
+    // The two secrets overlap in the text. A scan that starts between the two backslashes would read the second one and the n as the escape
+    // of a line break.
     const two = createSecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
       { name: "_two", value: 'nab"cdefghij', whole: false },

@@ -93,7 +93,8 @@ describe("git repositories", () => {
     const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
     const whole = JSON.parse(await read(hash(commit), packOf(items)));
     expect(whole.settings).to.deep.equal([{ key: "a", value: 1 }]);
-    // The delta builds the file from the first 12 bytes of another file (the base) and an insert. The base comes after it in the pack.
+    // The delta builds a file from the first 12 bytes of another file (the base) and an insert. In the pack, the base comes after the
+    // delta.
     const base = blob('[{"key":"a",xxxxxxxxxxxxxxxx');
     const rest = Buffer.from('"value":1}]');
     const content = Buffer.concat([

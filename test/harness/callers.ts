@@ -18,7 +18,7 @@ export interface Answers {
 export const createAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
 
 export interface CallTarget {
-  /** Returns the URL. Called before each request, because the process may have restarted elsewhere. */
+  /** Returns the URL. Called before each request, because a restarted process may have another URL. */
   url: () => string;
   appId: number;
   token: string;

@@ -87,7 +87,7 @@ describe("the templates for CI", function () {
 
   const runLive = (folder: string) => projects.svc(folder, ["run", "hello", "--live", "--json"]);
 
-  /** Copies the repository as the checkout of a job does, into an empty machine. */
+  /** Creates an empty home folder, and copies the repository into it, as the checkout of a job does. */
   function newJob(folder: string): { cwd: string; home: string } {
     const home = projects.newFolder();
     const cwd = join(home, "checkout");

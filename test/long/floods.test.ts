@@ -21,7 +21,10 @@ import { testBrowsers } from "../engine/browser/support.js";
  * other load.
  */
 const WAIT_MAX_MS = 2_000;
-/** Maximum ratio of a neighbour's longest run during a flood to its longest run without one, which shows other load of the machine. */
+/**
+ * Maximum ratio of a neighbour's longest run during a flood to its longest run without a flood. The latter includes the effect of other
+ * load on the machine.
+ */
 const SLOWDOWN_MAX = 40;
 
 describe("runs beside a flood of the browser's main process", () => {

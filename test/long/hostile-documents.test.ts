@@ -104,7 +104,7 @@ function memoryOf({ pid }: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
-/** Returns the memory when it has not decreased for so long that no garbage collection is due. */
+/** Waits until the memory has not decreased for so long that no garbage collection is due. Returns the memory. */
 async function settledMemoryOf(service: ServiceProcess): Promise<number> {
   let least = memoryOf(service);
   let since = performance.now();

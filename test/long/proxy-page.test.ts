@@ -1,6 +1,6 @@
 /**
- * Runs the files of the documentation page on proxies in real nginx and Caddy (Debian's packages `nginx` and `caddy`). The service behind
- * them is started as on the page.
+ * Runs the configuration files from the documentation page on proxies in real nginx and Caddy (Debian's packages `nginx` and `caddy`). The
+ * service behind them is started as on the page.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

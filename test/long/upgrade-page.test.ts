@@ -1,6 +1,7 @@
 /**
- * Runs the commands of the page on upgrading: starts clones of the previous release with data, backs them up, upgrades them, and rolls
- * back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more, because each clone installs its packages twice.
+ * Runs the commands of the documentation page on upgrading: starts clones of the previous release with data, backs them up, upgrades them,
+ * and rolls back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more, because each clone installs its
+ * packages twice.
  */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";

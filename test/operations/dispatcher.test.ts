@@ -40,7 +40,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     asked: [] as number[][],
   };
   const signals: AbortSignal[] = [];
-  /** Hooks of the test: the dispatcher calls them after it has read the queue, before it gets the result. */
+  /** Hooks that a test can set. The fake repository calls them after it has read the queue and before it returns the result. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];

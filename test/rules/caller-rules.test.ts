@@ -1,4 +1,4 @@
-/** Tests callers and tests in access rules: valid values, and the field that each fault names. */
+/** Tests the callers and the column conditions of access rules: valid values, and the field that each fault names. */
 import { expect } from "chai";
 import {
   allowsUser,

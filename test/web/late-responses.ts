@@ -108,7 +108,6 @@ async function openHeld(page: Page, place: string): Promise<void> {
   await drawn(page);
 }
 
-/** Adds the functions to the page. */
 async function preparePage(page: Page): Promise<void> {
   await page.evaluate(PREPARE_PAGE);
   await page.evaluate(`if (globalThis.fetching === undefined) ${COUNT_FETCHES}`);

@@ -108,7 +108,7 @@ const ADDRESSES_OF_ITEMS: Record<
 
 const headOf = (view: View) => (view === "app" ? APP_PARTS.general : VIEW_DETAILS[view].label);
 
-/** Heading of a page without an item, and the title where it differs. */
+/** Returns the heading of a page without an item, and the title of the page. */
 const headsOf = (view: View) => ({ head: headOf(view), title: VIEW_DETAILS[view].label });
 
 function listAddresses(items: Items): Shown[] {
@@ -264,7 +264,7 @@ describe("the addresses of Studio", () => {
     });
   }
 
-  /** Leaves the page, so that the next address cannot find it on the screen. */
+  /** Leaves the page, so that the test of the next address does not find this page on the screen. */
   async function leave({ head }: Shown): Promise<void> {
     const view = head === VIEW_DETAILS.account.label ? "settings" : "account";
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });

@@ -133,7 +133,7 @@ describe("Studio's editor", () => {
   longTest(
     "marks code that a save would reject while it is typed, with the service's message, and removes the mark",
     async () => {
-      // The compiler reports the same line too, but with a message of its own.
+      // The compiler also reports an error in this line, but with another message.
       const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
       const answered = page.waitForResponse((answer) => {
         const sent = answer.request().postData() ?? "";

@@ -268,7 +268,7 @@ describe("runs in Studio", () => {
       await open("runs");
       await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
       await page.waitForSelector(".run-row.queued");
-      // Nothing above the list covers its first row.
+      // Checks that nothing above the list covers its first row.
       const edges = (await page.evaluate(`[".backlog", ".runs-count", ".run-heads", ".run-row"].flatMap((selector) => {
         const { top, bottom } = document.querySelector(selector).getBoundingClientRect();
         return [Math.round(top), Math.round(bottom)];
