@@ -3,6 +3,7 @@
  * it does not compile them before it writes them.
  */
 import { join } from "node:path";
+import { discardBuildRecords } from "./setup/build.mjs";
 import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, runOrThrow, SetupError, step } from "./setup/steps.mjs";
@@ -13,6 +14,7 @@ async function writeAll() {
   await ensurePackages(ROOT);
   ensureNode(ROOT);
   const project = join(ROOT, "scripts/schema.tsconfig.json");
+  discardBuildRecords(ROOT);
   await step("compiling what the schema is made of", () => runOrThrow("tsc", ["-p", project]));
   process.stdout.write(await runOrThrow("node", [...NODE_FLAGS, join(ROOT, "dist/src/cli/schema.js")]));
   process.stdout.write(await runOrThrow("node", [join(ROOT, "scripts/graphql-documents.mjs")]));

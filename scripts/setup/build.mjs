@@ -47,7 +47,22 @@ export function removeOrphans(root) {
   }
 }
 
-const stampOf = (root, isService) => join(root, isService ? "dist/.stamp-service" : "dist/.stamp");
+const STAMP = ".stamp";
+const SERVICE_STAMP = ".stamp-service";
+/** The compiler's record of the files that it has written. A complete build writes only files that differ from it. */
+const COMPILER_STATE = ".tsbuildinfo";
+
+const stampOf = (root, isService) => join(root, "dist", isService ? SERVICE_STAMP : STAMP);
+
+/**
+ * Removes the records of earlier builds. Call this before anything writes compiled files to dist/. A complete build keeps the compiler's
+ * state, because the compiler then updates it.
+ */
+export function discardBuildRecords(root, keepsCompilerState = false) {
+  for (const record of [STAMP, SERVICE_STAMP, ...(keepsCompilerState ? [] : [COMPILER_STATE])]) {
+    rmSync(join(root, "dist", record), { force: true });
+  }
+}
 
 function isBuilt(root, isService) {
   const stamp = stampOf(root, isService);
@@ -68,7 +83,7 @@ function compileAndCheck(root, project, state) {
 
 function buildAll(root) {
   return [
-    compileAndCheck(root, root, ".tsbuildinfo"),
+    compileAndCheck(root, root, COMPILER_STATE),
     compileAndCheck(root, join(root, "src/web"), ".tsbuildinfo-web"),
     runOrThrow("node", ["scripts/build-web.mjs"], { cwd: root }),
   ];
@@ -91,6 +106,7 @@ export async function build(root, isService = false) {
   if (!isBuildStale(root, isService)) return;
   // The hash is from before the build, so that files that change during the build are compiled the next time.
   const stamp = hashBuildInputs(root, isService);
+  discardBuildRecords(root, !isService);
   await step("building", () => compile(root, isService));
   removeOrphans(root);
   mkdirSync(join(root, "dist"), { recursive: true });

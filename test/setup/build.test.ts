@@ -1,0 +1,91 @@
+import { mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { importSetUpModule } from "./modules.js";
+
+const { build, isBuildStale } = await importSetUpModule<{
+  build(root: string, isService?: boolean): Promise<void>;
+  isBuildStale(root: string, isService?: boolean): boolean;
+}>("build");
+
+const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
+const COMPILER_OPTIONS = { target: "es2023", lib: ["es2023"], types: [], rootDir: ".", outDir: "dist" };
+
+describe("the build of the set-up", () => {
+  let root: string;
+
+  function put(path: string, content: string): string {
+    const file = join(root, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    return file;
+  }
+
+  /** Writes src/a.ts. The size is always the same, so a value with the same time is the same file for the check. */
+  function putSource(value: number, time = value): void {
+    utimesSync(put("src/a.ts", `export const value = ${value};\n`), new Date(0), new Date(time));
+  }
+
+  function compiledValue(): string {
+    return /value = (.*);/.exec(readFileSync(join(root, "dist/src/a.js"), "utf8"))![1]!;
+  }
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "svc-build-"));
+    symlinkSync(join(PROJECT, "node_modules"), join(root, "node_modules"));
+    put("tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS, include: ["src"], exclude: ["src/web"] }));
+    put("tsconfig.service.json", JSON.stringify({ extends: "./tsconfig.json" }));
+    put("src/web/tsconfig.json", JSON.stringify({ extends: "../../tsconfig.json", include: ["."], exclude: [] }));
+    put("src/web/page.ts", "export {};\n");
+    put("scripts/build-web.mjs", "");
+  });
+
+  afterEach(() => rm(root, { recursive: true, force: true }));
+
+  it("writes all files again after a build of the service has replaced them", async () => {
+    putSource(1);
+    await build(root);
+    putSource(2);
+    await build(root, true);
+    const values = [compiledValue()];
+    putSource(1, 3);
+    await build(root);
+    values.push(compiledValue());
+    expect(values).to.deep.equal(["2", "1"]);
+  });
+
+  for (const isService of [false, true]) {
+    it(`is outdated after a build of ${isService ? "the service" : "everything"} from other sources`, async () => {
+      putSource(1);
+      await build(root, !isService);
+      putSource(2);
+      await build(root, isService);
+      putSource(1);
+      expect([isBuildStale(root), isBuildStale(root, true)]).to.deep.equal([true, true]);
+    });
+  }
+
+  it("compiles only changed files after a complete build", async () => {
+    putSource(1);
+    put("src/unchanged.ts", "export {};\n");
+    await build(root);
+    putSource(2);
+    put("dist/src/unchanged.js", "not compiled again");
+    await build(root);
+    expect(readFileSync(join(root, "dist/src/unchanged.js"), "utf8")).to.equal("not compiled again");
+    expect(compiledValue()).to.equal("2");
+  });
+
+  it("is outdated after a build that failed, also if the earlier sources are back", async () => {
+    putSource(1);
+    await build(root);
+    put("src/a.ts", "export const value: string = 2;\n");
+    const failure = await build(root).catch((error: Error) => error.message);
+    expect(failure).to.match(/failed with exit code/);
+    putSource(1);
+    expect(isBuildStale(root)).to.equal(true);
+  });
+});
