@@ -1,88 +1,64 @@
-/** Lock that allows only one set-up at a time in a checkout. It is a folder. The lock of a process that has ended is released. */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+/** Lock that allows only one set-up at a time in a checkout. The kernel releases it when its process ends, also after a crash. */
+import { spawnSync } from "node:child_process";
+import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SetupError, say } from "./steps.mjs";
 
-const POLL_MS = 100;
+const POLL_MS = 200;
 const LIMIT_MS = 15 * 60_000;
-/**
- * Time limit in milliseconds for a lock without a process ID. A process acquires the lock by creating a folder, and then writes its ID into
- * this folder. A lock without an ID for this long counts as released.
- */
-const ANONYMOUS_LIMIT_MS = 5_000;
+/** Flag of `open` on macOS, which has no program `flock`: locks the opened folder. Node has no constant for it. */
+const O_EXLOCK = 0x20;
 
-function holderOf(folder) {
+/** Opens the folder and locks it. Returns null if it is locked. */
+function openAndLockOnMac(folder) {
   try {
-    return Number(readFileSync(join(folder, "pid"), "utf8")) || null;
-  } catch {
-    return null;
-  }
-}
-
-function lives(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
+    return openSync(folder, constants.O_RDONLY | constants.O_NONBLOCK | O_EXLOCK);
   } catch (error) {
-    return error.code === "EPERM";
+    if (error.code === "EAGAIN") return null;
+    throw error;
   }
 }
 
-function tryTake(folder) {
+/** Opens the folder and locks it. Returns null if it is locked. The lock belongs to the descriptor, so it remains when `flock` has ended. */
+function openAndLock(folder) {
+  const descriptor = openSync(folder, "r");
+  const stdio = ["ignore", "ignore", "pipe", descriptor];
+  const { status, stderr, error } = spawnSync("flock", ["-n", "3"], { stdio, encoding: "utf8" });
+  if (status === 0) return descriptor;
+  closeSync(descriptor);
+  if (status === 1 && stderr === "") return null;
+  throw error ?? new Error(stderr.trim());
+}
+
+function tryLock(folder) {
   try {
-    mkdirSync(folder);
+    mkdirSync(folder, { recursive: true });
+    return process.platform === "darwin" ? openAndLockOnMac(folder) : openAndLock(folder);
   } catch (error) {
-    if (error.code === "EEXIST") return false;
-    throw new SetupError(`cannot create the folder ${folder}: ${error.message}`);
+    const remedy = error.path === "flock" ? "; install flock, which is in the package util-linux" : "";
+    throw new SetupError(`cannot lock the folder ${folder}: ${error.message}${remedy}`);
   }
-  writeFileSync(join(folder, "pid"), String(process.pid));
-  return true;
 }
 
-/**
- * Releases the lock of a process that has ended. Renames the lock's folder before removing it. Only one of several processes can rename it,
- * so no process removes a lock that another one has acquired meanwhile.
- */
-function breakLock(folder) {
-  const aside = `${folder}.${process.pid}`;
-  try {
-    renameSync(folder, aside);
-  } catch {
-    return;
-  }
-  rmSync(aside, { recursive: true, force: true });
-}
-
-async function take(folder, limitMs) {
-  let announced = false;
-  for (let waited = 0; !tryTake(folder); waited += POLL_MS) {
-    const holder = holderOf(folder);
-    if (holder ? !lives(holder) : waited >= ANONYMOUS_LIMIT_MS) {
-      breakLock(folder);
-      continue;
-    }
-    if (waited >= limitMs) {
-      throw new SetupError(
-        `another set-up is still running (process ${holder}); if that process does not exist, remove ${folder}`,
-      );
-    }
-    if (!announced) say(`waiting for another set-up, process ${holder ?? "unknown"}`);
-    announced = true;
+/** Returns the descriptor that has the lock. */
+async function acquireLock(folder, limitMs) {
+  for (let waited = 0; ; waited += POLL_MS) {
+    const descriptor = tryLock(folder);
+    if (descriptor !== null) return descriptor;
+    if (waited >= limitMs)
+      throw new SetupError("another set-up of this checkout is still running; wait for it, or end it");
+    if (waited === 0) say("waiting for another set-up of this checkout");
     await delay(POLL_MS);
   }
 }
 
 /** Runs `action` while it holds the checkout's lock. Waits at most `limitMs` for another holder. */
 export async function withLock(root, action, limitMs = LIMIT_MS) {
-  const folder = join(root, ".setup.lock");
-  await take(folder, limitMs);
-  const release = () => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", release);
+  const descriptor = await acquireLock(join(root, ".setup.lock"), limitMs);
   try {
     return await action();
   } finally {
-    process.off("exit", release);
-    release();
+    closeSync(descriptor);
   }
 }

@@ -1,16 +1,34 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { importSetUpModule } from "./modules.js";
+import { importSetUpModule, urlOfSetUpModule } from "./modules.js";
 
 const { withLock } = await importSetUpModule<{
   withLock<T>(root: string, action: () => Promise<T>, limitMs?: number): Promise<T>;
 }>("lock");
 
+/** Takes the lock of the folder in the first argument, prints a line, and never releases the lock. */
+const HOLDER = `
+  const { withLock } = await import("${urlOfSetUpModule("lock")}");
+  setInterval(() => {}, 1000);
+  await withLock(process.argv[1], () => new Promise(() => console.log("locked")));
+`;
+
 describe("the lock of the set-up", () => {
   let root: string;
+
+  /** Resolves to "free" or to the error's message. Does not wait for another holder. */
+  const tryLock = () => withLock(root, async () => "free", 0).catch((error: Error) => error.message);
+
+  /** Writes what an earlier version of the set-up wrote into the lock. */
+  function putProcessId(pid: number): void {
+    mkdirSync(join(root, ".setup.lock"), { recursive: true });
+    writeFileSync(join(root, ".setup.lock/pid"), String(pid));
+  }
 
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "svc-lock-"));
@@ -33,20 +51,46 @@ describe("the lock of the set-up", () => {
     const failure = await withLock(root, () => Promise.reject(new Error("no network"))).catch(
       (error: Error) => error.message,
     );
-    expect(failure).to.equal("no network");
-    expect(existsSync(join(root, ".setup.lock"))).to.equal(false);
+    expect([failure, await tryLock()]).to.deep.equal(["no network", "free"]);
   });
 
-  it("is taken from a process that has ended", async () => {
-    mkdirSync(join(root, ".setup.lock"));
-    writeFileSync(join(root, ".setup.lock/pid"), "999999999");
-    expect(await withLock(root, async () => "mine")).to.equal("mine");
+  it("is held by another process until that process is killed", async () => {
+    const holder = spawn(process.execPath, ["--input-type=module", "--eval", HOLDER, root]);
+    const ended = once(holder, "exit");
+    await once(holder.stdout, "data");
+    const whileItRuns = await tryLock();
+    holder.kill("SIGKILL");
+    await ended;
+    expect(whileItRuns).to.match(/^another set-up of this checkout is still running/);
+    expect(await tryLock()).to.equal("free");
   });
 
-  it("names the process that holds it if waiting does not end", async () => {
-    mkdirSync(join(root, ".setup.lock"));
-    writeFileSync(join(root, ".setup.lock/pid"), String(process.pid));
-    const refusal = await withLock(root, async () => "mine", 0).catch((error: Error) => error.message);
-    expect(refusal).to.match(new RegExp(`still running \\(process ${process.pid}\\)`));
+  it("is free after a crash, even if the process ID of its holder now belongs to another process", async () => {
+    putProcessId(process.pid);
+    expect(await tryLock()).to.equal("free");
+  });
+
+  it("is held even if its holder's process ID does not exist, as in another container", async () => {
+    const refusal = await withLock(root, () => {
+      putProcessId(999_999_999);
+      return tryLock();
+    });
+    expect(refusal).to.match(/^another set-up of this checkout is still running/);
+  });
+
+  it("reports a folder that it cannot create", async () => {
+    writeFileSync(join(root, ".setup.lock"), "");
+    expect(await tryLock()).to.match(/^cannot lock the folder .*\.setup\.lock: EEXIST/);
+  });
+
+  it("names the package with the program that it needs", async function () {
+    if (process.platform === "darwin") this.skip();
+    const path = process.env["PATH"];
+    process.env["PATH"] = root;
+    try {
+      expect(await tryLock()).to.match(/ENOENT; install flock, which is in the package util-linux$/);
+    } finally {
+      process.env["PATH"] = path;
+    }
   });
 });

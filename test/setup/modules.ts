@@ -1,6 +1,11 @@
 /** Imports the scripts of the set-up, which are plain JavaScript outside of the build. */
 
+/** Returns the URL of scripts/setup/<name>.mjs. */
+export function urlOfSetUpModule(name: string): string {
+  return new URL(`../../../scripts/setup/${name}.mjs`, import.meta.url).href;
+}
+
 /** Imports scripts/setup/<name>.mjs with the types that the test expects. */
 export function importSetUpModule<T>(name: string): Promise<T> {
-  return import(new URL(`../../../scripts/setup/${name}.mjs`, import.meta.url).href);
+  return import(urlOfSetUpModule(name));
 }
