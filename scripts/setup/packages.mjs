@@ -3,7 +3,8 @@ import {
   copyFileSync,
   existsSync,
   lstatSync,
-  mkdirSync,
+  mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -54,6 +55,8 @@ export function arePackagesStale(root, machine = process, isService = false) {
   return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
 }
 
+/** Start of the names of folders in which packages are installed. */
+const STAGE = ".setup.packages";
 /** Address that npm replaces by that of the configured registry. */
 const REGISTRY = "https://registry.npmjs.org";
 
@@ -71,11 +74,25 @@ export function addAddresses(lock) {
   return { ...lock, packages: Object.fromEntries(Object.entries(lock.packages).map(withAddress)) };
 }
 
+/**
+ * Creates a new folder for an installation, because the npm of a killed set-up may still write to its folder. Removes the folders of earlier
+ * installations.
+ */
+function createStage(root) {
+  for (const name of readdirSync(root)) if (name.startsWith(STAGE)) removeIfPossible(join(root, name));
+  return mkdtempSync(join(root, `${STAGE}-`));
+}
+
+/** Removes a folder of an installation. If this fails, the next installation tries again. */
+function removeIfPossible(folder) {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch {}
+}
+
 /** Installs the packages in a temporary folder, whose lock file has addresses, and then moves them to `node_modules`. */
 async function installPackages(root, isService) {
-  const stage = join(root, ".setup.packages");
-  rmSync(stage, { recursive: true, force: true });
-  mkdirSync(stage);
+  const stage = createStage(root);
   for (const file of ["package.json", ".npmrc"]) copyFileSync(join(root, file), join(stage, file));
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addAddresses(lock)));
@@ -86,7 +103,7 @@ async function installPackages(root, isService) {
   } catch (error) {
     throw new SetupError(`cannot replace node_modules: ${error.message}; if it is a mount, run \`npm ci\` yourself`);
   }
-  rmSync(stage, { recursive: true });
+  removeIfPossible(stage);
 }
 
 export async function ensurePackages(root, isService = false) {

@@ -7,6 +7,10 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 const STILL_AT_IT_MS = 15_000;
 
+const ENDING_SIGNALS = ["SIGINT", "SIGTERM"];
+/** Signal that this process has received to end. */
+let receivedSignal = null;
+
 /** Expected failure of the set-up, which is reported in one line. Any other error is a bug in the set-up itself. */
 export class SetupError extends Error {}
 
@@ -19,15 +23,34 @@ export function createToolEnvironment(root) {
   return { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
 }
 
-/** Runs a program. Resolves to `{code, output}`, with code 127 if the program does not exist. */
+/**
+ * Runs a program. Resolves to `{code, output}`, with code 127 if the program cannot be started. The program also receives a signal that
+ * ends this process. This process then starts no other program, and its exit code is 1.
+ */
 export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
+    if (receivedSignal) return resolve({ code: 1, output: `not started because of ${receivedSignal}` });
     const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+    const forwardSignal = (signal) => {
+      receivedSignal = signal;
+      process.exitCode = 1;
+      // The compiler ignores signals, so this can take a minute.
+      say(`received ${signal}; waiting for \`${command}\` to end`);
+      child.kill(signal);
+    };
+    const finish = (result) => {
+      for (const signal of ENDING_SIGNALS) process.off(signal, forwardSignal);
+      resolve(result);
+    };
+    for (const signal of ENDING_SIGNALS) process.on(signal, forwardSignal);
     const chunks = [];
     child.stdout.on("data", (chunk) => chunks.push(chunk));
     child.stderr.on("data", (chunk) => chunks.push(chunk));
-    child.once("error", (error) => resolve({ code: 127, output: error.message }));
-    child.once("close", (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
+    // A running program emits an error if it cannot receive a signal, such as sudo.
+    child.on("error", (error) => {
+      if (child.pid === undefined) finish({ code: 127, output: error.message });
+    });
+    child.once("close", (code) => finish({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
   });
 }
 
@@ -53,6 +76,7 @@ export async function step(title, action) {
 export async function runOrThrow(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;
+  if (receivedSignal) throw new SetupError(`ended by ${receivedSignal}`);
   process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
   throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }
