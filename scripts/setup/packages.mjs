@@ -90,6 +90,29 @@ function removeIfPossible(folder) {
   } catch {}
 }
 
+/** Moves the old packages to `aside`, or removes them where this is impossible. */
+function moveAside(packages, aside) {
+  try {
+    renameSync(packages, aside);
+  } catch (error) {
+    // In a container, a folder of the image can be removed but not renamed.
+    if (error.code !== "EXDEV") throw error;
+    rmSync(packages, { recursive: true });
+  }
+}
+
+/** Replaces the folder `packages` by the installed one. If one of them cannot be moved, for example a mount, the old packages remain. */
+function replacePackages(packages, stage) {
+  const aside = join(stage, "replaced");
+  if (existsSync(packages)) moveAside(packages, aside);
+  try {
+    renameSync(join(stage, "node_modules"), packages);
+  } catch (error) {
+    if (existsSync(aside)) renameSync(aside, packages);
+    throw error;
+  }
+}
+
 /** Installs the packages in a temporary folder, whose lock file has addresses, and then moves them to `node_modules`. */
 async function installPackages(root, isService) {
   const stage = createStage(root);
@@ -98,8 +121,7 @@ async function installPackages(root, isService) {
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addAddresses(lock)));
   await runOrThrow("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
   try {
-    rmSync(join(root, "node_modules"), { recursive: true, force: true });
-    renameSync(join(stage, "node_modules"), join(root, "node_modules"));
+    replacePackages(join(root, "node_modules"), stage);
   } catch (error) {
     throw new SetupError(`cannot replace node_modules: ${error.message}; if it is a mount, run \`npm ci\` yourself`);
   }

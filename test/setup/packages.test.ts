@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { expect } from "chai";
-import { importSetUpModule } from "./modules.js";
+import { importSetUpModule, urlOfSetUpModule } from "./modules.js";
 
 const { ensurePackages } = await importSetUpModule<{ ensurePackages(root: string): Promise<void> }>("packages");
 
@@ -13,6 +14,14 @@ pwd >> ../folders.txt
 mkdir node_modules
 echo new > node_modules/content.txt
 `;
+
+/** Installs into the folder of the first argument, and prints the error. */
+const INSTALL = `
+  const { ensurePackages } = await import("${urlOfSetUpModule("packages")}");
+  await ensurePackages(process.argv[1]).catch((error) => console.log(error.message));
+`;
+/** Mounts the `node_modules` of the folder in $0 on itself, and runs the other arguments. */
+const WITH_MOUNT = 'mount --bind "$0/node_modules" "$0/node_modules" && exec "$@"';
 
 describe("the installation of packages by the set-up", () => {
   const path = process.env["PATH"];
@@ -60,5 +69,30 @@ describe("the installation of packages by the set-up", () => {
     await rm(join(root, "node_modules"), { recursive: true });
     await ensurePackages(root);
     expect(installedContent()).to.equal("new");
+  });
+
+  for (const [title, npm, message] of [
+    ["fails", "#!/bin/sh\nexit 1\n", /^`npm ci .*` failed with exit code 1/],
+    [
+      "installs no folder",
+      "#!/bin/sh\n",
+      /^cannot replace node_modules: ENOENT.*; if it is a mount, run `npm ci` yourself$/,
+    ],
+  ] as const) {
+    it(`keeps the old packages if npm ${title}`, async () => {
+      put("bin/npm", npm);
+      const failure = await ensurePackages(root).catch((error: Error) => error.message);
+      expect(failure).to.match(message);
+      expect([existsSync(join(root, "node_modules")), installedContent()]).to.deep.equal([true, "old"]);
+    });
+  }
+
+  it("keeps the packages of a mounted node_modules, and names the remedy", function () {
+    if (process.platform === "darwin") this.skip();
+    const install = [process.execPath, "--input-type=module", "--eval", INSTALL, root];
+    const withMount = ["--user", "--map-root-user", "--mount", "sh", "-c", WITH_MOUNT, root, ...install];
+    const { stdout } = spawnSync("unshare", withMount, { encoding: "utf8" });
+    expect(stdout).to.match(/^cannot replace node_modules: EBUSY.*; if it is a mount, run `npm ci` yourself$/m);
+    expect(installedContent()).to.equal("old");
   });
 });
