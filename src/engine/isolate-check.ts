@@ -3,17 +3,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
-import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS } from "../limits.js";
+import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../limits.js";
 
 export interface IsolateCheck {
   /**
    * Checks that V8 can compile `source`.
-   * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit
+   * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit; OVERLOADED
+   *   after `close`
    */
   check(source: string): Promise<void>;
   /**
-   * Resolves when no isolate exists any more. No check starts after this call. Call it before the process exits: V8
-   * cannot interrupt a compilation, and an exit during one causes a segmentation fault.
+   * Resolves when the running checks have ended and no isolate exists any more. Rejects waiting and later checks with
+   * OVERLOADED. Call it before the process exits: V8 cannot interrupt a compilation, and an exit during one causes a
+   * segmentation fault.
    */
   close(): Promise<void>;
 }
@@ -51,22 +53,29 @@ export function createIsolateCheck({
   timeoutMs = CODE_CHECK_TIMEOUT_MS,
 }: Partial<IsolateLimits> = {}): IsolateCheck {
   let free = concurrency;
+  let closing: Promise<void> | null = null;
   let lastReleasedAt = Number.NEGATIVE_INFINITY;
-  const waiting: (() => void)[] = [];
+  const waiting: PromiseWithResolvers<void>[] = [];
 
   async function acquire(): Promise<void> {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    if (free > 0) {
+      free -= 1;
+      return;
+    }
+    const slot = Promise.withResolvers<void>();
+    waiting.push(slot);
+    await slot.promise;
   }
 
   function release(): void {
     lastReleasedAt = performance.now();
     const next = waiting.shift();
     if (next === undefined) free += 1;
-    else next();
+    else next.resolve();
   }
 
   async function check(source: string): Promise<void> {
+    if (closing !== null) throw createStoppingError();
     await acquire();
     const compiled = compileInIsolate(source, memoryMb);
     // V8 cannot interrupt a compilation. So after the time limit, the slot stays taken until V8 has finished.
@@ -75,14 +84,14 @@ export function createIsolateCheck({
     await compiled;
   }
 
-  async function close(): Promise<void> {
-    waiting.length = 0;
-    // Takes all slots and never releases them, so that no check can start.
+  async function endChecks(): Promise<void> {
+    for (const slot of waiting.splice(0)) slot.reject(createStoppingError());
+    // Takes all slots, which waits for the running checks.
     for (let slot = 0; slot < concurrency; slot += 1) await acquire();
     await delay(Math.max(0, lastReleasedAt + ISOLATE_RELEASE_MS - performance.now()));
   }
 
-  return { check, close };
+  return { check, close: () => (closing ??= endChecks()) };
 }
 
 /** Waits until `ended` resolves. @throws ActionError CODE_VALIDATION_FAILED if that takes longer than `timeoutMs` */
@@ -119,6 +128,10 @@ function toCompileError(error: unknown): ActionError {
   // V8 reports the line number 0 if its own stack overflowed during the compilation.
   if (line === undefined || line === "0") return createCodeError(`code does not compile: ${reason}`);
   return createCodeError(`code, line ${line}, column ${column}: ${reason}`);
+}
+
+function createStoppingError(): ActionError {
+  return new ActionError("OVERLOADED", "the service is stopping", { retryAfter: OVERLOADED_RETRY_SECONDS });
 }
 
 function createCodeError(message: string): ActionError {

@@ -4,6 +4,8 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";
+import { OVERLOADED_RETRY_SECONDS } from "../../src/limits.js";
+import { createCodeChecker } from "../../src/operations/actions/code-checker.js";
 import { longTest } from "../harness/samples.js";
 
 const { check, close } = createIsolateCheck();
@@ -33,13 +35,18 @@ const WASM_PROGRAM = `
   const { instance } = await WebAssembly.instantiate(Buffer.from(bytes, "base64"));
   for (let n = 0; n < 1e3; n += 1) instance.exports.f(1e4);`;
 
-/** Program that exits right after its checks have exceeded their time limit, while V8 still compiles. The last check has to wait. */
+/**
+ * Program that exits right after its checks have exceeded their time limit, while V8 still compiles. The last check
+ * waits until `close` rejects it.
+ */
 const EXITING_PROGRAM = `
   const { createIsolateCheck } = await import("${MODULE_URL}");
   const { check, close } = createIsolateCheck({ concurrency: 2, timeoutMs: 1 });
   const checks = Array.from({ length: 3 }, () => check("(function(){})();".repeat(60_000)));
   await Promise.allSettled(checks.slice(0, 2));
-  await close();
+  const closed = close();
+  await Promise.allSettled(checks);
+  await closed;
   process.exit(0);`;
 
 /** Runs a program in another process. Resolves to its standard output. Rejects unless the program exits with 0. */
@@ -102,6 +109,31 @@ describe("the syntax check of code in an isolate", () => {
 
   it("lets the process exit while V8 compiles, and starts no check that waits", async () => {
     await runProgram(EXITING_PROGRAM);
+  });
+
+  it("rejects checks that wait for a slot or arrive later as soon as it is closed, and waits for the running ones", async () => {
+    const closing = createIsolateCheck({ concurrency: 2, timeoutMs: 60_000 });
+    const order: string[] = [];
+    const record = (name: string, work: Promise<void>) =>
+      work.then(
+        () => order.push(`${name} ended`),
+        (error: ActionError) => order.push(`${name}: ${error.status}, ${error.message}, ${error.details.retryAfter}`),
+      );
+    const running = [1, 2].map(() => record("running", closing.check(LARGE_SOURCES[3]![1])));
+    const waiting = record("waiting", closing.check("let a;"));
+    const closed = Promise.all([record("close", closing.close()), record("second close", closing.close())]);
+    await Promise.all([...running, waiting, record("later", closing.check("let a;")), closed]);
+    const rejection = `OVERLOADED, the service is stopping, ${OVERLOADED_RETRY_SECONDS}`;
+    expect(order.slice(0, 2)).to.have.members([`waiting: ${rejection}`, `later: ${rejection}`]);
+    expect(order.slice(2)).to.deep.equal(["running ended", "running ended", "close ended", "second close ended"]);
+  });
+
+  it("does not report the end of the service as an error in the code", async () => {
+    const closing = createIsolateCheck();
+    await closing.close();
+    const { check: checkCode } = createCodeChecker(closing.check);
+    const error: unknown = await checkCode(1, "async function execute() {}").catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ActionError).with.property("status", "OVERLOADED");
   });
 
   longTest("stops at its memory limit and serves the next", async () => {
