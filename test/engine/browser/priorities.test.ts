@@ -1,10 +1,120 @@
 /** Tests priorities when processor time is scarce: first the service, then runs that compute little, then runs that compute much. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
 import { expect } from "chai";
-import { BROWSER_PRIORITY, choosePriority, SESSION_PRIORITY } from "../../../src/engine/browser/watch/priorities.js";
+import {
+  BROWSER_PRIORITY,
+  choosePriority,
+  RendererPriorities,
+  SESSION_PRIORITY,
+  setSessionPriority,
+} from "../../../src/engine/browser/watch/priorities.js";
+import { readServingThreads, readStatFields } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
+
+/** Time in milliseconds of several measuring periods of the watch. */
+const SETTLE_MS = 600;
+const LOWEST_PRIORITY = 19;
+const BUSY_CORES = 2;
+
+describe("the priority of a thread", () => {
+  const children: ChildProcess[] = [];
+  const startChild = () => {
+    const child = spawn("sleep", ["60"]);
+    children.push(child);
+    return child;
+  };
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      child.kill();
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    }
+  });
+
+  /** Reports a renderer that keeps several cores busy during several measuring periods. */
+  async function reportBusyRenderer(pid: number, listThreads: () => number[]): Promise<void> {
+    const priorities = new RendererPriorities(listThreads);
+    const startedAt = performance.now();
+    await until(() => {
+      const spentMs = performance.now() - startedAt;
+      priorities.update([{ pid, cpuMs: spentMs * BUSY_CORES, threads: 2 }]);
+      return spentMs > SETTLE_MS;
+    });
+  }
+
+  it("is set although another thread of the renderer ends at the same moment", async () => {
+    const [ended, running] = [startChild(), startChild()];
+    ended.kill();
+    await once(ended, "exit");
+    await reportBusyRenderer(running.pid!, () => [ended.pid!, running.pid!]);
+    expect(getPriority(running.pid!)).to.equal(LOWEST_PRIORITY);
+  });
+
+  it("is set by the next update if the threads could not be listed", async () => {
+    const running = startChild();
+    let calls = 0;
+    await reportBusyRenderer(running.pid!, () => {
+      calls += 1;
+      if (calls === 1) throw new Error("too many open files");
+      return [running.pid!];
+    });
+    expect([calls, getPriority(running.pid!)]).to.deep.equal([2, LOWEST_PRIORITY]);
+  });
+
+  it("does not hide the other threads of the browser if it ends while they are read", async () => {
+    const ownThreads: string[] = [];
+    const readStat = (path: string) => {
+      if (path.startsWith(`/proc/${process.pid}/task/`)) {
+        ownThreads.push(path);
+        if (ownThreads.length === 1) throw new Error("no such file");
+      }
+      return readStatFields(path);
+    };
+    const group = Number(readStatFields("/proc/self/stat")[2]);
+    expect(readServingThreads(group, readStat).cpuMs).to.be.above(0);
+    expect(ownThreads.length).to.be.above(1);
+  });
+});
+
+describe("the priority of a browser's session", () => {
+  /** Returns the number of attempts to set the priority if each fails with this error. */
+  async function countAttempts(code: string): Promise<number> {
+    const attempts: unknown[][] = [];
+    setSessionPriority(7, (...args) => {
+      attempts.push(args);
+      throw Object.assign(new Error(code), { code });
+    });
+    await delay(SETTLE_MS);
+    for (const attempt of attempts) expect(attempt).to.deep.equal(["/proc/7/autogroup", String(SESSION_PRIORITY)]);
+    return attempts.length;
+  }
+
+  it("is set again, once, if the kernel has just changed that of another session", async () => {
+    expect(await countAttempts("EAGAIN")).to.equal(2);
+    expect(await countAttempts("ENOENT")).to.equal(1);
+  });
+});
+
+describe("the priority of a browser", () => {
+  it("stays that of a service that was started with a lower one, and causes no error", async () => {
+    const module = new URL("../../../src/engine/browser/watch/priorities.js", import.meta.url).href;
+    const program = `
+      import { getPriority, setPriority } from "node:os";
+      import { lowerBrowserPriority } from "${module}";
+      setPriority(10);
+      // Root is allowed to raise priorities.
+      if (process.getuid() === 0) process.setuid(65534);
+      lowerBrowserPriority(process.pid);
+      console.log(getPriority());`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
+    expect(stdout).to.equal("10\n");
+  });
+});
 
 describe("the priority of renderers", () => {
   const browsers = testBrowsers();

@@ -4,8 +4,7 @@
  * does not exist, and a lowered priority cannot be raised again.
  */
 
-import { writeFileSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { runInBackground } from "../../../background.js";
 import { moveToIdleGroup, moveToServiceGroup } from "./idle-group.js";
@@ -60,6 +59,8 @@ const THREADS_MIN_CORES = 1.2;
 const MANY_THREADS_MIN_CORES = 0.15;
 /** Number of threads, in addition to the renderer's lowest number, that counts as many new threads. */
 const MANY_NEW_THREADS = 8;
+/** Time in milliseconds until the second attempt to set the priority of the browser's session. */
+const SESSION_RETRY_MS = 150;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 
@@ -88,17 +89,48 @@ export function choosePriority(cores: number): number {
  * processes of the browser inherit the priority.
  */
 export function lowerBrowserPriority(pid: number): void {
-  setPriority(pid, BROWSER_PRIORITY);
   try {
-    writeFileSync(`/proc/${pid}/autogroup`, String(SESSION_PRIORITY));
+    setPriority(pid, BROWSER_PRIORITY);
   } catch {
-    // Ignores the error: the kernel has no autogroups, or the browser has already ended.
+    // Ignores the error: the service was started with a lower priority, which the browser has inherited, and the account
+    // is not allowed to raise it.
+  }
+  setSessionPriority(pid);
+}
+
+/**
+ * Sets the priority of the session of a browser. Without CAP_SYS_ADMIN, the kernel rejects the change with EAGAIN if a
+ * process has changed the priority of any session in the last 100 ms, for example that of another browser. So the
+ * change is then repeated once.
+ * @param write replaces `writeFileSync` in tests
+ */
+export function setSessionPriority(pid: number, write: typeof writeFileSync = writeFileSync, isRetry = false): void {
+  try {
+    write(`/proc/${pid}/autogroup`, String(SESSION_PRIORITY));
+  } catch (error) {
+    // Ignores other errors: the kernel has no autogroups, or the browser has already ended.
+    if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || isRetry) return;
+    setTimeout(setSessionPriority, SESSION_RETRY_MS, pid, write, true).unref();
   }
 }
 
-/** Sets the priority of all threads of a process. A new thread inherits the priority of its creator. */
-async function setThreadPriorities(pid: number, priority: number): Promise<void> {
-  for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
+const listThreadsOfProcess = (pid: number): number[] => readdirSync(`/proc/${pid}/task`).map(Number);
+
+/**
+ * Sets the priority of each thread. A new thread inherits the priority of its creator.
+ * @throws the errors that a later attempt may not have
+ */
+function setThreadPriorities(threads: readonly number[], priority: number): void {
+  for (const thread of threads) {
+    try {
+      setPriority(thread, priority);
+    } catch (error) {
+      // Ignores a thread that has ended, and a priority that the account is not allowed to raise again. The other
+      // threads must still get the priority.
+      const { code } = (error as { info: { code: string } }).info;
+      if (code !== "ESRCH" && code !== "EACCES" && code !== "EPERM") throw error;
+    }
+  }
 }
 
 /**
@@ -117,6 +149,9 @@ function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleU
 
 export class RendererPriorities {
   private readonly measurements = new Map<number, Measurement>();
+
+  /** @param listThreads returns the thread IDs of a process */
+  constructor(private readonly listThreads = listThreadsOfProcess) {}
 
   /** Sets the priority of each renderer by the CPU time that it has used since the last call. */
   update(renderers: readonly Renderer[]): void {
@@ -151,10 +186,19 @@ export class RendererPriorities {
       cpuMs,
       threads: Math.min(threads, before.threads),
       lastBusyAt: cores > 0 ? now : before.lastBusyAt,
-      priority,
+      priority: this.changePriority(pid, before.priority, priority),
       idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
-    // Ignores the error: the process has ended, or the account is not allowed to raise the priority again.
-    if (priority !== before.priority) setThreadPriorities(pid, priority).catch(() => {});
+  }
+
+  /** Changes the priority of a renderer. Returns its new priority: the old one if the next update must try again. */
+  private changePriority(pid: number, oldPriority: number, priority: number): number {
+    if (priority === oldPriority) return oldPriority;
+    try {
+      setThreadPriorities(this.listThreads(pid), priority);
+      return priority;
+    } catch {
+      return oldPriority;
+    }
   }
 }

@@ -64,6 +64,15 @@ export async function readUsage(pid: number, group: number): Promise<Usage | nul
   }
 }
 
+/** Returns the fields of the `stat` file of a thread; null if the thread has ended. */
+function readThreadFields(path: string, readStat: typeof readStatFields): string[] | null {
+  try {
+    return readStat(path);
+  } catch {
+    return null;
+  }
+}
+
 /** Summary of all threads of the browser's shared processes (all except renderers). */
 export interface ServingThreads {
   /** CPU time of all threads in milliseconds. */
@@ -75,22 +84,24 @@ export interface ServingThreads {
 /**
  * Reads the threads of all processes of the process group except renderers. Call it rarely, because it lists all
  * processes of the machine.
+ * @param readStat replaces `readStatFields` in tests
  */
-export function readServingThreads(group: number): ServingThreads {
+export function readServingThreads(group: number, readStat = readStatFields): ServingThreads {
   const threads = { cpuMs: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     try {
-      const [, , pgrp] = readStatFields(`/proc/${name}/stat`);
+      const [, , pgrp] = readStat(`/proc/${name}/stat`);
       if (Number(pgrp) !== group || readFileSync(`/proc/${name}/cmdline`, "latin1").includes("--type=renderer"))
         continue;
       for (const thread of readdirSync(`/proc/${name}/task`)) {
-        const fields = readStatFields(`/proc/${name}/task/${thread}/stat`);
+        const fields = readThreadFields(`/proc/${name}/task/${thread}/stat`, readStat);
+        if (fields === null) continue;
         threads.cpuMs += (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
         threads.isAnyRunnable ||= fields[0] === "R";
       }
     } catch {
-      // Ignores the error: the process or the thread has ended.
+      // Ignores the error: the process has ended.
     }
   }
   return threads;
