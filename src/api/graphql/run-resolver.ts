@@ -178,6 +178,21 @@ export class RunResolver {
     });
   }
 
+  /**
+   * Waits until a run has ended, for the tools of AI agents (mcp/run-tools.ts). GraphQL has no such field.
+   * @param signals the wait ends when one of these signals aborts
+   * @throws the errors of `Runs.waitForEnd`
+   */
+  async waitForRunEnd(
+    context: RequestContext,
+    appId: number,
+    runId: number,
+    ...signals: readonly AbortSignal[]
+  ): Promise<void> {
+    await this.accessChecks.requireAppAccess(context, "listRuns", appId);
+    await this.service.waitForEnd(appId, runId, ...signals);
+  }
+
   @Mutation(() => Boolean, {
     description:
       "Cancels a queued or running run. Editors and operators can cancel every run, others only runs that they started.",

@@ -78,6 +78,8 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
       serviceUrl: docs.serviceAddressFor(request),
       readDeclarations: readClientDeclarations,
       readAppTypes: () => resolvers.manifests.appTypes(context, caller.appId!),
+      waitForRunEnd: (runId: number, ...signals: readonly AbortSignal[]) =>
+        resolvers.runs.waitForRunEnd(context, caller.appId!, runId, ...signals),
       readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
       disconnectSignal: context.closedSignal!(),
     };

@@ -1,12 +1,10 @@
 /** MCP tools that run actions and read their state, result, console and log. Text that a run wrote is marked as untrusted. */
-import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { type AppTool, defineTool, TOOL_INPUT_FIELDS, type ToolContext } from "./tool.js";
 
 const APP_ROUTE = "/v3/apps/:appId";
 const RUN_ROUTE = `${APP_ROUTE}/actions/:nameOrId/run`;
 const UNFINISHED_STATES = ["queued", "running"];
-const POLL_MS = 250;
 /** Maximum time that a tool waits for a run, in seconds. MCP clients end a request after 60 s by default. */
 const WAIT_MAX_SECONDS = 50;
 
@@ -21,15 +19,19 @@ async function readConsole({ callRest, appId }: ToolContext, runId: number): Pro
   return (await callRest("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
-/** Returns the run when it has ended; unfinished if `seconds` have passed or the client has disconnected. */
+const isOver = ({ state }: { state: string }): boolean => !UNFINISHED_STATES.includes(state);
+
+/**
+ * Returns the run when it has ended, or unfinished when `seconds` have passed.
+ * @throws ActionError REQUEST_INVALID if the client disconnects, OVERLOADED if the service stops
+ */
 async function waitForRun(context: ToolContext, runId: number, seconds: number) {
-  const deadline = Date.now() + seconds * 1000;
-  let run = await readRun(context, runId);
-  while (UNFINISHED_STATES.includes(run.state) && Date.now() < deadline && !context.disconnectSignal.aborted) {
-    await delay(POLL_MS);
-    run = await readRun(context, runId);
-  }
-  return run;
+  const { disconnectSignal, waitForRunEnd } = context;
+  const timeLimit = AbortSignal.timeout(seconds * 1000);
+  await waitForRunEnd(runId, disconnectSignal, timeLimit).catch((error: unknown) => {
+    if (!timeLimit.aborted || disconnectSignal.aborted) throw error;
+  });
+  return readRun(context, runId);
 }
 
 async function startRun(
@@ -42,8 +44,7 @@ async function startRun(
   const { runId } = await callRest("POST", RUN_ROUTE, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
   const run = await waitForRun(context, runId, wait);
-  const isOver = !UNFINISHED_STATES.includes(run.state);
-  const lines = isOver ? await readConsole(context, runId) : [];
+  const lines = isOver(run) ? await readConsole(context, runId) : [];
   return { data: { runId, run, console: lines }, isUntrusted: true };
 }
 
@@ -80,10 +81,11 @@ export const runTools: readonly AppTool[] = [
     requiredOperations: ["listRuns"],
     changesData: false,
     input: { runId: TOOL_INPUT_FIELDS.runId, seconds: waitSecondsSchema.default(30) },
-    run: async ({ runId, seconds }, context) => ({
-      data: await waitForRun(context, runId, seconds),
-      isUntrusted: true,
-    }),
+    async run({ runId, seconds }, context) {
+      const run = await readRun(context, runId);
+      const data = isOver(run) || seconds === 0 ? run : await waitForRun(context, runId, seconds);
+      return { data, isUntrusted: true };
+    },
   }),
   defineTool({
     name: "read_run",

@@ -16,6 +16,8 @@ export interface ToolContext {
   /** Returns the TypeScript declarations for the app (svc.d.ts). */
   readAppTypes: () => Promise<string>;
   readGraphqlSchema: () => string;
+  /** Waits until a run of the app has ended. Rejects if one of the signals aborts, or if the service stops. */
+  waitForRunEnd: (runId: number, ...signals: readonly AbortSignal[]) => Promise<void>;
   /** Aborts when the client has disconnected. */
   disconnectSignal: AbortSignal;
 }

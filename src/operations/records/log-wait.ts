@@ -4,8 +4,8 @@ import { ActionError, clientDisconnected } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
 /**
- * Interval in milliseconds at which the waiting process looks for the log entry in the database, because the
- * notification about the entry can be lost.
+ * Interval in milliseconds at which the waiting process checks the run in the database. The notification about the log
+ * entry can be lost, and a skipped run has no log entry.
  */
 const LOOK_UP_INTERVAL_MS = 1_000;
 
@@ -16,30 +16,40 @@ const LOOK_UP_INTERVAL_MS = 1_000;
 const toAbortError = ({ reason }: AbortSignal): ActionError =>
   reason instanceof ActionError ? reason : clientDisconnected();
 
-/**
- * Waits for the log entry of a run and returns it.
- * @param signals the wait ends when one of these signals aborts
- * @throws the reason of the aborted signal if it is an ActionError, otherwise the error for a disconnected client
- */
+/** Waits for the log entry of a run and returns it. The signals and the errors are those of `waitForRun`. */
 export async function waitForLogEntry(
   { logs, notifications }: { logs: ExecutionLogs; notifications: DatabaseNotifications },
   runId: number,
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
-  const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
+  return waitForRun(() => logs.entryOfRun(runId), notifications, runId, ...signals);
+}
+
+/**
+ * Calls `lookUp` when a log entry of the run is written, and at intervals, until it returns a result.
+ * @param signals the wait ends when one of these signals aborts
+ * @throws the reason of the aborted signal if it is an ActionError, otherwise the error for a disconnected client
+ */
+export async function waitForRun<Result>(
+  lookUp: () => Promise<Result | null>,
+  notifications: DatabaseNotifications,
+  runId: number,
+  ...signals: readonly (AbortSignal | undefined)[]
+): Promise<Result> {
+  const { promise, resolve, reject } = Promise.withResolvers<Result>();
   const givenSignals = signals.filter((signal) => signal !== undefined);
   for (const signal of givenSignals) if (signal.aborted) throw toAbortError(signal);
   const rejectOnAbort = ({ target }: Event) => reject(toAbortError(target as AbortSignal));
   for (const signal of givenSignals) signal.addEventListener("abort", rejectOnAbort);
-  const readEntry = () => {
-    logs.entryOfRun(runId).then((entry) => entry && resolve(entry), reject);
+  const callLookUp = () => {
+    lookUp().then((result) => result !== null && resolve(result), reject);
   };
   const handleNotice = (notice: string) => {
-    if (notice.endsWith(`:${runId}`)) readEntry();
+    if (notice.endsWith(`:${runId}`)) callLookUp();
   };
-  const stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, readEntry);
-  const timer = setInterval(readEntry, LOOK_UP_INTERVAL_MS);
-  readEntry();
+  const stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, callLookUp);
+  const timer = setInterval(callLookUp, LOOK_UP_INTERVAL_MS);
+  callLookUp();
   return promise.finally(() => {
     stopFollowing();
     for (const signal of givenSignals) signal.removeEventListener("abort", rejectOnAbort);

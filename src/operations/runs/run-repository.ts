@@ -363,6 +363,12 @@ export class RunRepository {
     return run?.reason ?? null;
   }
 
+  /** True if the app has a queued or running run with this ID. */
+  async isUnfinished(id: number, appId: number): Promise<boolean> {
+    const sql = "SELECT FROM run WHERE id = $1 AND app_id = $2 AND finished_at IS NULL";
+    return (await queryPreparedRows(this.db, "unfinished-run", sql, [id, appId])).length > 0;
+  }
+
   /**
    * Returns the run with this ID; null if there is no such run.
    * @param appId app to which the run must belong; null for any app

@@ -12,7 +12,7 @@ import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
-import { waitForLogEntry } from "../records/log-wait.js";
+import { waitForLogEntry, waitForRun } from "../records/log-wait.js";
 import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
@@ -132,6 +132,17 @@ export class Runs {
    */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueKnown(run)).id };
+  }
+
+  /**
+   * Waits until the app has no queued or running run with this ID.
+   * @param signals the wait ends when one of these signals aborts
+   * @throws OVERLOADED if the service stops, otherwise the errors of `waitForRun`
+   */
+  async waitForEnd(appId: number, runId: number, ...signals: readonly AbortSignal[]): Promise<void> {
+    const { repository, notifications } = this.options;
+    const lookUp = async () => ((await repository.isUnfinished(runId, appId)) ? null : true);
+    await waitForRun(lookUp, notifications, runId, ...signals, this.stopping.signal);
   }
 
   /**

@@ -1,0 +1,121 @@
+/** Tests tools of AI agents that wait for the end of a run: they read the run when they start and when it has ended. */
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { expect } from "chai";
+import { RunHistoryResolver } from "../../src/api/graphql/history-resolver.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { call, dataOf, LONGEST_WAIT } from "./mcp-calls.js";
+
+const RUN_MS = 3_000;
+const CODE = `async function execute() { await new Promise((resolve) => setTimeout(resolve, ${RUN_MS})); return "slow"; }`;
+
+describe("an agent that waits for a run", () => {
+  const readRun = RunHistoryResolver.prototype.run;
+  let service: TestService;
+  let agent: Client;
+  let reads = 0;
+
+  async function connect({ url, tokens }: TestService): Promise<Client> {
+    const client = new Client({ name: "test", version: "1" });
+    const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
+      requestInit: { headers: { authorization: `Bearer ${tokens.api}` } },
+    });
+    await client.connect(transport as Parameters<Client["connect"]>[0]);
+    return client;
+  }
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api,runner" });
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    const body = { name: "slow", active: true, triggers: [{ trigger: "manual" }], code: CODE };
+    const { body: created } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    await service.rest("POST", `/v3/apps/${service.appId}/actions/${created.action.id}/publish`);
+    agent = await connect(service);
+    RunHistoryResolver.prototype.run = function run(...args) {
+      reads += 1;
+      return readRun.apply(this, args);
+    };
+  });
+  after(async () => {
+    RunHistoryResolver.prototype.run = readRun;
+    await agent?.close();
+    await service?.stop();
+  });
+  beforeEach(() => {
+    reads = 0;
+  });
+
+  const waitForRun = async (client: Client, runId: number, seconds: number) =>
+    dataOf(await call(client, "wait_for_run", { runId, seconds }));
+
+  it("reads it twice with wait_for_run, and once with run_live, however long it takes", async () => {
+    const { runId } = dataOf(await call(agent, "run_live", { action: "slow", wait: 0 }));
+    expect((await waitForRun(agent, runId, LONGEST_WAIT)).state).to.equal("completed");
+    expect(reads).to.equal(2);
+    reads = 0;
+    const { run, console: lines } = dataOf(await call(agent, "run_live", { action: "slow", wait: LONGEST_WAIT }));
+    expect([run.state, lines]).to.deep.equal(["completed", []]);
+    expect(reads).to.equal(1);
+  });
+
+  describe("that does not start", () => {
+    let idle: TestService;
+    let idleAgent: Client;
+    let runId: number;
+
+    before(async () => {
+      idle = await startTestService({ ROLES: "api", SHUTDOWN_GRACE_MS: "600000" });
+      idleAgent = await connect(idle);
+    });
+    after(async () => {
+      await idleAgent?.close();
+      await idle?.stop();
+    });
+    beforeEach(async () => {
+      const sql = `INSERT INTO run (app_id, action_id, copy, trigger, state, payload)
+        VALUES ($1, 1, 'master', 'manual', 'queued', '{}') RETURNING id`;
+      runId = Number((await idle.db.query(sql, [idle.appId]))[0].id);
+    });
+
+    it("gets the unfinished run after the given time", async () => {
+      expect((await waitForRun(idleAgent, runId, 1)).state).to.equal("queued");
+      expect(reads).to.equal(2);
+      expect((await waitForRun(idleAgent, runId, 0)).state).to.equal("queued");
+      expect(reads).to.equal(3);
+    });
+
+    it("gets a skipped run at its end, although it has no log entry", async () => {
+      const waiting = waitForRun(idleAgent, runId, LONGEST_WAIT);
+      await until(() => reads > 0);
+      const startedAt = performance.now();
+      const skip = "UPDATE run SET state = 'skipped', reason = 'late', finished_at = now() WHERE id = $1";
+      await idle.db.query(skip, [runId]);
+      expect((await waiting).state).to.equal("skipped");
+      expect(performance.now() - startedAt).to.be.below((LONGEST_WAIT * 1_000) / 2);
+    });
+
+    it("causes no read after it has disconnected", async () => {
+      const leaving = await connect(idle);
+      const left = waitForRun(leaving, runId, LONGEST_WAIT).catch(() => "left");
+      await until(() => reads > 0);
+      await leaving.close();
+      expect(await left).to.equal("left");
+      // The wait of the other agent lasts longer than the service needs to notice the end of the connection.
+      expect((await waitForRun(idleAgent, runId, 2)).state).to.equal("queued");
+      expect(reads).to.equal(3);
+    });
+
+    it("gets an error at once if the service stops", async () => {
+      const waiting = call(idleAgent, "wait_for_run", { runId, seconds: LONGEST_WAIT });
+      await until(() => reads > 0);
+      const startedAt = performance.now();
+      const stopped = idle.stopService();
+      const { isError, text } = await waiting;
+      expect(text).to.contain("OVERLOADED: the service is stopping");
+      expect(isError).to.equal(true);
+      await stopped;
+      expect(performance.now() - startedAt).to.be.below((LONGEST_WAIT * 1_000) / 2);
+    });
+  });
+});
