@@ -19,10 +19,16 @@ export interface TokenBucket {
 
 /**
  * Creates buckets. Each allows `limit` calls at once, and then `limit` calls evenly spread over each `windowMs`.
- * `keysMax` is the maximum number of keys with their own bucket.
+ * `keysMax` is the maximum number of keys with their own bucket. `clock` returns the time in milliseconds; tests pass a
+ * clock that they move.
  */
-export function createTokenBucket(options: { limit: number; windowMs: number; keysMax?: number }): TokenBucket {
-  const { limit, windowMs, keysMax = KEYS_MAX } = options;
+export function createTokenBucket(options: {
+  limit: number;
+  windowMs: number;
+  keysMax?: number;
+  clock?: () => number;
+}): TokenBucket {
+  const { limit, windowMs, keysMax = KEYS_MAX, clock = () => performance.now() } = options;
   const buckets = new Map<string | typeof SHARED_KEY, { left: number; at: number }>();
   const perMs = limit / windowMs;
   let sweptAt = Number.NEGATIVE_INFINITY;
@@ -52,7 +58,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
 
   return {
     takeTokens(key, cost = 1) {
-      const now = performance.now();
+      const now = clock();
       const bucket = getBucket(key, now);
       const left = remainingTokens(bucket, now);
       // A call that costs more than a full bucket is allowed if the bucket is full.
@@ -62,7 +68,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
       return passes ? 0 : Math.max(1, Math.ceil((needed - left) / perMs / 1000));
     },
     charge(key, cost) {
-      const now = performance.now();
+      const now = clock();
       const bucket = getBucket(key, now);
       buckets.set(bucket, { left: Math.max(-limit, remainingTokens(bucket, now) - cost), at: now });
     },

@@ -193,14 +193,14 @@ const tokenCacheKey = (token: string): string => hash("sha256", token, "base64")
  * Remembers tokens that were unknown a moment ago, so that they cause no further database query. Also limits the number
  * of unknown tokens per network address.
  */
-function createUnknownTokenLimiter() {
+function createUnknownTokenLimiter(clock = () => performance.now()) {
   const recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
   /**
    * Cache keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks
    * these tokens.
    */
   const previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
-  const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS, clock });
   return {
     has: (key: string): boolean => recentlyUnknown.has(key),
     add(key: string): void {
@@ -234,9 +234,18 @@ function createUnknownTokenLimiter() {
 
 export type Credentials = ReturnType<typeof createCredentials>;
 
-export function createCredentials({ db, notifications }: { db: DataSource; notifications: DatabaseNotifications }) {
+export function createCredentials({
+  db,
+  notifications,
+  rateClock,
+}: {
+  db: DataSource;
+  notifications: DatabaseNotifications;
+  /** Returns the time in milliseconds for the limit of unknown tokens. Tests pass a clock that they move. */
+  rateClock?: () => number;
+}) {
   const callersByHash = createBoundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
-  const unknownTokens = createUnknownTokenLimiter();
+  const unknownTokens = createUnknownTokenLimiter(rateClock);
   /**
    * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
    * key is empty until the token is first used.
