@@ -37,8 +37,8 @@ export type CodeChecker = ReturnType<typeof createCodeChecker>;
 
 /**
  * Creates the function that checks code.
- * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service
- *   is stopping
+ * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the
+ *   service is stopping
  */
 export function createCodeChecker(compile: (code: string) => Promise<void>) {
   const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
@@ -83,8 +83,8 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
     /**
      * Checks the code of an action. Errors in the code are in the result, not thrown.
      * @param appId app of the action; the service checks the code of an app's actions one after the other
-     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit, OVERLOADED if the service
-     *   is stopping
+     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit, OVERLOADED if the
+     *   service is stopping
      */
     async check(appId: number, code: string): Promise<CodeCheckResult> {
       // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.

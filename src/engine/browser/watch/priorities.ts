@@ -92,8 +92,8 @@ export function lowerBrowserPriority(pid: number): void {
   try {
     setPriority(pid, BROWSER_PRIORITY);
   } catch {
-    // Ignores the error: the service was started with a lower priority, which the browser has inherited, and the account
-    // is not allowed to raise it.
+    // Ignores the error: the service was started with a lower priority, which the browser has inherited. The account is
+    // not allowed to raise it.
   }
   setSessionPriority(pid);
 }
