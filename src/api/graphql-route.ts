@@ -17,8 +17,8 @@ import { isObject } from "../rules/describe-value.js";
 import { writeJson } from "../rules/json-text.js";
 import { createQuotaHeaders, type RequestContext } from "./context.js";
 import { createErrorFormatter, type FormatError } from "./error-reply.js";
-import type { Documents } from "./graphql/documents.js";
-import { findSharedKeyError } from "./graphql/idempotency.js";
+import type { DocumentChecker } from "./graphql/documents.js";
+import { findSharedIdempotencyKeyError } from "./graphql/idempotency.js";
 import { createIntrospectionResponses, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
@@ -40,7 +40,7 @@ interface GraphqlContext extends RequestContext, ResolverContext {
 export interface GraphqlOptions {
   schema: GraphQLSchema;
   resolvers: Resolvers;
-  documents: Documents;
+  documents: DocumentChecker;
   pages: WebPages;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -190,7 +190,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (!("kind" in checkedDocument)) return checkedDocument;
     const fault =
       findMethodFault(method, checkedDocument, name) ??
-      (context.idempotencyKey === null ? null : findSharedKeyError(schema, checkedDocument, name));
+      (context.idempotencyKey === null ? null : findSharedIdempotencyKeyError(schema, checkedDocument, name));
     return fault === null ? [] : [fault];
   }
 

@@ -35,7 +35,7 @@ import { createErrorReply } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import { registerRootPage } from "./first-page.js";
 import { registerGitWebhook } from "./git-webhook.js";
-import { createDocuments, type Documents } from "./graphql/documents.js";
+import { createDocumentChecker, type DocumentChecker } from "./graphql/documents.js";
 import { loadSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
@@ -100,7 +100,7 @@ export interface ApiOptions {
 
 export interface Api {
   schema: GraphQLSchema;
-  documents: Documents;
+  documents: DocumentChecker;
   /** Method and path of every registered route. */
   registeredRoutes: readonly { method: string; path: string }[];
   handleRequest: RequestListener;
@@ -181,7 +181,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     options;
   const { graphqlDocuments, log } = options;
   const schema = await loadSchema();
-  const documents = createDocuments(schema, taskQueue);
+  const documents = createDocumentChecker(schema, taskQueue);
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {

@@ -25,17 +25,17 @@ import { createErrorFormatter, createErrorReply, type FormatError } from "./erro
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
-import type { Documents } from "./graphql/documents.js";
+import type { DocumentChecker } from "./graphql/documents.js";
 import type { EntryFeedContext } from "./graphql/entry-resolver.js";
 import type { LogTailContext } from "./graphql/log-resolver.js";
-import type { NotificationContext } from "./graphql/notification-resolver.js";
+import type { NotificationSubscriptionContext } from "./graphql/notification-resolver.js";
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
-import type { ConsoleContext } from "./graphql/run-resolver.js";
+import type { ConsoleSubscriptionContext } from "./graphql/run-resolver.js";
 import type { ResolverContext } from "./graphql/schema.js";
 import { createSocketLimiter } from "./live/operations.js";
-import { createRecheck, type TokenHolder } from "./live/recheck.js";
+import { createCredentialRecheck, type TokenHolder } from "./live/recheck.js";
 import { createSharedResults, type ResultReceiver } from "./live/shared-results.js";
-import { createTransport, type LinkContext } from "./live/transport.js";
+import { createSocketHandler, type LinkContext } from "./live/transport.js";
 import { websocketClosedSignal } from "./response-end.js";
 import type { ResponseBudget, ResponseMemory } from "./response-memory.js";
 import { senderOf, senderOfAddress } from "./sender.js";
@@ -57,13 +57,18 @@ const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 
 /** Event sources of the subscriptions. Each operation gets them in its context. */
 type SubscriptionSources = Pick<
-  LogTailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
+  LogTailContext &
+    ConsoleSubscriptionContext &
+    ClientFeedContext &
+    ActionFeedContext &
+    EntryFeedContext &
+    NotificationSubscriptionContext,
   "accessChecks" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
 >;
 
 interface SocketOptions extends SubscriptionSources, ResolverContext {
   schema: GraphQLSchema;
-  documents: Documents;
+  documents: DocumentChecker;
   addressOf: AddressOf;
   responseMemory: ResponseMemory;
   taskQueue: FairTaskQueue;
@@ -173,7 +178,7 @@ export function createSocketServer({
     maxPayload: BODY_MAX_BYTES,
     handleProtocols: (offered) => (offered.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : false),
   });
-  const recheck = createRecheck<SocketContext["extra"]>({
+  const recheck = createCredentialRecheck<SocketContext["extra"]>({
     credentials,
     onChecked(holder) {
       results.recheck(holder, holder.caller);
@@ -242,7 +247,7 @@ export function createSocketServer({
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const completedError = () => [new GraphQLError("the client has already ended this GraphQL operation")];
 
-  const takeSocket = createTransport<SocketLink>(
+  const takeSocket = createSocketHandler<SocketLink>(
     {
       schema,
       connectionInitWaitTimeout: CONNECTION_INIT_TIMEOUT_MS,

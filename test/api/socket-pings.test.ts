@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { pino } from "pino";
 import { WebSocket, WebSocketServer } from "ws";
-import { createTransport } from "../../src/api/live/transport.js";
+import { createSocketHandler } from "../../src/api/live/transport.js";
 
 const PING_MS = 100;
 
@@ -18,7 +18,7 @@ describe("pings on a websocket", () => {
   beforeEach(async () => {
     paused = Promise.withResolvers();
     allowed = Promise.withResolvers();
-    const open = createTransport(
+    const open = createSocketHandler(
       { schema: buildSchema("type Query { n: Int }") },
       {
         countMessage() {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { pino } from "pino";
-import { anchorIdOf } from "../../src/api/docs/markdown.js";
+import { createHeadingId } from "../../src/api/docs/markdown.js";
 import { registerDocs } from "../../src/api/docs/routes.js";
 import { createErrorReply } from "../../src/api/error-reply.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
@@ -39,7 +39,7 @@ const attributes = (html: string, name: "href" | "src") =>
 function headingsOf(markdown: string): Set<string> {
   const ids = new Set<string>();
   for (const [, heading] of markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/^#{1,6} (.+)$/gm)) {
-    const id = anchorIdOf(heading!.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll("`", ""));
+    const id = createHeadingId(heading!.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll("`", ""));
     let candidate = id;
     for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
     ids.add(candidate);

@@ -28,7 +28,7 @@ interface DocsPageContent {
 }
 
 /** Reads the navigation from the index page: bold text there starts a group, and each link after it adds a page to the group. */
-export function navigationOf(library: DocsLibrary): NavigationGroup[] {
+export function readNavigation(library: DocsLibrary): NavigationGroup[] {
   const index = library.findPageBySlug("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];
   const groups: NavigationGroup[] = [];

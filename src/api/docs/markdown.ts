@@ -44,7 +44,7 @@ export function insertServiceAddress(text: string, base: string): string {
 }
 
 /** Returns the HTML id of a heading, as GitHub builds it. */
-export const anchorIdOf = (heading: string): string =>
+export const createHeadingId = (heading: string): string =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\s_-]/gu, "")
@@ -52,7 +52,7 @@ export const anchorIdOf = (heading: string): string =>
     .replaceAll(" ", "-");
 
 function uniqueId(ids: Set<string>, text: string): string {
-  const id = anchorIdOf(text);
+  const id = createHeadingId(text);
   let candidate = id;
   for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
   ids.add(candidate);
@@ -167,7 +167,7 @@ function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[
  * Returns the page as Markdown with absolute links, for programs. Replaces a link to a file that the service does not serve by the file's
  * path.
  */
-export function markdownFor(library: DocsLibrary, page: DocsPage, base: string): string {
+export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: DocsPage, base: string): string {
   let isCode = false;
   const lines = page.markdown.split("\n").map((line) => {
     if (line.startsWith("```")) isCode = !isCode;

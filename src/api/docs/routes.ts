@@ -8,9 +8,9 @@ import { ActionError } from "../../errors.js";
 import { isKnownTag } from "../../rules/precondition.js";
 import { pathPrefixOf } from "../page-origin.js";
 import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
-import { type DocsPageFrame, docsPageHtml, navigationOf, searchResultsHtml } from "./html.js";
+import { type DocsPageFrame, docsPageHtml, readNavigation, searchResultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
-import { DocsRenderer, docsPathOf, insertServiceAddress, markdownFor } from "./markdown.js";
+import { createMarkdownWithAbsoluteLinks, DocsRenderer, docsPathOf, insertServiceAddress } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
 /** Files in the repository's root folder to which documentation pages link. */
@@ -63,7 +63,7 @@ function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: strin
   const docs: DocsSite = {
     library,
     search: new DocsSearch(library, renderer),
-    markdownOf: (page, base) => markdownFor(library, page, base),
+    markdownOf: (page, base) => createMarkdownWithAbsoluteLinks(library, page, base),
     serviceAddressFor({ headers: { host } }) {
       if (publicUrl !== null) return publicUrl;
       return host !== undefined && HOST_HEADER.test(host) ? `http://${host}` : baseUrl;
@@ -74,7 +74,7 @@ function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: strin
 
 /** Returns the text of /llms.txt: a list of all pages for language models (llmstxt.org). */
 function buildLlmsText({ library }: DocsSite, base: string): string {
-  const groups = navigationOf(library).map(({ title, pages }) => {
+  const groups = readNavigation(library).map(({ title, pages }) => {
     const items = pages.map(({ title: name, slug, summary }) => `- [${name}](${base}/docs/${slug}.md): ${summary}`);
     return `## ${title}\n\n${items.join("\n")}`;
   });
@@ -99,7 +99,7 @@ const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "c
 
 function buildLlmsFullText(docs: DocsSite, base: string): string {
   const index = docs.library.findPageBySlug("");
-  const listedPages = navigationOf(docs.library).flatMap(({ pages }) => pages);
+  const listedPages = readNavigation(docs.library).flatMap(({ pages }) => pages);
   return [...(index ? [index] : []), ...listedPages]
     .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
     .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdownOf(page, base).trim()}\n`)
@@ -141,7 +141,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   const { script, style } = options.pages.assetPathsOf("docs");
   const frame: DocsPageFrame = {
     pathPrefix: prefix,
-    navigation: navigationOf(docs.library),
+    navigation: readNavigation(docs.library),
     script,
     style: style ?? "",
     icon: ICON_SVG,

@@ -12,7 +12,7 @@ import { HttpWhereInputFields } from "./http-trigger-types.js";
 import {
   ActionAccessScalar,
   ConcurrencyPolicyEnum,
-  CopyEnum,
+  DraftOrLiveEnum,
   EnvironmentEnum,
   SourceLanguageEnum,
   TriggerTypeEnum,
@@ -219,7 +219,7 @@ export class ImportDocumentInput {
 
 @InputType("ReplayInput", { description: "Code and payload with which a past run is repeated." })
 export class ReplayInput {
-  @Field(() => CopyEnum, {
+  @Field(() => DraftOrLiveEnum, {
     nullable: true,
     description: "Run the current draft or live version; by default the version that the original run used.",
   })

@@ -13,7 +13,7 @@ import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
@@ -101,7 +101,7 @@ export class ActionResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "createAction", appId);
     return this.endpoints.addUrlsToOne(
       caller,
-      await this.service.create(caller, appId, data, idempotencyKeyOf(context, key)),
+      await this.service.create(caller, appId, data, selectIdempotencyKey(context, key)),
     );
   }
 

@@ -12,7 +12,7 @@ import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
 import { AppId } from "./arguments.js";
 import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
-import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 
 @ObjectType("ClientAction", { description: "Action, without its code, that this client can run on analytics events." })
 class ClientActionType {
@@ -98,7 +98,12 @@ export class ClientActionResolver {
   ): Promise<ReportedRunType> {
     const caller = await this.accessChecks.requireAppAccess(context, "reportClientRun", appId);
     const body = { payload: payload ?? undefined };
-    return this.clientRuns.start(caller, { appId, actionId: id, body, idempotencyKey: idempotencyKeyOf(context, key) });
+    return this.clientRuns.start(caller, {
+      appId,
+      actionId: id,
+      body,
+      idempotencyKey: selectIdempotencyKey(context, key),
+    });
   }
 
   @Mutation(() => ReportedRunType, { description: "Records the result or the error of a run in a browser." })
@@ -115,7 +120,7 @@ export class ClientActionResolver {
       appId,
       actionId: id,
       body,
-      idempotencyKey: idempotencyKeyOf(context, key),
+      idempotencyKey: selectIdempotencyKey(context, key),
     });
   }
 

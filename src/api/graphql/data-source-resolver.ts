@@ -24,7 +24,7 @@ import {
   UpdateDataSourceInput,
 } from "./data-source-types.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
-import { ByReference, Ref } from "./reference-arguments.js";
+import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
 export class DataSourceResolver {
@@ -45,8 +45,8 @@ export class DataSourceResolver {
   async dataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("id") ref: IdOrName,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceArgument("id") ref: IdOrName,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.service.get(appId, ref);
@@ -67,10 +67,10 @@ export class DataSourceResolver {
   async updateDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("id") ref: IdOrName,
+    @ReferenceArgument("id") ref: IdOrName,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
     return this.service.update(caller, { appId, ref, precondition: toExpectedTags(ifUpdatedAt ?? null) }, data);
@@ -80,9 +80,9 @@ export class DataSourceResolver {
   async deleteDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("id") ref: IdOrName,
+    @ReferenceArgument("id") ref: IdOrName,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeDataSources", appId);
     await this.service.remove(caller, { appId, ref, precondition: toExpectedTags(ifUpdatedAt) });
@@ -96,8 +96,8 @@ export class DataSourceResolver {
   async dataSourceQueries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
     await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.entries.listQueries({ appId, ref });
@@ -107,8 +107,8 @@ export class DataSourceResolver {
   async dataSourceVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
     await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.entries.listVersions({ appId, ref });
@@ -120,10 +120,10 @@ export class DataSourceResolver {
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<ImportResultType> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, toExpectedTags(ifUpdatedAt));
@@ -136,10 +136,10 @@ export class DataSourceResolver {
   async tryAccess(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
     trial: unknown,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<AccessTrial> {
     await this.accessChecks.requireAppAccess(context, "readEntries", appId);
     return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserveBytes);

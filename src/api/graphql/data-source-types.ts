@@ -9,15 +9,15 @@ import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 const jsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 
-export const AccessRules = jsonScalar(
+export const AccessRulesScalar = jsonScalar(
   "AccessRules",
   'List of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
 );
-export const Hooks = jsonScalar(
+export const HooksScalar = jsonScalar(
   "DataSourceHooks",
   'List of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
 );
-export const Indexes = jsonScalar(
+export const IndexesScalar = jsonScalar(
   "DataSourceIndexes",
   'List of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}; a unique index rejects duplicate values.',
 );
@@ -34,9 +34,10 @@ export class DataSourceType {
   @Field(() => String, { description: "Name of the data source, unique in the app." }) name: string;
   @Field(() => [String], { description: "Names of the columns, in the order of their first appearance." })
   columns: string[];
-  @Field(() => AccessRules, { description: "Rules that grant access to the users of pages." }) accessRules: unknown;
-  @Field(() => Hooks, { description: "Operations and messages that run when entries change." }) hooks: unknown;
-  @Field(() => Indexes, { description: "Indexes of the entries." }) indexes: unknown;
+  @Field(() => AccessRulesScalar, { description: "Rules that grant access to the users of pages." })
+  accessRules: unknown;
+  @Field(() => HooksScalar, { description: "Operations and messages that run when entries change." }) hooks: unknown;
+  @Field(() => IndexesScalar, { description: "Indexes of the entries." }) indexes: unknown;
   @Field(() => Boolean, { description: "True if the entries are the app's users, who sign in to its pages." })
   isUsers: boolean;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
@@ -261,11 +262,11 @@ export class CreateDataSourceInput {
   @Field(() => String, { nullable: true, description: "Name of the data source, unique in the app; required." })
   name?: unknown;
   @Field(() => [String], { nullable: true, description: "Names of the columns." }) columns?: unknown;
-  @Field(() => AccessRules, { nullable: true, description: "Rules that grant access to the users of pages." })
+  @Field(() => AccessRulesScalar, { nullable: true, description: "Rules that grant access to the users of pages." })
   accessRules?: unknown;
-  @Field(() => Hooks, { nullable: true, description: "Operations and messages that run when entries change." })
+  @Field(() => HooksScalar, { nullable: true, description: "Operations and messages that run when entries change." })
   hooks?: unknown;
-  @Field(() => Indexes, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
+  @Field(() => IndexesScalar, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
   @Field(() => Boolean, {
     nullable: true,
     description: "True if the entries are the app's users; requires a hashed column and the role of an editor.",
@@ -278,11 +279,11 @@ export class CreateDataSourceInput {
 export class UpdateDataSourceInput {
   @Field(() => String, { nullable: true, description: "Name of the data source, unique in the app." }) name?: unknown;
   @Field(() => [String], { nullable: true, description: "Names of the columns." }) columns?: unknown;
-  @Field(() => AccessRules, { nullable: true, description: "Rules that grant access to the users of pages." })
+  @Field(() => AccessRulesScalar, { nullable: true, description: "Rules that grant access to the users of pages." })
   accessRules?: unknown;
-  @Field(() => Hooks, { nullable: true, description: "Operations and messages that run when entries change." })
+  @Field(() => HooksScalar, { nullable: true, description: "Operations and messages that run when entries change." })
   hooks?: unknown;
-  @Field(() => Indexes, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
+  @Field(() => IndexesScalar, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
   @Field(() => Boolean, {
     nullable: true,
     description: "True if the entries are the app's users; requires a hashed column and the role of an editor.",
@@ -304,7 +305,10 @@ class AccessTrialUserInput {
 export class AccessTrialInput {
   @Field(() => AccessTrialUserInput, { nullable: true, description: "User of the app; null for an anonymous caller." })
   user?: unknown;
-  @Field(() => AccessRules, { nullable: true, description: "Access rules to evaluate; the stored rules by default." })
+  @Field(() => AccessRulesScalar, {
+    nullable: true,
+    description: "Access rules to evaluate; the stored rules by default.",
+  })
   accessRules?: unknown;
   @Field(() => GraphQLJSON, {
     nullable: true,

@@ -217,7 +217,7 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
  * Creates a function that estimates the cost of an operation in a valid document. The function returns the cost, or an error that names the
  * exceeded limit.
  */
-export function createCostCheck(schema: GraphQLSchema) {
+export function createCostEstimator(schema: GraphQLSchema) {
   const lists = introspectionListLengths(schema);
   const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
 

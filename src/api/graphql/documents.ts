@@ -9,7 +9,7 @@ import { JSON_MAX_DEPTH, SMALL_BODY_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/describe-value.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
 import { createFairTaskQueue, type FairTaskQueue } from "../fair-task-queue.js";
-import { createCostCheck, type GraphqlVariables } from "./document-cost.js";
+import { createCostEstimator, type GraphqlVariables } from "./document-cost.js";
 import { checkDocumentLimits } from "./document-form.js";
 import { findVariablesError } from "./variables.js";
 
@@ -51,7 +51,7 @@ export interface GraphqlRequest {
 /** Result of a check: the parsed document if the service may execute it, otherwise the errors. */
 export type DocumentCheckResult = DocumentNode | readonly GraphQLError[];
 
-export interface Documents {
+export interface DocumentChecker {
   /** Checks a document immediately, without waiting for the sender's turn. */
   check(asked: GraphqlRequest): DocumentCheckResult;
   /**
@@ -76,8 +76,11 @@ function toParseErrors(error: unknown): readonly GraphQLError[] {
   throw error;
 }
 
-export function createDocuments(schema: GraphQLSchema, turns: FairTaskQueue = createFairTaskQueue()): Documents {
-  const costOf = createCostCheck(schema);
+export function createDocumentChecker(
+  schema: GraphQLSchema,
+  turns: FairTaskQueue = createFairTaskQueue(),
+): DocumentChecker {
+  const costOf = createCostEstimator(schema);
   const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: CACHED_CHARACTERS_MAX });
 
   let uncollected = 0;

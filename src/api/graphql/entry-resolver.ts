@@ -27,7 +27,7 @@ import {
   ImportResultType,
 } from "./data-source-types.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
-import { ByReference, Ref } from "./reference-arguments.js";
+import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 /**
  * Context of the subscription. It contains the access check and the entries, because the decorator of a subscription
@@ -65,9 +65,9 @@ export class EntryResolver {
   async dataSourceEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.get(visit, { appId, ref }, id);
@@ -79,13 +79,13 @@ export class EntryResolver {
   async dataSourceEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("query", () => EntryQueryInput, {
       nullable: true,
       description: "Filter, sort order, page, joins and aggregate; the first page of all entries by default.",
     })
     query?: EntryQueryInput | null,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
     const { entries, ...pages } = await this.find(context, appId, ref, removeAbsentFields(query));
     const isAggregate = query?.aggregate != null;
@@ -98,9 +98,9 @@ export class EntryResolver {
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<object> {
     const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.distinct(visit, { appId, ref }, columns);
@@ -126,7 +126,7 @@ export class EntryResolver {
   dataSourceChanged(
     @Root() news: EntryChangeMessage,
     @AppId() _appId: number,
-    @Ref("dataSourceId") _ref: IdOrName,
+    @ReferenceArgument("dataSourceId") _ref: IdOrName,
     @Arg("where", () => GraphQLJSON, {
       nullable: true,
       description: "Filter that the entries must match; all entries by default.",
@@ -137,7 +137,7 @@ export class EntryResolver {
       description: "Position of an earlier message, after which the subscription resumes; from now on by default.",
     })
     _since?: string,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): EntryChangeMessage {
     return news;
   }
@@ -146,9 +146,9 @@ export class EntryResolver {
   async deleteEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<DeletedEntriesType> {
     return this.removeMatching(context, appId, ref, { where });
   }
@@ -174,9 +174,9 @@ export class EntryResolver {
   async insertEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.insert(visit, { appId, ref }, data);
@@ -186,11 +186,11 @@ export class EntryResolver {
   async updateEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.update(visit, { appId, ref }, id, data, toExpectedTags(ifUpdatedAt ?? null));
@@ -200,10 +200,10 @@ export class EntryResolver {
   async deleteEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "removeEntries", appId);
     return this.service.remove(visit, { appId, ref }, id, toExpectedTags(ifUpdatedAt ?? null));
@@ -213,10 +213,10 @@ export class EntryResolver {
   async commitEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<CommitResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.commit(visit, { appId, ref }, commit);
@@ -228,14 +228,14 @@ export class EntryResolver {
   async importEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("entries", () => [GraphQLJSON], { description: "Data of the entries." }) entries: unknown[],
     @Arg("append", () => Boolean, {
       nullable: true,
       description: "True to add the entries to the existing ones; false by default, which replaces them.",
     })
     append?: boolean,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<ImportResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     const rows = async function* () {

@@ -5,7 +5,7 @@ import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { PeriodLength, StatisticsPeriod } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
-import { CopyEnum, createEnum, DateTime, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { createEnum, DateTime, DraftOrLiveEnum, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
@@ -22,7 +22,7 @@ export class RunType {
   actionName: string | null;
   @Field(() => Int, { nullable: true, description: "ID of the action's draft; null if the action is deleted." })
   masterId: number | null;
-  @Field(() => CopyEnum, { description: "Draft or live version that the run executes." }) copy: string;
+  @Field(() => DraftOrLiveEnum, { description: "Draft or live version that the run executes." }) copy: string;
   @Field(() => TriggerTypeEnum, { description: "Kind of trigger that started the run." }) trigger: string;
   @Field(() => RunStateEnum, { description: "State of the run." }) state: string;
   @Field(() => DateTime, { nullable: true, description: "Scheduled time of the run; null if no schedule started it." })
@@ -190,7 +190,7 @@ export class RunFilterArguments {
     description: "Kind of trigger that started the runs; all kinds by default.",
   })
   trigger?: unknown;
-  @Field(() => CopyEnum, {
+  @Field(() => DraftOrLiveEnum, {
     nullable: true,
     description: "Draft or live version that the runs executed; both by default.",
   })

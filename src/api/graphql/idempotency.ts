@@ -25,7 +25,7 @@ export const IdempotencyKeyArgument = () =>
  * Returns the idempotency key in the field's argument `idempotencyKey`, otherwise the key in the request's header.
  * @throws ActionError REQUEST_INVALID for a malformed key
  */
-export const idempotencyKeyOf = (
+export const selectIdempotencyKey = (
   { idempotencyKey }: RequestContext,
   input: string | null | undefined,
 ): string | null => (input == null ? idempotencyKey : readIdempotencyKey(input));
@@ -60,7 +60,7 @@ function findFieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, opera
  * Returns an error if the header's key would apply to several root fields, because the second field would then get the result of the first.
  * Otherwise returns null.
  */
-export function findSharedKeyError(
+export function findSharedIdempotencyKeyError(
   schema: GraphQLSchema,
   document: DocumentNode,
   operationName: string | null,

@@ -77,7 +77,7 @@ export const TriggerTypeEnum = createEnum<TriggerType>(
   },
 );
 
-export const CopyEnum = createEnum<DraftOrLive>("Copy", "Draft or live version of an action.", {
+export const DraftOrLiveEnum = createEnum<DraftOrLive>("Copy", "Draft or live version of an action.", {
   master: "Draft, which editors change.",
   production: "Live version, which the last publication stored and live apps run.",
 });

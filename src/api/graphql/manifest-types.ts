@@ -10,7 +10,7 @@ import { MANIFEST_PARTS, MANIFEST_SCHEMA } from "../../rules/manifest.js";
 import { ActionSourceInput, ConcurrencyInput, DebounceInput } from "./action-inputs.js";
 import { ConcurrencyType, DebounceType } from "./action-types.js";
 import { AlertChannelEnum, AlertConditionEnum } from "./alert-types.js";
-import { AccessRules, Hooks, Indexes } from "./data-source-types.js";
+import { AccessRulesScalar, HooksScalar, IndexesScalar } from "./data-source-types.js";
 import { HttpWhereFields, HttpWhereInputFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { ActionSourceType } from "./source-types.js";
@@ -135,7 +135,7 @@ function createDefinitionsType(make: typeof createOutputType, isInput: boolean):
   });
   const dataSource = make("ManifestDataSource", MANIFEST_PARTS.dataSource, {
     description: "Data source in a manifest, without its entries.",
-    types: { accessRules: AccessRules, hooks: Hooks, indexes: Indexes },
+    types: { accessRules: AccessRulesScalar, hooks: HooksScalar, indexes: IndexesScalar },
   });
   const alert = make("ManifestAlert", MANIFEST_PARTS.alert, {
     description: "Alert in a manifest.",

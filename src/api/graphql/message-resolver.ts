@@ -9,7 +9,7 @@ import type { Messages } from "../../operations/communicate/messages.js";
 import type { MessageReceipt } from "../../operations/communicate/outbox-writer.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
+import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
   EmailInput,
@@ -75,7 +75,7 @@ export class MessageResolver {
   ): Promise<MessageReceipt> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
     const body = data === undefined ? options : { options, data };
-    return this.service.sendEmail(caller, appId, body, idempotencyKeyOf(context, key));
+    return this.service.sendEmail(caller, appId, body, selectIdempotencyKey(context, key));
   }
 
   @Mutation(() => [MessageReceiptType], { description: "Stores several e-mails for sending, in one transaction." })
@@ -86,7 +86,7 @@ export class MessageResolver {
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
-    return this.service.sendEmails(caller, appId, messages, idempotencyKeyOf(context, key));
+    return this.service.sendEmails(caller, appId, messages, selectIdempotencyKey(context, key));
   }
 
   @Mutation(() => MessageReceiptType, {
@@ -99,7 +99,7 @@ export class MessageResolver {
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
-    return this.service.sendSms(caller, appId, message, idempotencyKeyOf(context, key));
+    return this.service.sendSms(caller, appId, message, selectIdempotencyKey(context, key));
   }
 
   @Mutation(() => [MessageReceiptType], {
@@ -112,7 +112,7 @@ export class MessageResolver {
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);
-    return this.service.sendSmsBatch(caller, appId, messages, idempotencyKeyOf(context, key));
+    return this.service.sendSmsBatch(caller, appId, messages, selectIdempotencyKey(context, key));
   }
 
   @Mutation(() => MessageType, {

@@ -24,7 +24,7 @@ import {
  * Context of the subscription. It contains the access check and the source of notifications, because the decorator of a
  * subscription cannot access the resolver instance.
  */
-export interface NotificationContext extends RequestContext {
+export interface NotificationSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
   notify: Pick<NotificationModules, "feed">;
 }
@@ -191,7 +191,7 @@ export class NotificationResolver {
     description: "Emits each notification for the caller when it is published.",
     subscribe: async ({ args, context }) => {
       const { appId, after } = args as { appId: number; after?: number | null };
-      const { accessChecks, notify, ...visitor } = context as NotificationContext;
+      const { accessChecks, notify, ...visitor } = context as NotificationSubscriptionContext;
       const caller = await accessChecks.requireAppAccess(visitor, "readNotifications", appId);
       return guardSource(await notify.feed.follow(appId, caller, after ?? null), {
         appId,

@@ -17,14 +17,14 @@ registerEnumType(ReferenceKindType, {
 
 const REFERENCE_DESCRIPTION = "ID or name. Digits only are an ID unless `by` is `name`.";
 
-/** Declares an argument `name` that contains an ID or a name. A field with this argument must also declare `by` (ByReference). */
-export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
+/** Declares an argument `name` that contains an ID or a name. A field with this argument must also declare `by` (ReferenceKindArgument). */
+export const ReferenceArgument = (name: "dataSourceId" | "id" | "nameOrId") =>
   createParameterDecorator(({ args }): IdOrName => parseReference(args[name] as string, args["by"] as ReferenceKind), {
     arg: { name, typeFunc: () => ID, options: { description: REFERENCE_DESCRIPTION } },
   });
 
 /** Declares the argument `by`, which says if the argument of `Ref` is an ID or a name. */
-export const ByReference = () =>
+export const ReferenceKindArgument = () =>
   Arg("by", () => ReferenceKindType, {
     nullable: true,
     description: "Meaning of the reference: ID or name. By default, digits are an ID, and any other text is a name.",

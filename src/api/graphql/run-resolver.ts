@@ -11,9 +11,9 @@ import type { Caller } from "../../rules/access.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IdempotencyKeyArgument, idempotencyKeyOf } from "./idempotency.js";
-import { CopyEnum, DateTime } from "./leaf-types.js";
-import { ByReference, Ref } from "./reference-arguments.js";
+import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
+import { DateTime, DraftOrLiveEnum } from "./leaf-types.js";
+import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 @ObjectType("QueuedRun", { description: "Queued run." })
 export class QueuedRunType {
@@ -36,7 +36,7 @@ class ConsoleLineType {
 }
 
 const CopyToRun = () =>
-  Arg("copy", () => CopyEnum, {
+  Arg("copy", () => DraftOrLiveEnum, {
     nullable: true,
     description:
       "Version to run: `draft` or `live`. Only people and API tokens can choose, and they need the right to run the chosen version. By default, people run the draft, and API tokens the live version.",
@@ -46,7 +46,7 @@ const CopyToRun = () =>
  * Context of the subscription. It contains the access check and the console, because the decorator of a subscription
  * cannot access the resolver instance.
  */
-export interface ConsoleContext extends RequestContext {
+export interface ConsoleSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
   console: RunConsole;
 }
@@ -63,7 +63,7 @@ async function findFollowedRun({
   context: unknown;
 }): Promise<AsyncGenerator<PrintedLine[]> & SourceGuard> {
   const { appId, runId } = args as { appId: number; runId: number };
-  const { accessChecks, console, ...visitor } = context as ConsoleContext;
+  const { accessChecks, console, ...visitor } = context as ConsoleSubscriptionContext;
   await accessChecks.requireAppAccess(visitor, "readLogs", appId);
   const check = (caller: Caller) => accessChecks.recheck(caller, "readLogs", appId);
   return guardSource(console.follow(appId, runId), { appId, check });
@@ -141,16 +141,16 @@ export class RunResolver {
   async runAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("nameOrId") ref: IdOrName,
+    @ReferenceArgument("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKeyArgument() key?: string | null,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
     @CopyToRun() copy?: DraftOrLive | null,
   ): Promise<QueuedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false } = context;
-    const idempotencyKey = idempotencyKeyOf(context, key);
+    const idempotencyKey = selectIdempotencyKey(context, key);
     return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
   }
 
@@ -158,16 +158,16 @@ export class RunResolver {
   async runActionWithResult(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("nameOrId") ref: IdOrName,
+    @ReferenceArgument("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKeyArgument() key?: string | null,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
     @CopyToRun() copy?: DraftOrLive | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false, closedSignal: gone } = context;
-    const idempotencyKey = idempotencyKeyOf(context, key);
+    const idempotencyKey = selectIdempotencyKey(context, key);
     return this.service.runWithResult(caller, {
       appId,
       ref,

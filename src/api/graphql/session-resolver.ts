@@ -12,7 +12,7 @@ import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { ByReference, Ref } from "./reference-arguments.js";
+import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 import { AppSessionType } from "./setting-resolver.js";
 
 @ObjectType("VerificationAnswer", {
@@ -51,7 +51,7 @@ export class AppSessionResolver {
   async authorizeAppUser(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: IdOrName,
+    @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Values of the entry's columns, including the hashed one." })
     where: unknown,
     @Arg("passport", () => String, {
@@ -59,7 +59,7 @@ export class AppSessionResolver {
       description: "Sign-in method; must be dataSource, which is the default.",
     })
     passport?: string,
-    @ByReference() _by?: ReferenceKind | null,
+    @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<AppSession> {
     const source = "id" in ref ? { dataSourceId: ref.id } : { dataSourceName: ref.name };
     return this.authorize(context, appId, { ...source, where, passport: passport ?? undefined });

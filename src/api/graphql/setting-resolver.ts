@@ -10,7 +10,7 @@ import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
-import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
+import { DateTime, DraftOrLiveEnum, RuntimeEnvironmentEnum } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
 @ObjectType("SettingStatus", { description: "State of a setting without its value." })
@@ -70,7 +70,7 @@ export class AppSessionType {
     description: "Person with an account who uses the page; null for anonymous users.",
   })
   user: AppSessionUserType | null;
-  @Field(() => CopyEnum, { description: "Drafts or live versions of actions that the page runs." })
+  @Field(() => DraftOrLiveEnum, { description: "Drafts or live versions of actions that the page runs." })
   environment: DraftOrLive;
   @Field(() => AppSessionEntriesType, {
     nullable: true,

@@ -70,7 +70,7 @@ function writeAtEndOfTurn(handOver: () => void): void {
  * @param wire TCP connection of the websocket
  * @param onSlow called when the websocket is closed because its client reads too slowly
  */
-export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): SocketOutbox {
+export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): SocketOutbox {
   const waitingMessages: Message[] = [];
   let length = 0;
   let lastProgressAt = Date.now();

@@ -22,7 +22,7 @@ const CLOCK_DIFFERENCE_MS = 200;
 /** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-export function createRecheck<Holder extends TokenHolder>(options: {
+export function createCredentialRecheck<Holder extends TokenHolder>(options: {
   credentials: Pick<Credentials, "resolve">;
   /** Called after the token of a holder was checked: `caller` is null if the token is revoked or has expired. */
   onChecked: (holder: Holder) => void;

@@ -10,7 +10,7 @@ import type { WebSocket } from "ws";
 import { isDatabaseUnavailable } from "../../data/database.js";
 import { SMALL_BODY_BYTES } from "../../limits.js";
 import { SocketOperations } from "./operations.js";
-import { createOutbox, type SocketOutbox } from "./outbox.js";
+import { createSocketOutbox, type SocketOutbox } from "./outbox.js";
 
 /** Interval of pings in milliseconds. A client must answer a ping, or send a message, before the next ping. */
 const PING_MS = 10_000;
@@ -113,7 +113,7 @@ function createInbox<LinkState>(
 }
 
 /** Returns a function that handles a newly opened websocket. */
-export function createTransport<LinkState extends object>(
+export function createSocketHandler<LinkState extends object>(
   options: ServerOptions<ConnectionParameters, SocketLink & LinkState>,
   pace: SocketFlowControl<LinkState>,
   log: Logger,
@@ -122,7 +122,7 @@ export function createTransport<LinkState extends object>(
   const protocol = makeServer<ConnectionParameters, SocketLink & LinkState>(options);
 
   return function open(socket: WebSocket, request: IncomingMessage, linkState: LinkState): void {
-    const outbox = createOutbox(socket, request.socket, () =>
+    const outbox = createSocketOutbox(socket, request.socket, () =>
       log.warn("closed a websocket whose client did not read its messages"),
     );
     const stopWatching = watchPings(socket, outbox, pingMs);

@@ -12,7 +12,7 @@ type Action = Record<string, unknown> & { id: number; name: string; updatedAt: s
  * Finds an action by its ID or name.
  * @throws ACTION_NOT_FOUND
  */
-export async function findAction({ callRest, appId }: ToolContext, action: number | string): Promise<Action> {
+export async function fetchAction({ callRest, appId }: ToolContext, action: number | string): Promise<Action> {
   if (typeof action === "number")
     return (await callRest("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
   const foundAction = await findByName({ callRest, appId }, action);
@@ -68,7 +68,7 @@ const readActionTools: AppTool[] = [
     changesData: false,
     input: { action: TOOL_INPUT_FIELDS.action },
     async run({ action }, context) {
-      return { data: await findAction(context, action) };
+      return { data: await fetchAction(context, action) };
     },
   }),
   defineTool({
@@ -95,7 +95,7 @@ const readActionTools: AppTool[] = [
     changesData: false,
     input: { action: TOOL_INPUT_FIELDS.action },
     async run({ action }, context) {
-      const { id } = await findAction(context, action);
+      const { id } = await fetchAction(context, action);
       return { data: await compareWithLive(context, id) };
     },
   }),
@@ -146,7 +146,7 @@ const writeActionTools: AppTool[] = [
       reason: z.string().max(1000).optional().describe("Reason for your user"),
     },
     async run({ action, reason }, context) {
-      const { id, name } = await findAction(context, action);
+      const { id, name } = await fetchAction(context, action);
       const diff = await compareWithLive(context, id);
       return { data: { action: { id, name }, reason: reason ?? null, approveAt: studioLinkTo(context, id), diff } };
     },
@@ -160,7 +160,7 @@ const writeActionTools: AppTool[] = [
     changesLiveVersion: true,
     input: { action: TOOL_INPUT_FIELDS.action, ifUpdatedAt: z.iso.datetime().optional() },
     async run({ action, ifUpdatedAt }, context) {
-      const { id } = await findAction(context, action);
+      const { id } = await fetchAction(context, action);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const publishResult = await context.callRest("POST", `${ACTION_ROUTE}/publish`, {
         params: { appId: context.appId, id },

@@ -4,8 +4,8 @@
 import type { GraphQLSchema } from "graphql";
 import { type ErrorDetails, STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
-import { createRecorder, type RouteDescription } from "./recorder.js";
-import { OpenApiSchemas, type Schema } from "./schemas.js";
+import { createRouteRecorder, type RouteDescription } from "./recorder.js";
+import { type JsonSchema, OpenApiSchemas } from "./schemas.js";
 
 /**
  * Version of the API in the OpenAPI document. It changes only when paths change, because parameters and error statuses are fixed by the
@@ -13,7 +13,7 @@ import { OpenApiSchemas, type Schema } from "./schemas.js";
  */
 const API_VERSION = "1.0.0";
 
-const ERROR_SCHEMA: Schema = {
+const ERROR_SCHEMA: JsonSchema = {
   type: "object",
   description: "Error response: its status, and a sentence that says what is wrong.",
   properties: {
@@ -26,11 +26,11 @@ const ERROR_SCHEMA: Schema = {
     resource: { type: "object", description: "Current state of the resource, with RESOURCE_CHANGED." },
     columns: { type: "array", items: { type: "string" }, description: "With ENTRY_ALREADY_EXISTS." },
     faults: { type: "array", items: { type: "object" }, description: "Faulty parts of a manifest or an import." },
-  } satisfies Record<"status" | "error" | Exclude<keyof ErrorDetails, "retryAfter">, Schema>,
+  } satisfies Record<"status" | "error" | Exclude<keyof ErrorDetails, "retryAfter">, JsonSchema>,
   required: ["status", "error"],
 };
 
-const WARNINGS_SCHEMA: Schema = {
+const WARNINGS_SCHEMA: JsonSchema = {
   type: "array",
   description: "Fields without an effect; absent if there are none.",
   items: {
@@ -40,9 +40,9 @@ const WARNINGS_SCHEMA: Schema = {
   },
 };
 
-const addWarningsToSchema = (answer: Schema): Schema => ({
+const addWarningsToSchema = (answer: JsonSchema): JsonSchema => ({
   ...answer,
-  properties: { ...(answer["properties"] as Schema), warnings: WARNINGS_SCHEMA },
+  properties: { ...(answer["properties"] as JsonSchema), warnings: WARNINGS_SCHEMA },
 });
 
 const IF_MATCH = {
@@ -114,7 +114,7 @@ function describeOperation(
 ): object {
   const { successStatus = 200, allowsAnonymous } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
-  const done = (schema: Schema) => ({
+  const done = (schema: JsonSchema) => ({
     description: "Done.",
     ...((routeNotes.setsEtag || route.method === "GET") && { headers: etag }),
     content: { "application/json": { schema } },
@@ -148,7 +148,7 @@ export async function createOpenapiDocument(
   baseUrl: string,
 ): Promise<object> {
   const schemas = new OpenApiSchemas();
-  const record = createRecorder(schema, schemas);
+  const record = createRouteRecorder(schema, schemas);
   const templates = new PathTemplates();
   const idOf = createOperationIdGenerator();
   const paths: PathItems = {};

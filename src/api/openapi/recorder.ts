@@ -14,29 +14,29 @@ import { REFERENCE_KINDS } from "../../rules/reference.js";
 import { rootFields } from "../graphql/schema.js";
 import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
-import { type OpenApiSchemas, REST_FIELDS, type Schema } from "./schemas.js";
+import { type JsonSchema, type OpenApiSchemas, REST_FIELDS } from "./schemas.js";
 
 /** Inputs and response of one route, as a recording of its handler found them. */
 export interface RouteDescription {
   /** First operation that the handler calls: a field of the GraphQL schema, or another method of its resolver. */
   operation: string | null;
   description: string | null;
-  pathParameters: Map<string, Schema>;
-  queryParameters: Map<string, Schema>;
+  pathParameters: Map<string, JsonSchema>;
+  queryParameters: Map<string, JsonSchema>;
   readsIfMatch: boolean;
   /** True if the route sets the `ETag` header from the version of the returned resource. */
   setsEtag: boolean;
   /** JSON Schema of the body; null if the route reads no body. */
-  requestBodySchema: Schema | null;
-  responseSchema: Schema;
+  requestBodySchema: JsonSchema | null;
+  responseSchema: JsonSchema;
   /** JSON Schema of the response to `?plan=true`, if it differs from the usual response. */
-  planResponseSchema: Schema | null;
+  planResponseSchema: JsonSchema | null;
 }
 
 /** Maximum depth to which a response is inspected. Below this depth, the schema refers to the named type. */
 const RESPONSE_DEPTH_MAX = 3;
 
-const BY_PARAMETER_SCHEMA: Schema = {
+const BY_PARAMETER_SCHEMA: JsonSchema = {
   ...{ type: "string", enum: REFERENCE_KINDS },
   description:
     "Meaning of the reference in the path: ID or name. By default, digits are an ID, and any other text is a name.",
@@ -49,7 +49,7 @@ const PLAN_PARAMETER = "plan";
 
 /** Placeholder for any value with the given JSON Schema. */
 class ValuePlaceholder {
-  constructor(readonly schema: Schema) {}
+  constructor(readonly schema: JsonSchema) {}
 
   /**
    * Returns the property name that stands for any name. A handler that uses the placeholder in a template literal gets
@@ -72,8 +72,8 @@ class RequestRecording {
   };
   /** Placeholder for the whole body. */
   private readonly bodyPlaceholder = {};
-  private readonly parts = new Map<string, Schema>();
-  private readonly stands = new WeakMap<object, Schema>();
+  private readonly parts = new Map<string, JsonSchema>();
+  private readonly stands = new WeakMap<object, JsonSchema>();
   private readsBody = false;
 
   constructor(
@@ -100,7 +100,7 @@ class RequestRecording {
 
   request(): RestRequest {
     const { notes } = this;
-    const noteParameter = <T>(where: "pathParameters" | "queryParameters", name: string, schema: Schema): T => {
+    const noteParameter = <T>(where: "pathParameters" | "queryParameters", name: string, schema: JsonSchema): T => {
       notes[where].set(name, schema);
       return new ValuePlaceholder(schema) as T;
     };
@@ -178,7 +178,7 @@ class RequestRecording {
     return this.placeholderFor(field.type, RESPONSE_DEPTH_MAX);
   }
 
-  private bodySchema(value: Schema): Schema {
+  private bodySchema(value: JsonSchema): JsonSchema {
     return this.bodyField === undefined ? value : { type: "object", properties: { [this.bodyField]: value } };
   }
 
@@ -206,7 +206,7 @@ class RequestRecording {
     }
     if (!isObjectType(nullableType) || depth === 0) return new ValuePlaceholder(schema);
     const knownProperties = this.schemas.components[nullableType.name]?.["properties"] as
-      | Record<string, Schema>
+      | Record<string, JsonSchema>
       | undefined;
     const fields = Object.values(nullableType.getFields()).filter(({ name }) => knownProperties?.[name]);
     // Adds the fields that exist only in REST, or that have another type in REST.
@@ -223,7 +223,7 @@ class RequestRecording {
   }
 
   /** Returns the JSON Schema of a value that a handler built from placeholders. */
-  private schemaOf(value: unknown): Schema {
+  private schemaOf(value: unknown): JsonSchema {
     if (value instanceof ValuePlaceholder) return value.schema;
     if (value instanceof BodyPartPlaceholder || value === undefined) return {};
     if (typeof value === "string") return { type: "string", const: value };
@@ -249,7 +249,7 @@ class RequestRecording {
 /**
  * Returns a function that records one route. If the handler rejects the placeholder body, the function calls it again with an empty body.
  */
-export function createRecorder(
+export function createRouteRecorder(
   schema: GraphQLSchema,
   schemas: OpenApiSchemas,
 ): (route: Route) => Promise<RouteDescription> {

@@ -12,9 +12,9 @@ import {
 import { getMetadataStorage } from "type-graphql";
 
 /** JSON Schema of OpenAPI 3.1 (draft 2020-12). */
-export type Schema = Record<string, unknown>;
+export type JsonSchema = Record<string, unknown>;
 
-const SCALAR_SCHEMAS: Record<string, Schema> = {
+const SCALAR_SCHEMAS: Record<string, JsonSchema> = {
   Int: { type: "integer" },
   SafeInt: { type: "integer" },
   Float: { type: "number" },
@@ -28,7 +28,7 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
 /** Input fields that exist in GraphQL but not in REST. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
 /** Fields that exist only in REST, or that have another type in REST than in GraphQL. */
-export const REST_FIELDS: Record<string, Record<string, Schema>> = {
+export const REST_FIELDS: Record<string, Record<string, JsonSchema>> = {
   Message: {
     headers: {
       ...{ type: "object", additionalProperties: { type: "string" } },
@@ -75,7 +75,7 @@ function findComputedFields(): ReadonlySet<string> {
   );
 }
 
-const toNullable = (schema: Schema): Schema => {
+const toNullable = (schema: JsonSchema): JsonSchema => {
   if ("$ref" in schema) return { anyOf: [schema, { type: "null" }] };
   const { type } = schema;
   if (type === undefined) return schema;
@@ -87,23 +87,23 @@ const toNullable = (schema: Schema): Schema => {
 
 export class OpenApiSchemas {
   /** JSON Schemas by the name of their GraphQL type, for `components.schemas`. */
-  readonly components: Record<string, Schema> = {};
+  readonly components: Record<string, JsonSchema> = {};
   private readonly graphqlOnly = findComputedFields();
 
   /** Returns the JSON Schema of a GraphQL type in REST. It allows null where the GraphQL type does. */
-  of(type: GraphQLType): Schema {
+  of(type: GraphQLType): JsonSchema {
     if (isNonNullType(type)) return this.fullSchemaOf(type.ofType);
     return toNullable(this.fullSchemaOf(type));
   }
 
   /** Returns the JSON Schema of a GraphQL type, without null. */
-  fullSchemaOf(type: GraphQLType): Schema {
+  fullSchemaOf(type: GraphQLType): JsonSchema {
     if (isNonNullType(type)) return this.fullSchemaOf(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
     return this.namedSchema(type);
   }
 
-  private namedSchema(type: GraphQLNamedType): Schema {
+  private namedSchema(type: GraphQLNamedType): JsonSchema {
     if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALAR_SCHEMAS[type.name] ?? {};
     if (!(type.name in this.components)) {
       // Adds the name before the schema is built, because a type may contain itself.
@@ -113,7 +113,7 @@ export class OpenApiSchemas {
     return { $ref: `#/components/schemas/${type.name}` };
   }
 
-  private componentSchema(type: GraphQLNamedType): Schema {
+  private componentSchema(type: GraphQLNamedType): JsonSchema {
     const { description } = type;
     const descriptionField = description ? { description } : {};
     if (isEnumType(type))
@@ -139,7 +139,7 @@ export class OpenApiSchemas {
     return { type: "object", ...descriptionField, properties, ...(required.length > 0 && { required }) };
   }
 
-  private describedFieldSchema(field: { type: GraphQLType; description?: string | null | undefined }): Schema {
+  private describedFieldSchema(field: { type: GraphQLType; description?: string | null | undefined }): JsonSchema {
     const schema = this.of(field.type);
     return field.description ? { ...schema, description: field.description } : schema;
   }
