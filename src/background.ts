@@ -15,12 +15,12 @@ let reportFailure: ReportFailure = (error) => {
 };
 
 /** Sets the function that receives the failures of background work in this process. */
-export function reportFailuresTo(next: ReportFailure): void {
+export function setBackgroundFailureReporter(next: ReportFailure): void {
   reportFailure = next;
 }
 
 /**
- * Starts work that no caller awaits. If it fails, the error is a bug, and the function of `reportFailuresTo` receives
+ * Starts work that no caller awaits. If it fails, the error is a bug, and the function of `setBackgroundFailureReporter` receives
  * it.
  */
 export function runInBackground(work: Promise<unknown>): void {

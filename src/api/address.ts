@@ -12,7 +12,7 @@ import proxyAddr from "@fastify/proxy-addr";
 export type TrustedProxies = number | string[] | false;
 
 /** Returns the network address of a request's sender; undefined if the connection has already closed. */
-export type AddressOf = (request: IncomingMessage) => string | undefined;
+export type GetClientAddress = (request: IncomingMessage) => string | undefined;
 
 /**
  * Private networks, in which proxies usually are. `X-Forwarded-For` from another network proves nothing, because any client can send this
@@ -24,10 +24,10 @@ const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniqueloc
  * @param onIgnoredProxy called with the address of the connection for each ignored `X-Forwarded-For` header from a
  * private network
  */
-export function createAddressOf(
+export function createClientAddressGetter(
   trustedProxies: TrustedProxies,
   onIgnoredProxy: (proxy: string) => void = () => undefined,
-): AddressOf {
+): GetClientAddress {
   // Trusts the `count` proxies nearest to the service; hop 0 is the peer of the connection.
   const trustHops = (count: number) => (_address: string, hop: number) => hop < count;
   const trustProxy = Array.isArray(trustedProxies)

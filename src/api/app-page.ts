@@ -1,6 +1,6 @@
 /** Builds the HTML of an app's page, and of a page that shows only a message. */
 import type { RuntimeEnv } from "../rules/env-script.js";
-import { buildAuthorDocument } from "./author-document.js";
+import { buildAuthorCodeDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
 /** Builds the page of an app: the live page at `/apps/:id`, or the viewer, a preview in which editors run drafts. */
@@ -11,7 +11,7 @@ export function buildAppPage(options: { name: string; env: RuntimeEnv & { token:
   const { name, env, base } = options;
   const page = { name };
   const script = "/client/app-page.js";
-  return buildAuthorDocument({
+  return buildAuthorCodeDocument({
     title: name,
     env,
     pageValues: page,

@@ -7,7 +7,7 @@ import type { ManifestResolver } from "./graphql/manifest-resolver.js";
 import { requireCredential } from "./require-credential.js";
 import { createRestRequest } from "./rest/request.js";
 
-export function registerAppTypes(app: FastifyInstance, manifests: ManifestResolver): void {
+export function registerAppTypesRoute(app: FastifyInstance, manifests: ManifestResolver): void {
   app.get("/v1/apps/:appId/svc.d.ts", { onRequest: requireCredential }, async (request, reply) => {
     const { context } = request;
     const { pathId } = createRestRequest(request, context);

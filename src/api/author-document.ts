@@ -16,7 +16,7 @@ interface ScriptDependency {
   integrity?: string | null;
 }
 
-export interface AuthorDocument {
+export interface AuthorCodeDocument {
   title: string;
   /** Public values of the app for the client library, and the runtime token of this page. */
   env: RuntimeEnv & { token: string };
@@ -67,7 +67,7 @@ function buildContentPolicy(nonce: string, dependencies: readonly ScriptDependen
  * Returns the HTML document and its headers. The document contains values as JSON with escaped `<`, so that no value can open or close an
  * HTML element.
  */
-export function buildAuthorDocument({
+export function buildAuthorCodeDocument({
   title,
   env,
   pageValues: page,
@@ -75,7 +75,7 @@ export function buildAuthorDocument({
   bodyHtml: body,
   dependencies,
   scriptPath: script,
-}: AuthorDocument): {
+}: AuthorCodeDocument): {
   html: string;
   headers: Record<string, string>;
 } {

@@ -10,12 +10,12 @@ import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { readLargeReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
 import { containsInfinity } from "../rules/describe-value.js";
-import type { BodyCapacities } from "./body-capacity.js";
+import type { RequestBodyBudgets } from "./body-capacity.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
-import { parseInParts } from "./json-in-parts.js";
+import { parseJsonInParts } from "./json-in-parts.js";
 import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
-import { senderOf, senderOfAddress } from "./sender.js";
+import { getAddressSenderKey, getSenderKey } from "./sender.js";
 
 /**
  * Length of a period in milliseconds. In each period, a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or
@@ -194,9 +194,9 @@ async function rejectOtherContentTypes(request: FastifyRequest, payload: Readabl
 }
 
 /** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
-export function registerBodies(
+export function registerBodyParsing(
   app: FastifyInstance,
-  options: { bodyCapacities: BodyCapacities; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
+  options: { bodyCapacities: RequestBodyBudgets; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
 ): void {
   const { bodyCapacities, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
@@ -207,7 +207,7 @@ export function registerBodies(
     const app = await quotaAppIdOf(request, appExists);
     const freeCapacity = await bodyCapacities
       .capacityFor(bytes)
-      .reserveBytes(senderOfAddress(context.address), bytes, app);
+      .reserveBytes(getAddressSenderKey(context.address), bytes, app);
     const stopWatching = rejectSlowBody(raw, paceMs);
     raw.once("end", stopWatching);
     callWhenResponseEnds(raw, reply.raw, () => {
@@ -238,11 +238,11 @@ export function registerBodies(
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
     const body = await readBodyBytes(request, payload);
     if (body.length <= SMALL_BODY_BYTES) return parseBody(body, request);
-    const sender = senderOf(request.context);
+    const sender = getSenderKey(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
         if (request.routeOptions.config.isReport) return await readLargeReport(sender, decodeUtf8(body));
-        return await parseInParts(body, (step) => taskQueue.runInTurn(sender, step));
+        return await parseJsonInParts(body, (step) => taskQueue.runInTurn(sender, step));
       }
       return await taskQueue.runInTurn(sender, () => parseBody(body, request));
     } finally {

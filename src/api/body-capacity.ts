@@ -24,13 +24,13 @@ const CAPACITY_WAIT_MAX_MS = 5_000;
 const WAITING_BODIES_PER_ADDRESS_MAX = 256;
 const RETRY_AFTER_SECONDS = 5;
 
-export interface BodyCapacityOptions {
+export interface RequestBodyBudgetOptions {
   totalBytes: number;
   maxBytesPerAddress: number;
   maxWaitMs: number;
 }
 
-export interface BodyCapacity {
+export interface RequestBodyBudget {
   /**
    * Waits until `bytes` of memory are free, and reserves them.
    * @param app ID of the app that the request is for; null if it is for no app
@@ -57,11 +57,11 @@ const overloadedError = (): ActionError =>
     },
   );
 
-export function createBodyCapacity({
+export function createRequestBodyBudget({
   totalBytes,
   maxBytesPerAddress: ofAddressBytes,
   maxWaitMs: waitMs,
-}: BodyCapacityOptions): BodyCapacity {
+}: RequestBodyBudgetOptions): RequestBodyBudget {
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
   /** Waiting requests by network address. The first address gets memory next and then moves to the end. */
@@ -146,32 +146,32 @@ export function createBodyCapacity({
 }
 
 /** Separate memory limits for small, usual and large bodies, so that a small body never waits for memory that a large body uses. */
-export interface BodyCapacities {
-  capacityFor(bytes: number): BodyCapacity;
+export interface RequestBodyBudgets {
+  capacityFor(bytes: number): RequestBodyBudget;
 }
 
 const SMALL_BODIES_SHARE = 1 / 4;
 
-const DEFAULT_CAPACITY: BodyCapacityOptions = {
+const DEFAULT_CAPACITY: RequestBodyBudgetOptions = {
   totalBytes: BODIES_MAX_BYTES,
   maxBytesPerAddress: BODIES_OF_ADDRESS_MAX_BYTES,
   maxWaitMs: CAPACITY_WAIT_MAX_MS,
 };
 
-export function createBodyCapacities({
+export function createRequestBodyBudgets({
   totalBytes,
   maxBytesPerAddress: ofAddressBytes,
   maxWaitMs: waitMs,
-} = DEFAULT_CAPACITY): BodyCapacities {
+} = DEFAULT_CAPACITY): RequestBodyBudgets {
   const createShare = (share: number) =>
-    createBodyCapacity({
+    createRequestBodyBudget({
       totalBytes: totalBytes * share,
       maxBytesPerAddress: ofAddressBytes * share,
       maxWaitMs: waitMs,
     });
   const smallBodies = createShare(SMALL_BODIES_SHARE);
   const usualBodies = createShare(1);
-  const largeBodies = createBodyCapacity({
+  const largeBodies = createRequestBodyBudget({
     totalBytes: LARGE_BODIES_MAX_BYTES,
     maxBytesPerAddress: LARGE_BODY_MAX_BYTES,
     maxWaitMs: waitMs,

@@ -14,7 +14,7 @@ const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 const TOKEN_SIGN_IN_ROUTE = "/v1/session";
 
 /** Parts of a request that the cross-site check reads. `route` is the route's pattern, because one path has several spellings. */
-export interface RequestHead {
+export interface CrossSiteCheckInput {
   method: string;
   route: string;
   headers: IncomingHttpHeaders;
@@ -24,11 +24,11 @@ export interface RequestHead {
  * Sender of a request: a page of this service ("own"), a page of another origin ("foreign"), or "unknown" for programs and old browsers,
  * which send no origin.
  */
-export type RequestSource = "own" | "foreign" | "unknown";
+export type RequestOriginKind = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
   /** Returns which page sent the request. Reads `Origin` if the header is present, otherwise `Sec-Fetch-Site`. */
-  requestSourceOf(headers: IncomingHttpHeaders): RequestSource;
+  requestSourceOf(headers: IncomingHttpHeaders): RequestOriginKind;
   /**
    * Returns the service's own origin: the origin of PUBLIC_URL if set, otherwise the `Origin` header if a page of the
    * service sent the request, otherwise `http://` and the `Host` header.
@@ -39,29 +39,29 @@ export interface CallerReader {
    * for a read that a page of another site requested.
    * @throws ActionError CROSS_SITE_REQUEST if a page of another site sent a sign-in, or sent a change with the cookie
    */
-  readToken(request: RequestHead): string | null;
+  readToken(request: CrossSiteCheckInput): string | null;
 }
 
 /** Returns the token in the `Auth-token` header, otherwise the Bearer token in `Authorization`, otherwise null. */
-export function tokenFromHeaders(headers: IncomingHttpHeaders): string | null {
+export function readTokenHeader(headers: IncomingHttpHeaders): string | null {
   const tokenHeader = headers["auth-token"];
   if (typeof tokenHeader === "string" && tokenHeader !== "") return tokenHeader;
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 
 /** Returns the token in the session cookie. Before you accept it, check that no page of another site sent the request. */
-export const tokenFromCookie = ({ cookie }: IncomingHttpHeaders): string | null =>
+export const readTokenCookie = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
 
 /** True if the browser loads the address as a page, for example after a click on a link. */
-const isPageNavigation = ({ method, headers }: RequestHead): boolean =>
+const isPageNavigation = ({ method, headers }: CrossSiteCheckInput): boolean =>
   SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
 
 /** @param publicUrl the setting PUBLIC_URL. If null, the service's own origin is the host in the request's `Host` header */
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 
-  function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestSource {
+  function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestOriginKind {
     if (origin !== undefined) {
       const isOwnOrigin =
         publicOrigin === null ? origin === `http://${host}` || origin === `https://${host}` : origin === publicOrigin;
@@ -72,9 +72,9 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
     return site === "same-origin" || site === "none" ? "own" : "foreign";
   }
 
-  function checkSource({ headers }: RequestHead): void {
+  function checkSource({ headers }: CrossSiteCheckInput): void {
     const source = sourceOf(headers);
-    const isRejected = source === "foreign" || (source === "unknown" && tokenFromCookie(headers) !== null);
+    const isRejected = source === "foreign" || (source === "unknown" && readTokenCookie(headers) !== null);
     if (isRejected) throw new ActionError("CROSS_SITE_REQUEST");
   }
 
@@ -92,9 +92,9 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       const isSignIn =
         (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === TOKEN_SIGN_IN_ROUTE);
       if (isSignIn) checkSource(request);
-      const token = tokenFromHeaders(headers);
+      const token = readTokenHeader(headers);
       if (token !== null) return token;
-      const cookie = tokenFromCookie(headers);
+      const cookie = readTokenCookie(headers);
       if (cookie === null) return null;
       if (isChange) checkSource(request);
       const isIgnored = sourceOf(headers) === "foreign" && !isPageNavigation(request);

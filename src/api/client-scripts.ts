@@ -10,7 +10,7 @@ import { buildDebugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
 import { createRestRequest } from "./rest/request.js";
-import { type WebPages, wantsPage } from "./web-assets.js";
+import { acceptsHtml, type WebPages } from "./web-assets.js";
 
 /**
  * Headers of an action's script. Pages of other origins must not load the script, because its content depends on the
@@ -38,7 +38,7 @@ export interface ClientScriptsOptions {
  * Registers GET `/v3/apps/:appId/actions/:id/compile`. It returns exactly the bytes whose hash is the action's `integrity`. Browsers cache
  * the response to `?v=<integrity>` for a year. With `?html` the route returns the debug page for authors (specification, Debug page).
  */
-export function registerClientScripts(app: FastifyInstance, options: ClientScriptsOptions): void {
+export function registerClientScriptRoutes(app: FastifyInstance, options: ClientScriptsOptions): void {
   const { resolvers, sessions, origin, pages } = options;
   const { clientActions, settings } = resolvers;
 
@@ -68,7 +68,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     if (html !== undefined) {
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
         // A person without a session gets the sign-in form; a program gets an error in JSON.
-        const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && wantsPage(request);
+        const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && acceptsHtml(request);
         if (isPerson) return sendErrorPage(reply, pages, error);
         throw error;
       });

@@ -64,7 +64,7 @@ export const toSignInRequest = ({ caller, address, browser }: RequestContext): S
  * Reads the header `Idempotency-Retry`. Returns true if the caller may use the idempotency key of a failed run again.
  * @throws REQUEST_INVALID for an unknown value
  */
-export function readIdempotencyRetry(header: string | string[] | undefined): boolean {
+export function readIdempotencyRetryHeader(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   if (header === "failed") return true;
   throw new ActionError("REQUEST_INVALID", 'Idempotency-Retry must be "failed" or absent');
@@ -74,7 +74,7 @@ export function readIdempotencyRetry(header: string | string[] | undefined): boo
  * Reads `Idempotency-Key`: 1 to 255 printable ASCII characters. Returns null if the header is absent.
  * @throws ActionError REQUEST_INVALID
  */
-export function readIdempotencyKey(header: string | string[] | undefined): string | null {
+export function readIdempotencyKeyHeader(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === "string" && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
   throw new ActionError(

@@ -1,6 +1,6 @@
 /** Builds the page on which an author debugs one action with the browser's developer tools (specification, Debug page). */
 import type { RuntimeEnv } from "../rules/env-script.js";
-import { type AuthorDocument, buildAuthorDocument } from "./author-document.js";
+import { type AuthorCodeDocument, buildAuthorCodeDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
 
 export interface DebuggedAction {
@@ -8,7 +8,7 @@ export interface DebuggedAction {
   name: string;
   /** Script of the action, as rules/compile-script.ts compiled it. */
   script: string;
-  assets: AuthorDocument["dependencies"];
+  assets: AuthorCodeDocument["dependencies"];
 }
 
 /**
@@ -33,7 +33,7 @@ export function buildDebugPage(options: {
 <p>The action runs in this page, with the payload given and without settings. Breakpoints in
 <code>${escapeHtml(`svc-action-${id}-${encodeURIComponent(name)}.js`)}</code> hold. The page has no cookie and no storage, and
 acts as a user of the app in the viewer.</p>`;
-  return buildAuthorDocument({
+  return buildAuthorCodeDocument({
     title: `${name} · debug`,
     env,
     pageValues: { script },

@@ -15,7 +15,7 @@ const singleHeader = (value: string | string[] | undefined): string | null =>
  * @param options.baseUrl URL under which providers call the service. Twilio's reports have a signature that covers this
  * URL
  */
-export function registerDeliveryReports(
+export function registerDeliveryReportRoutes(
   app: FastifyInstance,
   { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },
 ): void {

@@ -19,7 +19,7 @@ import { createQuotaHeaders } from "./context.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
-import { endSlowReader } from "./reader-pace.js";
+import { disconnectSlowClient } from "./reader-pace.js";
 import { createRestRequest } from "./rest/request.js";
 
 const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
@@ -150,12 +150,12 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
     .type(CONTENT_TYPES[format]);
   reply.raw.setTimeout(STALLED_CLIENT_MS, () => reply.raw.destroy());
-  endSlowReader(reply);
+  disconnectSlowClient(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
 }
 
 /** Registers POST `…/data-sources/:ds/import` and GET `…/export`. */
-export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["entries"]): void {
+export function registerEntryFileRoutes(app: FastifyInstance, entries: Resolvers["entries"]): void {
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     await scope.register(multipart, { limits: { ...UPLOAD_FORM_LIMITS, fileSize: Number.POSITIVE_INFINITY } });

@@ -1,9 +1,9 @@
 /** GET `/`: redirects a browser to Studio, and returns the addresses of Studio, the API and the documentation to a program. */
 import type { FastifyInstance } from "fastify";
 import { pathPrefixOf } from "./page-origin.js";
-import { wantsPage } from "./web-assets.js";
+import { acceptsHtml } from "./web-assets.js";
 
-export function serviceAddresses(baseUrl: string) {
+export function getServiceUrls(baseUrl: string) {
   return {
     studio: `${baseUrl}/studio`,
     graphiql: `${baseUrl}/graphql`,
@@ -21,8 +21,8 @@ export function registerRootPage(app: FastifyInstance, baseUrl: string): void {
   app.get("/", (request, reply) => {
     reply.header("vary", "Accept").header("cache-control", "no-cache");
     // Redirects to a relative address, not to PUBLIC_URL, so that the person stays on the host name that they entered.
-    return wantsPage(request)
+    return acceptsHtml(request)
       ? reply.redirect(studio)
-      : reply.send({ name: "Svc App Actions", ...serviceAddresses(baseUrl) });
+      : reply.send({ name: "Svc App Actions", ...getServiceUrls(baseUrl) });
   });
 }

@@ -23,9 +23,9 @@ import { createIntrospectionResponses, KNOWN_QUERY_MAX_CHARACTERS } from "./grap
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
-import { senderOf } from "./sender.js";
+import { getSenderKey } from "./sender.js";
 import { traceRequest } from "./traces.js";
-import { type WebPages, wantsPage } from "./web-assets.js";
+import { acceptsHtml, type WebPages } from "./web-assets.js";
 
 /** Maximum size of anonymous requests: they may only send one of the service's known introspection queries, with the JSON around it. */
 const ANONYMOUS_REQUEST_MAX_BYTES = 2 * KNOWN_QUERY_MAX_CHARACTERS;
@@ -182,7 +182,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (refusal) return [refusal];
     const name = typeof operationName === "string" ? operationName : null;
     const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    const checkedDocument = await documents.checkInTurn(senderOf(context), bytes, {
+    const checkedDocument = await documents.checkInTurn(getSenderKey(context), bytes, {
       query,
       operationName: name,
       variables: isObject(variables) ? variables : null,
@@ -226,7 +226,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     sendFailure(request, reply, error);
   };
   app.get("/graphql", { errorHandler }, async (request, reply) =>
-    wantsPage(request) ? pages.sendPage(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
+    acceptsHtml(request) ? pages.sendPage(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
   );
   app.post("/graphql", { errorHandler, onRequest: rejectLargeAnonymousRequest }, handleGraphqlRequest);
   const refuseMethod = async () => {

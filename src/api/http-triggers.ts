@@ -21,11 +21,11 @@ import { SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
 import { readBodyBytes } from "./bodies.js";
-import { tokenFromCookie, tokenFromHeaders } from "./caller.js";
+import { readTokenCookie, readTokenHeader } from "./caller.js";
 import { createQuotaHeaders } from "./context.js";
 import { responseEndSignal } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
-import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
+import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "./sliced.js";
 
 /** Route of all HTTP triggers. */
 export const TRIGGER_ROUTE = "/h/:appId/*";
@@ -80,8 +80,8 @@ function readTriggerAddress(request: FastifyRequest): TriggerAddress {
  * Returns the token of an editor who calls a draft's trigger: from a header, or from the cookie if a page of the service sent the request.
  */
 function readEditorToken(headers: IncomingHttpHeaders): string | null {
-  const bearerToken = tokenFromHeaders(headers);
-  return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? tokenFromCookie(headers) : bearerToken;
+  const bearerToken = readTokenHeader(headers);
+  return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? readTokenCookie(headers) : bearerToken;
 }
 
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
@@ -127,7 +127,7 @@ function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answe
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
   if (!Buffer.isBuffer(body) || body.length <= LARGE_RESPONSE_CHARACTERS) return reply.send(body ?? undefined);
-  return reply.header("content-length", body.length).send(streamSlices([body], () => reply.raw.destroy()));
+  return reply.header("content-length", body.length).send(streamResponseParts([body], () => reply.raw.destroy()));
 }
 
 /**
@@ -224,7 +224,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
-    const triggerSender = { address: context.address, token: tokenFromHeaders(headers), appId: address.appId };
+    const triggerSender = { address: context.address, token: readTokenHeader(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: possibleUrlsOf(request, publicUrl) };
     const disconnectSignal = context.closedSignal ?? (() => responseEndSignal(raw, reply.raw));
     const countedLimits: TriggerRequest["countedLimits"] = new Set();

@@ -149,7 +149,7 @@ class JsonReader {
  * @param turn runs one step of the parsing when it is the sender's turn
  * @throws REQUEST_INVALID if the body is not a JSON object, PAYLOAD_TOO_LARGE if one value is larger than 2 MB
  */
-export async function parseInParts(
+export async function parseJsonInParts(
   body: Buffer,
   turn: <T>(step: () => T) => Promise<T>,
 ): Promise<Record<string, unknown>> {

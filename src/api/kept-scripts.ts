@@ -21,7 +21,7 @@ const SCRIPT_HEADERS = {
   "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 } as const;
 
-export function registerStoredScripts(app: FastifyInstance, scripts: StoredScripts): void {
+export function registerStoredScriptRoutes(app: FastifyInstance, scripts: StoredScripts): void {
   app.get<{ Params: { file: string } }>(STORED_SCRIPT_ROUTE, async ({ params, headers }, reply) => {
     // With this header, the browser would run the script as a service worker. Third-party code could then intercept
     // later pages of the service.

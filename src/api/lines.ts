@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";
 import { runInBackground } from "../background.js";
 
-export class LineStream {
+export class JsonLineStream {
   /** @param perform runs the operation. It sends each line with `send`, which resolves when the client can receive the next line */
   constructor(private readonly perform: (send: (line: object) => Promise<void>) => Promise<void>) {}
 

@@ -12,7 +12,7 @@ import { containsTag, createContentDisposition, getServingHeaders, parseRange } 
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
-import { endSlowReader } from "./reader-pace.js";
+import { disconnectSlowClient } from "./reader-pace.js";
 import { createRestRequest } from "./rest/request.js";
 
 const FILES_ROUTE = "/v1/apps/:appId/media/files";
@@ -109,7 +109,7 @@ async function sendContents(
   if (method === "HEAD") return reply.send();
   const source = await contents.open(range ?? undefined);
   reply.raw.setTimeout(STALLED_CLIENT_MS, () => reply.raw.destroy());
-  endSlowReader(reply);
+  disconnectSlowClient(reply);
   return reply.send(source);
 }
 
@@ -144,7 +144,7 @@ async function handleContentsRequest(
 }
 
 /** Registers POST `/v1/apps/:appId/media/files` and GET `…/files/:id/contents`. */
-export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media"]): void {
+export function registerMediaContentRoutes(app: FastifyInstance, media: Resolvers["media"]): void {
   app.register(async (scope) => {
     await scope.register(multipart, {
       limits: { ...UPLOAD_FORM_LIMITS, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },

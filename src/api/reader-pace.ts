@@ -4,13 +4,13 @@
 import type { FastifyReply } from "fastify";
 
 /** Minimum speed: 480 KB in 15 seconds, which is 32 KB (a quarter of a megabit) a second. */
-export const READER_PACE = { ms: 15_000, bytes: 480 * 1024 };
+export const MIN_READ_SPEED = { ms: 15_000, bytes: 480 * 1024 };
 
 /**
  * Closes the connection if the client reads less than `pace` while more bytes wait to be sent. Time in which the response's source produces
  * no bytes does not count.
  */
-export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
+export function disconnectSlowClient({ raw }: FastifyReply, pace = MIN_READ_SPEED): void {
   const { socket } = raw;
   if (!socket) return;
   let bytesBefore = socket.bytesWritten;

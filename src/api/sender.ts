@@ -7,11 +7,11 @@ import { isPageCaller } from "../rules/access.js";
 import { getAddressBlock } from "../rules/address-block.js";
 
 /** Returns the key of a sender that the service knows only by the network address. */
-export const senderOfAddress = (address: string | undefined): string =>
+export const getAddressSenderKey = (address: string | undefined): string =>
   `address ${address === undefined ? "" : getAddressBlock(address)}`;
 
 /** Returns the key of the request's sender. Visitors count by address, because a page can get any number of visitor tokens. */
-export function senderOf({ caller, address }: Pick<AccessRequest, "caller" | "address">): string {
-  if (caller === null || isPageCaller(caller)) return senderOfAddress(address);
+export function getSenderKey({ caller, address }: Pick<AccessRequest, "caller" | "address">): string {
+  if (caller === null || isPageCaller(caller)) return getAddressSenderKey(address);
   return `credential ${caller.credentialId}`;
 }

@@ -18,18 +18,23 @@ import type { OAuthServer } from "../operations/oauth/oauth.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
-import type { AddressOf } from "./address.js";
+import type { GetClientAddress } from "./address.js";
 import { registerAppPages } from "./app-pages.js";
-import { registerAppTypes } from "./app-types-route.js";
-import { registerBodies } from "./bodies.js";
-import type { BodyCapacities } from "./body-capacity.js";
+import { registerAppTypesRoute } from "./app-types-route.js";
+import { registerBodyParsing } from "./bodies.js";
+import type { RequestBodyBudgets } from "./body-capacity.js";
 import type { CallerReader } from "./caller.js";
-import { registerClientScripts } from "./client-scripts.js";
-import { createQuotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
+import { registerClientScriptRoutes } from "./client-scripts.js";
+import {
+  createQuotaHeaders,
+  type RequestContext,
+  readIdempotencyKeyHeader,
+  readIdempotencyRetryHeader,
+} from "./context.js";
 import { registerCors } from "./cors.js";
-import { registerDeliveryReports } from "./delivery-reports.js";
+import { registerDeliveryReportRoutes } from "./delivery-reports.js";
 import { registerDocs } from "./docs/routes.js";
-import { registerEntryFiles } from "./entry-files.js";
+import { registerEntryFileRoutes } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { createErrorReply } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
@@ -39,10 +44,10 @@ import { createDocumentChecker, type DocumentChecker } from "./graphql/documents
 import { loadSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
-import { registerStoredScripts } from "./kept-scripts.js";
+import { registerStoredScriptRoutes } from "./kept-scripts.js";
 import { registerManifestSchema } from "./manifest-schema-route.js";
 import { registerMcp } from "./mcp/routes.js";
-import { registerMediaBytes } from "./media-bytes.js";
+import { registerMediaContentRoutes } from "./media-bytes.js";
 import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
@@ -52,13 +57,13 @@ import { callWhenResponseEnds, responseEndSignal } from "./response-end.js";
 import type { ResponseMemory } from "./response-memory.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
-import { senderOfAddress } from "./sender.js";
+import { getAddressSenderKey } from "./sender.js";
 import { createSessionCookieHeaders } from "./session-cookie.js";
-import { registerSignIn } from "./sign-in.js";
-import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "./sliced.js";
-import { registerTraces } from "./traces.js";
+import { registerSignInRoutes } from "./sign-in.js";
+import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "./sliced.js";
+import { registerTracingHooks } from "./traces.js";
 import { discardUnreadBody } from "./unread-body.js";
-import { registerWebAssets, wantsPage } from "./web-assets.js";
+import { acceptsHtml, registerWebAssets } from "./web-assets.js";
 
 /**
  * Maximum length of a path parameter. A valid request line cannot contain a longer parameter, so the router never
@@ -82,12 +87,12 @@ export interface ApiOptions {
   openId: OpenId;
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
-  addressOf: AddressOf;
+  addressOf: GetClientAddress;
   responseMemory: ResponseMemory;
   refusalDelay: RejectionDelay;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
-  bodyCapacities: BodyCapacities;
+  bodyCapacities: RequestBodyBudgets;
   appExists: (appId: number) => Promise<boolean>;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -153,10 +158,10 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDela
       reply.raw.destroy();
     };
     const isLarge = typeof payload === "string" && payload.length > LARGE_RESPONSE_CHARACTERS;
-    const sendPayload = () => done(null, isLarge ? streamSlices([payload], destroyResponse) : payload);
+    const sendPayload = () => done(null, isLarge ? streamResponseParts([payload], destroyResponse) : payload);
     const refused = reply.statusCode >= 400 || context?.isRejected === true;
     if (!refused || context?.caller !== null || context.mayRejectWithoutDelay) return sendPayload();
-    refusalDelay.wait(senderOfAddress(context.address)).then((isAnswered) => {
+    refusalDelay.wait(getAddressSenderKey(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
     }, done);
@@ -224,25 +229,25 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     Object.assign(request.context, { caller, responseBudget: answer });
     answer.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
     if (isOwn) return;
-    request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
-    request.context.shouldRetryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);
+    request.context.idempotencyKey = readIdempotencyKeyHeader(request.headers["idempotency-key"]);
+    request.context.shouldRetryFailed = readIdempotencyRetryHeader(request.headers["idempotency-retry"]);
   });
-  registerTraces(app, tracing);
-  registerBodies(app, options);
+  registerTracingHooks(app, tracing);
+  registerBodyParsing(app, options);
   registerResponseHooks(app, refusalDelay);
   registerRest(app, ROUTES, options);
-  registerEntryFiles(app, resolvers.entries);
-  registerMediaBytes(app, resolvers.media);
-  registerDeliveryReports(app, { reports, baseUrl });
+  registerEntryFileRoutes(app, resolvers.entries);
+  registerMediaContentRoutes(app, resolvers.media);
+  registerDeliveryReportRoutes(app, { reports, baseUrl });
   registerGitWebhook(app, options.gitWebhooks);
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: pathPrefixOf(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
-  registerStoredScripts(app, scripts);
-  registerClientScripts(app, { resolvers, sessions, origin, pages });
+  registerStoredScriptRoutes(app, scripts);
+  registerClientScriptRoutes(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
-  registerSignIn(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders: cookie });
+  registerSignInRoutes(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders: cookie });
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerRootPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });
@@ -254,10 +259,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
   // No page exists below /studio/. Studio shows an error with a link to its start page.
   app.get("/studio/*", (request, reply) =>
-    wantsPage(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
+    acceptsHtml(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
   );
   registerManifestSchema(app, baseUrl);
-  registerAppTypes(app, resolvers.manifests);
+  registerAppTypesRoute(app, resolvers.manifests);
   const stopGraphql = await registerGraphql(app, {
     schema,
     resolvers,

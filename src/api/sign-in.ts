@@ -20,7 +20,7 @@ export interface SignInOptions {
   cookieHeaders: SessionCookieHeaders;
 }
 
-export function registerSignIn(
+export function registerSignInRoutes(
   app: FastifyInstance,
   { credentials, sessions, auth, cookieHeaders }: SignInOptions,
 ): void {

@@ -3,7 +3,7 @@
  * that reads too slowly.
  */
 import { Readable } from "node:stream";
-import { READER_PACE } from "./reader-pace.js";
+import { MIN_READ_SPEED } from "./reader-pace.js";
 
 /** Length from which a text is sent in slices. The buffers of the operating system can hold a smaller text. */
 export const LARGE_RESPONSE_CHARACTERS = 64 * 1024;
@@ -30,15 +30,15 @@ function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
  * Sends the texts one after the other as one response.
  * @param onSlow called once if the client reads too slowly; the rest of the response is then not sent
  */
-export function streamSlices(
+export function streamResponseParts(
   parts: readonly (string | Buffer)[],
   onSlow: () => void,
-  paceMs = READER_PACE.ms,
+  paceMs = MIN_READ_SPEED.ms,
 ): Readable {
   const slices = slicesOf(parts);
   let slicesRead = 0;
   const timer = setInterval(() => {
-    if (slicesRead >= READER_PACE.bytes) slicesRead = 0;
+    if (slicesRead >= MIN_READ_SPEED.bytes) slicesRead = 0;
     else stream.destroy(new Error("the client reads the response too slowly"));
   }, paceMs);
   const stream = new Readable({

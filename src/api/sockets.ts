@@ -20,7 +20,7 @@ import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
 import { getRateLimitKey } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
-import type { AddressOf } from "./address.js";
+import type { GetClientAddress } from "./address.js";
 import { createErrorFormatter, createErrorReply, type FormatError } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
@@ -38,7 +38,7 @@ import { createSharedResults, type ResultReceiver } from "./live/shared-results.
 import { createSocketHandler, type LinkContext } from "./live/transport.js";
 import { websocketClosedSignal } from "./response-end.js";
 import type { ResponseBudget, ResponseMemory } from "./response-memory.js";
-import { senderOf, senderOfAddress } from "./sender.js";
+import { getAddressSenderKey, getSenderKey } from "./sender.js";
 import { traceOperation } from "./traces.js";
 import type { ReadUpgradeToken } from "./upgrade-origin.js";
 
@@ -69,7 +69,7 @@ type SubscriptionSources = Pick<
 interface SocketOptions extends SubscriptionSources, ResolverContext {
   schema: GraphQLSchema;
   documents: DocumentChecker;
-  addressOf: AddressOf;
+  addressOf: GetClientAddress;
   responseMemory: ResponseMemory;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
@@ -198,7 +198,7 @@ export function createSocketServer({
    */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = addressOf(request);
-    const address = senderOfAddress(networkAddress);
+    const address = getAddressSenderKey(networkAddress);
     return caller
       ? [getRateLimitKey({ credentialId: caller.credentialId, address: networkAddress }), address]
       : [address];
@@ -295,7 +295,7 @@ export function createSocketServer({
         const refusal = errorIfNotPersisted(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
-        const sender = senderOf(callerOf(extra));
+        const sender = getSenderKey(callerOf(extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
         if (isCompleted(context, id)) return completedError();
@@ -309,8 +309,8 @@ export function createSocketServer({
     {
       countMessage: (link) =>
         rate.takeMessage(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
-      handleInTurn: (link, handle) => taskQueue.runInTurn(senderOf(callerOf(link)), handle),
-      countSocket: (link) => socketBound.addSocket(senderOfAddress(addressOf(link.request)), link),
+      handleInTurn: (link, handle) => taskQueue.runInTurn(getSenderKey(callerOf(link)), handle),
+      countSocket: (link) => socketBound.addSocket(getAddressSenderKey(addressOf(link.request)), link),
     },
     log,
   );

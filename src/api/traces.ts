@@ -16,7 +16,7 @@ function parentTraceOf({ headers, context }: FastifyRequest): string | null {
 }
 
 /** Registers the hooks that create spans, if tracing is on. Call it after the hook that sets `request.context`. */
-export function registerTraces(app: FastifyInstance, tracing: RequestTracing): void {
+export function registerTracingHooks(app: FastifyInstance, tracing: RequestTracing): void {
   if (!tracing.isOn) return;
   app.addHook("onRequest", async (request, reply) => {
     const { method, routeOptions } = request;

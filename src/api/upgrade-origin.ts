@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";
-import { type CallerReader, tokenFromCookie, tokenFromHeaders } from "./caller.js";
+import { type CallerReader, readTokenCookie, readTokenHeader } from "./caller.js";
 
 /**
  * Matches the origin of a document in which a server run executes. No such host exists, so no page of the internet can have this origin.
@@ -42,9 +42,9 @@ export function createUpgradeTokenReader(options: {
     const isOwnOrigin = source === "own" || source === "unknown";
     if (!isOwnOrigin && (origin === undefined || !(await isAllowed(origin))))
       throw new ActionError("CROSS_SITE_REQUEST");
-    const token = tokenFromHeaders(headers);
+    const token = readTokenHeader(headers);
     if (token !== null) return token;
-    const cookie = tokenFromCookie(headers);
+    const cookie = readTokenCookie(headers);
     if (cookie !== null && source !== "own") throw new ActionError("CROSS_SITE_REQUEST");
     return cookie;
   };

@@ -103,7 +103,7 @@ function renderPage(
  * True if a browser loads the address as a page; false for a program that requests data. GET /graphql uses this to
  * answer with a page or with data.
  */
-export function wantsPage(request: FastifyRequest): boolean {
+export function acceptsHtml(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }
 

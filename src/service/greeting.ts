@@ -1,5 +1,5 @@
 /** Text for the person at the terminal after a start: the service's addresses, and instructions for the first sign-in. */
-import { serviceAddresses } from "../api/first-page.js";
+import { getServiceUrls } from "../api/first-page.js";
 
 /**
  * Converts the address at which the service listens to a URL for a browser. `localhost` replaces wildcard and loopback
@@ -18,7 +18,7 @@ export function formatStartMessage(greeted: {
   setupLink: string | null;
 }): string {
   const { baseUrl, firstCredentials, setupLink } = greeted;
-  const { studio, graphiql, api } = serviceAddresses(toLocalhostUrl(baseUrl));
+  const { studio, graphiql, api } = getServiceUrls(toLocalhostUrl(baseUrl));
   const lines = [
     "",
     "Svc App Actions is up.",

@@ -1,6 +1,6 @@
 /** Logs and counts unhandled promise rejections, so that they do not end the process. */
 import type { Logger } from "pino";
-import { reportFailuresTo } from "../background.js";
+import { setBackgroundFailureReporter } from "../background.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 
 /**
@@ -11,6 +11,6 @@ export function logUnhandledRejections(log: Logger, measures: ServiceMetrics): v
     measures.rejectionUnhandled();
     log.error({ err: error }, "unhandled rejection; the service keeps running");
   };
-  reportFailuresTo(report);
+  setBackgroundFailureReporter(report);
   process.on("unhandledRejection", report);
 }

@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
-import { createAddressOf } from "../api/address.js";
-import { createBodyCapacities } from "../api/body-capacity.js";
+import { createClientAddressGetter } from "../api/address.js";
+import { createRequestBodyBudgets } from "../api/body-capacity.js";
 import { createCallerReader } from "../api/caller.js";
 import { createFairTaskQueue } from "../api/fair-task-queue.js";
 import { createMetrics } from "../api/metrics.js";
@@ -187,13 +187,13 @@ export class ServiceStarter {
       taskQueue,
       limiter: createRequestLimiter(),
       callers: createCallerReader(publicUrl),
-      addressOf: createAddressOf(config.trustProxy, operations.lease.reportIgnoredProxy),
+      addressOf: createClientAddressGetter(config.trustProxy, operations.lease.reportIgnoredProxy),
       measures,
       tracing,
       graphqlDocuments,
       log,
     };
-    const bodyCapacities = createBodyCapacities();
+    const bodyCapacities = createRequestBodyBudgets();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;

@@ -5,9 +5,9 @@ import { Readable } from "node:stream";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
-import { LineStream } from "../../src/api/lines.js";
-import { endSlowReader } from "../../src/api/reader-pace.js";
-import { reportFailuresTo } from "../../src/background.js";
+import { JsonLineStream } from "../../src/api/lines.js";
+import { disconnectSlowClient } from "../../src/api/reader-pace.js";
+import { setBackgroundFailureReporter } from "../../src/background.js";
 import { until } from "../harness/until.js";
 
 const MB = 1024 * 1024;
@@ -21,7 +21,7 @@ describe("the reader of a streamed response", () => {
   async function listen(source: () => AsyncGenerator<Buffer>): Promise<number> {
     app = Fastify();
     app.get("/", (_request, reply) => {
-      endSlowReader(reply, { ms: 50, bytes: 10 * MB });
+      disconnectSlowClient(reply, { ms: 50, bytes: 10 * MB });
       return reply.send(Readable.from(source(), { objectMode: false }));
     });
     await app.listen({ port: 0, host: "127.0.0.1" });
@@ -62,17 +62,17 @@ describe("the reader of a streamed response", () => {
 describe("a response in lines", () => {
   const failures: unknown[] = [];
   before(() => {
-    reportFailuresTo((error) => failures.push(error));
+    setBackgroundFailureReporter((error) => failures.push(error));
   });
   after(() => {
-    reportFailuresTo((error) => {
+    setBackgroundFailureReporter((error) => {
       throw error;
     });
   });
 
   it("reports an error after its first line, but no disconnect of its reader", async () => {
     const broken = new Error("broken");
-    const stream = new LineStream(async (send) => {
+    const stream = new JsonLineStream(async (send) => {
       await send({ text: "a" });
       throw broken;
     }).createStream();
@@ -82,7 +82,7 @@ describe("a response in lines", () => {
     expect(failures).to.deep.equal([broken]);
 
     const hasEnded = Promise.withResolvers<void>();
-    const left = new LineStream(async (send) => {
+    const left = new JsonLineStream(async (send) => {
       try {
         for (;;) await send({ text: "x".repeat(100_000) });
       } finally {
@@ -98,7 +98,7 @@ describe("a response in lines", () => {
 
   it("waits for its reader without adding a listener for each wait", async () => {
     const counts: number[] = [];
-    const stream: Readable = new LineStream(async (send) => {
+    const stream: Readable = new JsonLineStream(async (send) => {
       for (let line = 0; line < 30; line += 1) {
         await send({ text: "x".repeat(100_000) });
         counts.push(stream.listenerCount("close"), stream.listenerCount("error"));

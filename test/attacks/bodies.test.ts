@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
-import { registerBodies } from "../../src/api/bodies.js";
-import { createBodyCapacities, createBodyCapacity } from "../../src/api/body-capacity.js";
+import { registerBodyParsing } from "../../src/api/bodies.js";
+import { createRequestBodyBudget, createRequestBodyBudgets } from "../../src/api/body-capacity.js";
 import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
@@ -17,7 +17,7 @@ const settled = () => new Promise(setImmediate);
 
 describe("the memory for request bodies", () => {
   it("is limited in total and for one address, and released once", async () => {
-    const room = createBodyCapacity({ totalBytes: 100, maxBytesPerAddress: 60, maxWaitMs: 1 });
+    const room = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 60, maxWaitMs: 1 });
     const leave = await room.reserveBytes("a", 60, null);
     const refusals = await Promise.all(
       [room.reserveBytes("a", 1, null), room.reserveBytes("b", 50, null)].map((one) =>
@@ -37,7 +37,7 @@ describe("the memory for request bodies", () => {
   });
 
   it("rotates over addresses, however often each one asks", async () => {
-    const room = createBodyCapacity({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 10_000 });
+    const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 10_000 });
     const first = await room.reserveBytes("a", 10, null);
     const order: string[] = [];
     const leaves: (() => void)[] = [first];
@@ -56,7 +56,7 @@ describe("the memory for request bodies", () => {
   });
 
   it("is used only by half by one app with any number of addresses, so that the next app gets some", async () => {
-    const room = createBodyCapacity({ totalBytes: 100, maxBytesPerAddress: 100, maxWaitMs: 1 });
+    const room = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 100, maxWaitMs: 1 });
     const fill = async (app: string): Promise<number> => {
       let held = 0;
       for (;;) {
@@ -69,7 +69,7 @@ describe("the memory for request bodies", () => {
   });
 
   it("keeps only a few hundred bodies of one address waiting", async () => {
-    const room = createBodyCapacity({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
+    const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
     const leave = await room.reserveBytes("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
       room.reserveBytes("a", 10, null).then(
@@ -102,9 +102,13 @@ describe("uploads that stall", () => {
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
-    const bodyCapacities = createBodyCapacities({ totalBytes: 4 * MB, maxBytesPerAddress: 2 * MB, maxWaitMs: waitMs });
+    const bodyCapacities = createRequestBodyBudgets({
+      totalBytes: 4 * MB,
+      maxBytesPerAddress: 2 * MB,
+      maxWaitMs: waitMs,
+    });
     const appExists = async (id: number) => id === 1 || id === 2;
-    registerBodies(app, { bodyCapacities, taskQueue: createFairTaskQueue(), appExists, paceMs });
+    registerBodyParsing(app, { bodyCapacities, taskQueue: createFairTaskQueue(), appExists, paceMs });
     app.post("/streamed", { config: { isStreamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {

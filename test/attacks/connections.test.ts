@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { FormattedExecutionResult } from "graphql";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
-import { createAddressOf } from "../../src/api/address.js";
+import { createClientAddressGetter } from "../../src/api/address.js";
 import { createHttpEntryPoint } from "../../src/api/health.js";
 import { createHttpServer, type HttpServerLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
@@ -166,7 +166,7 @@ describe("the address of a visitor", () => {
 
   it("is not reported if a client of the internet sends the header itself", () => {
     const ignored: string[] = [];
-    const addressOf = createAddressOf(false, (proxy) => ignored.push(proxy));
+    const addressOf = createClientAddressGetter(false, (proxy) => ignored.push(proxy));
     for (const remoteAddress of ["203.0.113.5", "2001:db8::5", "::ffff:203.0.113.5", "10.1.2.3", "fd00::1", "::1"]) {
       const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": "198.51.100.1" } };
       expect(addressOf(request as unknown as IncomingMessage)).to.equal(remoteAddress);

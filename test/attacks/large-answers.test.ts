@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
 import { createResponseMemory } from "../../src/api/response-memory.js";
-import { streamSlices } from "../../src/api/sliced.js";
+import { streamResponseParts } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
 import { longTest } from "../harness/samples.js";
@@ -165,14 +165,14 @@ describe("a large response in progress", () => {
 
   it("arrives completely, in slices that split no character", async () => {
     const slices: Buffer[] = [];
-    for await (const slice of streamSlices(["[", TEXT, "]"], () => undefined)) slices.push(slice);
+    for await (const slice of streamResponseParts(["[", TEXT, "]"], () => undefined)) slices.push(slice);
     expect(slices.length).to.be.above(5);
     expect(Buffer.concat(slices).toString() === `[${TEXT}]`).to.equal(true);
   });
 
   it("is ended if it is read too slowly, even if reading never stops", async () => {
     const end = Promise.withResolvers<void>();
-    const stream = streamSlices([TEXT], end.resolve, 20);
+    const stream = streamResponseParts([TEXT], end.resolve, 20);
     await once(stream, "readable");
     expect(stream.read(1)).to.have.length(1);
     await end.promise;

@@ -1,6 +1,6 @@
 /** Checks that an author's script URLs cannot add another directive to the content security policy of the page. */
 import { expect } from "chai";
-import { buildAuthorDocument } from "../../src/api/author-document.js";
+import { buildAuthorCodeDocument } from "../../src/api/author-document.js";
 import type { RuntimeEnv } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
@@ -21,7 +21,7 @@ const CHARACTERS = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode
 function policyOf(addresses: readonly string[]): string {
   const dependencies = addresses.map((url) => ({ url }));
   const plain = { title: "x", env: ENV, pageValues: {}, pathPrefix: "", bodyHtml: "", scriptPath: "/client/debug.js" };
-  const { headers } = buildAuthorDocument({ ...plain, dependencies });
+  const { headers } = buildAuthorCodeDocument({ ...plain, dependencies });
   return headers[POLICY]!.replace(NONCE, "");
 }
 

@@ -4,7 +4,7 @@
  */
 import { Readable } from "node:stream";
 import { expect } from "chai";
-import { parseInParts } from "../../src/api/json-in-parts.js";
+import { parseJsonInParts } from "../../src/api/json-in-parts.js";
 import { HARNESS_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { detectContentType } from "../../src/engine/content-type.js";
 import { toDetailLine } from "../../src/engine/smtp/outcome.js";
@@ -51,7 +51,7 @@ const PARSERS: Record<string, Parser> = {
   "JSON files as they are": (text) => rowsOf(text, "json"),
   "files of JSON lines": (text) => rowsOf(text, "jsonl"),
   "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DETECTION_SAMPLE_CHARACTERS), true),
-  "large JSON bodies": (text) => parseInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
+  "large JSON bodies": (text) => parseJsonInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readMemberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
   entries: (text) => serializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),

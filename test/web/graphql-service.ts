@@ -8,7 +8,7 @@ import Fastify from "fastify";
 import { buildSchema } from "graphql";
 import { useServer as serveSockets } from "graphql-ws/use/ws";
 import { WebSocketServer } from "ws";
-import { registerWebAssets, wantsPage } from "../../src/api/web-assets.js";
+import { acceptsHtml, registerWebAssets } from "../../src/api/web-assets.js";
 
 const SCHEMA_FILE = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
@@ -46,7 +46,7 @@ export async function startGraphqlService(): Promise<GraphqlService> {
     context: async (request) => ({ token: request.headers["auth-token"] ?? null }),
   });
   app.get("/graphql", (request, reply) =>
-    wantsPage(request) ? pages.sendPage(reply, "graphiql") : data.call(app, request, reply),
+    acceptsHtml(request) ? pages.sendPage(reply, "graphiql") : data.call(app, request, reply),
   );
   app.post("/graphql", data);
   const server = new WebSocketServer({ server: app.server, path: "/graphql" });

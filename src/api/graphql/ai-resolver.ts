@@ -8,7 +8,7 @@ import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
 import { isObject } from "../../rules/describe-value.js";
 import type { RequestContext } from "../context.js";
-import { LineStream } from "../lines.js";
+import { JsonLineStream } from "../lines.js";
 import {
   AiCompletionInput,
   AiCompletionReply,
@@ -72,13 +72,13 @@ export class AiResolver {
     appId: number,
     call: AiCall,
     options: unknown,
-  ): Promise<AiReply | LineStream> {
+  ): Promise<AiReply | JsonLineStream> {
     const caller = await this.accessChecks.requireAppAccess(context, "useAi", appId);
     const request = { appId, call, options, disconnectSignal: context.closedSignal };
     if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
       return this.service.callModel(caller, request);
     }
-    return new LineStream(async (send) => {
+    return new JsonLineStream(async (send) => {
       await send(await this.service.callModel(caller, { ...request, onTextPart: (text) => send({ text }) }));
     });
   }

@@ -10,10 +10,10 @@ import { createEntityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { createQuotaHeaders } from "../context.js";
 import type { Resolvers } from "../graphql/schema.js";
-import { LineStream } from "../lines.js";
-import { endSlowReader } from "../reader-pace.js";
+import { JsonLineStream } from "../lines.js";
+import { disconnectSlowClient } from "../reader-pace.js";
 import { requireCredential } from "../require-credential.js";
-import { LARGE_RESPONSE_CHARACTERS, streamSlices } from "../sliced.js";
+import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "../sliced.js";
 import { traceRequest } from "../traces.js";
 import { createRestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -21,7 +21,7 @@ import type { Route } from "./route.js";
 /** Joins JSON texts to one response body: a string, or for a large body a stream of slices. */
 function createTaggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_RESPONSE_CHARACTERS) return parts.join("");
-  return streamSlices(parts, () => reply.raw.destroy());
+  return streamResponseParts(parts, () => reply.raw.destroy());
 }
 
 /** Returns the hash of the response's text, which is the ETag of a resource without a version. */
@@ -78,10 +78,10 @@ export function registerRest(
         throwDeferredError(context);
         // Rejects an unknown field of the body that the route has found, unless the operation has already rejected it.
         reportUnknownField(context);
-        if (body instanceof LineStream) {
+        if (body instanceof JsonLineStream) {
           // The check for slow readers adds an eleventh listener, and Node warns above ten.
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
-          endSlowReader(reply);
+          disconnectSlowClient(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
           return reply.send(body.createStream());
         }
