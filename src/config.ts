@@ -2,10 +2,15 @@
 import { resolve } from "node:path";
 import { type OpenIdProvider, readOpenIdProviders } from "./config/open-id.js";
 import type { MediaBucket } from "./config/values.js";
-import { HOST_DEFAULT, type Role, readVariables, type Variables } from "./config/variables.js";
+import {
+  type EnvironmentVariables,
+  HOST_DEFAULT,
+  type ProcessRole,
+  readEnvironmentVariables,
+} from "./config/variables.js";
 import { StartError } from "./errors.js";
 
-export { ROLES, type Role } from "./config/variables.js";
+export { PROCESS_ROLES, type ProcessRole } from "./config/variables.js";
 
 /** Configuration of one process of the service (contract, section 1). Times are in milliseconds. */
 export interface Config {
@@ -26,7 +31,7 @@ export interface Config {
   databaseDirectUrl: string | null;
   /** Absolute path of the folder with the service's data. */
   dataDir: string;
-  roles: ReadonlySet<Role>;
+  roles: ReadonlySet<ProcessRole>;
   chromePath: string | null;
   /**
    * `ws:` and `wss:` URLs of running browsers. The service uses these browsers instead of starting one. The URLs may contain credentials.
@@ -144,7 +149,7 @@ function findPairFaults(env: Environment): string[] {
     : faults;
 }
 
-function createNpmConfig(values: Variables): Config["npm"] {
+function createNpmConfig(values: EnvironmentVariables): Config["npm"] {
   if (!values.NPM_PACKAGES) return null;
   return {
     url: values.NPM_REGISTRY,
@@ -155,7 +160,7 @@ function createNpmConfig(values: Variables): Config["npm"] {
   };
 }
 
-function createConfig(values: Variables, openIdProviders: OpenIdProvider[]): Config {
+function createConfig(values: EnvironmentVariables, openIdProviders: OpenIdProvider[]): Config {
   return {
     port: values.PORT,
     host: values.HOST,
@@ -215,7 +220,7 @@ function createConfig(values: Variables, openIdProviders: OpenIdProvider[]): Con
  * @throws ConfigError with one message about all invalid variables
  */
 export function readConfig(env: Environment = process.env): Config {
-  const readResult = readVariables(env);
+  const readResult = readEnvironmentVariables(env);
   const faults = [...("faults" in readResult ? readResult.faults : []), ...findPairFaults(env)];
   const openIdProviders = readOpenIdProviders(env, (name, expected) => faults.push(`${name} must be ${expected}`));
   if ("faults" in readResult || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);

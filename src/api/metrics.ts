@@ -1,6 +1,6 @@
 /** Metrics of the service and of this process for Prometheus. `operations/watch/measures.ts` has the metrics of single apps. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import { ROLES } from "../config.js";
+import { PROCESS_ROLES } from "../config.js";
 import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";
 import { createAppLabels, type ServiceMetrics } from "../operations/watch/measures.js";
 import { serviceVersion } from "../version.js";
@@ -118,7 +118,7 @@ function registerVitalSignMetrics(
     // Only runners count runs. Prometheus reads metrics only through this function, so the counters of a new app can
     // start here.
     if (now && runner) measures.startApps(now.apps);
-    for (const role of ROLES) {
+    for (const role of PROCESS_ROLES) {
       if (now) instances.set({ role }, now.instances[role] ?? 0);
       else instances.remove({ role });
     }

@@ -10,12 +10,12 @@ import { StartError } from "../errors.js";
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const KEY_BYTES = 32;
 
-export const SECRET_OPTIONS = {
+export const BACKUP_SECRET_OPTIONS = {
   "passphrase-file": { type: "string" },
   "key-file": { type: "string" },
 } as const;
 
-export interface SecretOptionValues {
+export interface BackupSecretOptionValues {
   "passphrase-file"?: string;
   "key-file"?: string;
 }
@@ -32,7 +32,7 @@ function readFileText(path: string): string {
  * Reads the secret that encrypts a backup. Returns null if the command line has no option for it.
  * @throws StartError if the command line names two files, or if the file's content is invalid
  */
-export function readSecret(values: SecretOptionValues): BackupSecret | null {
+export function readBackupSecret(values: BackupSecretOptionValues): BackupSecret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
   if (passphraseFile !== undefined && keyFile !== undefined) {
     throw new StartError("Set --passphrase-file or --key-file, not both.");

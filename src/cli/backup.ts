@@ -11,14 +11,14 @@ import { readKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { createBackup } from "../operations/backup/backup.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
-import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
+import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
 
 const BACKUP_USAGE =
   "Usage: npm run backup -- FILE --passphrase-file FILE, or --key-file FILE, or --unencrypted; --without-keys leaves the settings' keys out";
 
 const OPTIONS = {
-  ...SECRET_OPTIONS,
+  ...BACKUP_SECRET_OPTIONS,
   unencrypted: { type: "boolean", default: false },
   "without-keys": { type: "boolean", default: false },
 } as const;
@@ -34,7 +34,7 @@ function readBackupTask() {
   const [file, more] = positionals;
   if (file === undefined || more !== undefined)
     throw new StartError(`Pass the name of exactly one backup file. ${BACKUP_USAGE}`);
-  const secret = readSecret(values);
+  const secret = readBackupSecret(values);
   if ((secret === null) !== values.unencrypted) {
     throw new StartError(
       `Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted. ${BACKUP_USAGE}`,

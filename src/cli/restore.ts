@@ -15,13 +15,13 @@ import { StartError } from "../errors.js";
 import { type RestoreReport, restoreBackup } from "../operations/backup/restore.js";
 import { createEntryIndexes } from "../operations/data-sources/entry-indexes.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
-import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
+import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
 
 const USAGE =
   "Usage: npm run restore -- FILE, with --passphrase-file FILE or --key-file FILE as it was encrypted; --replace deletes the previous content of the database";
 
-const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
+const OPTIONS = { ...BACKUP_SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 
 /**
  * Matches the names that the service gives to media folders. Any other name in a backup is rejected, because it could be a path outside the
@@ -71,7 +71,7 @@ await runCommand(async () => {
     restoreBackup({
       url,
       path: resolve(file),
-      secret: readSecret(values),
+      secret: readBackupSecret(values),
       replace: values.replace,
       storeKeys: (keys) => storeKeys(config, keys),
       openStore: (space) => openBlobStore({ folder, bucket: config.mediaBucket, space }),

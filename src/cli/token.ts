@@ -2,10 +2,10 @@
 import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { runCommand, withDatabase } from "./command.js";
-import { readTask } from "./token-tasks.js";
+import { readTokenTask } from "./token-tasks.js";
 
 await runCommand(async () => {
-  const task = readTask(process.argv.slice(2));
+  const task = readTokenTask(process.argv.slice(2));
   const answer = await withDatabase(readConfig(), task);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 });

@@ -2,7 +2,7 @@
  * Reads the OpenID providers from environment variables: OIDC_ISSUER and the other OIDC_ variables for one provider, OIDC_<NAME>_ISSUER and
  * so on for each further provider.
  */
-import { describeRejected } from "./values.js";
+import { describeRejectedValue } from "./values.js";
 
 /** OpenID provider with which people can sign in. */
 export interface OpenIdProvider {
@@ -90,7 +90,7 @@ function readProvider(env: Environment, name: string | undefined, fault: ReportF
   const prefix = name === undefined ? "OIDC_" : `OIDC_${name}_`;
   const text = (key: string) => env[prefix + key]?.trim() || null;
   const rejected = (key: string, expected: string) =>
-    fault(prefix + key, `${expected} (got ${describeRejected(text(key) ?? "", { isSecret: false })})`);
+    fault(prefix + key, `${expected} (got ${describeRejectedValue(text(key) ?? "", { isSecret: false })})`);
   const requiredText = (key: string): string => {
     const value = text(key);
     if (value === null) fault(prefix + key, `set, because ${prefix}ISSUER is set`);

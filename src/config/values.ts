@@ -20,7 +20,7 @@ export interface MediaBucket {
 const SHOWN_VALUE_LENGTH = 100;
 
 /** Returns the text that an error message shows for a rejected value: the value itself, but only its length if it may contain a secret. */
-export function describeRejected(input: string, { isSecret }: { isSecret: boolean }): string {
+export function describeRejectedValue(input: string, { isSecret }: { isSecret: boolean }): string {
   const colon = input.indexOf(":");
   const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
   if (isSecret || mayHaveCredentials) return `${input.length} characters, not shown because they can contain a secret`;

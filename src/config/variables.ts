@@ -6,8 +6,8 @@ import * as values from "./values.js";
 
 export const HOST_DEFAULT = "127.0.0.1";
 
-export const ROLES = ["api", "scheduler", "runner"] as const;
-export type Role = (typeof ROLES)[number];
+export const PROCESS_ROLES = ["api", "scheduler", "runner"] as const;
+export type ProcessRole = (typeof PROCESS_ROLES)[number];
 
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
 const POSTGRES_URL_SCHEMA = values.patternSchema(/^postgres(ql)?:\/\//, "a postgres:// URL");
@@ -78,9 +78,11 @@ const VARIABLE_SCHEMAS = {
     ".data",
     "folder for the embedded database, the first credentials and the keys",
   ),
-  ROLES: describeVariable<Role[]>(
-    values.listSchema(`a comma-separated list of ${ROLES.join(", ")}`, (part) => ROLES.find((role) => role === part)),
-    [...ROLES],
+  ROLES: describeVariable<ProcessRole[]>(
+    values.listSchema(`a comma-separated list of ${PROCESS_ROLES.join(", ")}`, (part) =>
+      PROCESS_ROLES.find((role) => role === part),
+    ),
+    [...PROCESS_ROLES],
     "roles of this process",
     "`api,scheduler,runner`",
   ),
@@ -307,20 +309,20 @@ const VARIABLES_WITH_SECRETS: readonly string[] = [
   "NPM_TOKEN",
 ];
 
-export type Variables = z.output<typeof ENVIRONMENT_SCHEMA>;
+export type EnvironmentVariables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
 /** Result of reading the variables: all values, or one message for each invalid variable. */
-type ReadVariables = { values: Variables } | { faults: string[] };
+type ReadVariables = { values: EnvironmentVariables } | { faults: string[] };
 
 /** Reads all variables. A blank variable counts as unset. */
-export function readVariables(environment: Readonly<Record<string, string | undefined>>): ReadVariables {
+export function readEnvironmentVariables(environment: Readonly<Record<string, string | undefined>>): ReadVariables {
   const texts = Object.keys(VARIABLE_SCHEMAS).map((name) => [name, environment[name]?.trim() || undefined]);
   const { data, error } = ENVIRONMENT_SCHEMA.safeParse(Object.fromEntries(texts));
   if (data) return { values: data };
   const faults = error.issues.map(({ path, message }) => {
     const name = String(path[0]);
     const isSecret = VARIABLES_WITH_SECRETS.includes(name);
-    return `${name} must be ${message} (got ${values.describeRejected(environment[name]?.trim() ?? "", { isSecret })})`;
+    return `${name} must be ${message} (got ${values.describeRejectedValue(environment[name]?.trim() ?? "", { isSecret })})`;
   });
   return { faults };
 }

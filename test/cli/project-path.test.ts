@@ -7,7 +7,7 @@ import { stop as stopEsbuild } from "esbuild";
 import fc from "fast-check";
 import { Project } from "../../src/cli/svc/project.js";
 import {
-  fileNameOf,
+  encodeFileName,
   findNamesEqualIgnoringCase,
   isInvalidOnWindows,
   isPortablePath,
@@ -75,7 +75,7 @@ describe("paths of a project", () => {
   it("of a name are one valid file name, from which the name can be read", () => {
     fc.assert(
       fc.property(names, (name) => {
-        const file = fileNameOf(name);
+        const file = encodeFileName(name);
         expect(decodeURIComponent(file)).to.equal(name);
         expect(isInvalidOnWindows(file), file).to.equal(false);
         for (const [root, system] of [
@@ -86,8 +86,8 @@ describe("paths of a project", () => {
       }),
       { numRuns: 1_000 },
     );
-    expect(DEVICES.map(fileNameOf).every((file) => file.startsWith("%"))).to.equal(true);
-    expect(["console", "comet", "Report 7"].map(fileNameOf)).to.deep.equal(["console", "comet", "Report%207"]);
+    expect(DEVICES.map(encodeFileName).every((file) => file.startsWith("%"))).to.equal(true);
+    expect(["console", "comet", "Report 7"].map(encodeFileName)).to.deep.equal(["console", "comet", "Report%207"]);
   });
 
   it("of a pulled source never leave the folder, on both systems", () => {

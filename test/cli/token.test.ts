@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
 import { withDatabase } from "../../src/cli/command.js";
-import { readTask } from "../../src/cli/token-tasks.js";
+import { readTokenTask } from "../../src/cli/token-tasks.js";
 import { readConfig } from "../../src/config.js";
 import { faultLine } from "../../src/errors.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
@@ -40,7 +40,7 @@ describe("npm run token", () => {
 
   /** Runs the token program in this process with these arguments, because starting a process costs a second. */
   // biome-ignore lint/suspicious/noExplicitAny: each command returns another type
-  const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTask(words));
+  const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTokenTask(words));
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { stop as stopEsbuild, transform } from "esbuild";
 import { clientDeclarations, parseCalls, wrapInAction } from "../../src/cli/reference/svc-calls.js";
-import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
+import { SVC_NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { STATUS } from "../../src/errors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -62,7 +62,7 @@ function steps(page: string): Block[] {
 const isFragment = (block: Block) =>
   block.language === "js" && block.file === null && block.notRun === null && !isAction(block);
 
-const DEPENDENCIES = NAMESPACES.flatMap(({ path, package: name }) =>
+const DEPENDENCIES = SVC_NAMESPACES.flatMap(({ path, package: name }) =>
   name === null ? [] : [[path.split(".").slice(0, 2).join("."), name] as const],
 );
 
@@ -191,7 +191,7 @@ describe("commands in the documentation", () => {
 
   it("describe each call of the client library, and show it in an example", () => {
     const sources = clientDeclarations(ROOT);
-    for (const { type, path, example, pageExample } of NAMESPACES) {
+    for (const { type, path, example, pageExample } of SVC_NAMESPACES) {
       const shown = `${example?.code}\n${pageExample?.code}`;
       const isShown = (name: string) => new RegExp(`\\b${name}\\b`).test(shown);
       const calls = parseCalls(sources, type);
@@ -201,7 +201,7 @@ describe("commands in the documentation", () => {
     }
   });
 
-  const shownResults = NAMESPACES.filter((one) => one.example !== null);
+  const shownResults = SVC_NAMESPACES.filter((one) => one.example !== null);
   for (const { path, package: name, example } of sampleOf(shownResults, 0, 16)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
@@ -242,7 +242,7 @@ describe("commands in the documentation", () => {
   it("have fragments of pages with valid syntax, and only name calls that the client library has", async () => {
     const sources = clientDeclarations(ROOT);
     const calls = new Set(
-      NAMESPACES.flatMap(({ path, type }) => parseCalls(sources, type).map(({ name }) => `${path}.${name}`)),
+      SVC_NAMESPACES.flatMap(({ path, type }) => parseCalls(sources, type).map(({ name }) => `${path}.${name}`)),
     ).add("Svc.Notifications.unread.count");
     for (const page of PAGES.filter((one) => one !== "CHANGELOG.md")) {
       const text = readPage(page);

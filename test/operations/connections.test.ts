@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { ROLES, type Role } from "../../src/config.js";
+import { PROCESS_ROLES, type ProcessRole } from "../../src/config.js";
 import { maxConnectionsOf } from "../../src/operations/connections.js";
 
 const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/operate/several-machines.md", import.meta.url)), "utf8");
 
 describe("the connections of a process", () => {
-  const most = (roles: readonly Role[]) => maxConnectionsOf({ roles: new Set(roles) });
+  const most = (roles: readonly ProcessRole[]) => maxConnectionsOf({ roles: new Set(roles) });
 
   it("have the number of the page on several machines", () => {
     for (const roles of [["api"], ["runner"], ["api", "runner"]] as const)
       expect(PAGE).to.contain(`| \`api\`, \`runner\`, or both | ${most(roles)} |`);
-    for (const roles of [["scheduler"], ["api", "scheduler"], ["scheduler", "runner"], ROLES] as const)
+    for (const roles of [["scheduler"], ["api", "scheduler"], ["scheduler", "runner"], PROCESS_ROLES] as const)
       expect(PAGE).to.contain(`| \`scheduler\`, alone or with other roles | ${most(roles)} |`);
   });
 });

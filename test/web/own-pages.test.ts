@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
+import { SVC_NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from "../../src/limits.js";
 import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
 import { blocksOf, filledIn, readPage } from "../docs/pages.js";
@@ -16,7 +16,7 @@ import { buildReactPage, listenAsLocalhost, readPageToken, readSentCode, signIn,
 
 const HASH_PASSWORD_HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 const HOUR_MS = 3_600_000;
-const NAMESPACES_WITH_EXAMPLE = NAMESPACES.filter(({ pageExample }) => pageExample);
+const NAMESPACES_WITH_EXAMPLE = SVC_NAMESPACES.filter(({ pageExample }) => pageExample);
 
 describe("pages on other origins", () => {
   let service: TestService;

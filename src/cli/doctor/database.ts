@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "pg";
-import type { Config, Role } from "../../config.js";
+import type { Config, ProcessRole } from "../../config.js";
 import { isConnectionLimitReached } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { findSchemaFault, readSchema } from "../../data/schema-guard.js";
@@ -189,7 +189,7 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 /** Checks that PostgreSQL allows enough connections for all running processes of the service. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ maxConnections }] = (await client.query<ConnectionFacts>(SELECT_CONNECTION_FACTS)).rows as [ConnectionFacts];
-  const living = await client.query<{ roles: Role[] }>(
+  const living = await client.query<{ roles: ProcessRole[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
   const needs = living.rows.map(({ roles }) => maxConnectionsOf({ roles: new Set(roles) }));

@@ -7,7 +7,7 @@ import {
   checkBundling,
   checkDataDir,
   checkEgress,
-  checkIsolatedVm,
+  checkIsolatedVmModule,
   checkKeyFile,
   checkNode,
 } from "./machine.js";
@@ -45,7 +45,7 @@ function readSettings(environment: Environment | undefined): {
  */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
   const { config, settingsDiagnostics } = readSettings(environment);
-  const diagnostics = [...settingsDiagnostics, checkNode(), await checkIsolatedVm()];
+  const diagnostics = [...settingsDiagnostics, checkNode(), await checkIsolatedVmModule()];
   if (!config) return diagnostics;
   const machineFindings = [
     ...(await checkDataDir(config)),

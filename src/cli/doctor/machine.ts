@@ -33,7 +33,7 @@ export function checkNode(version = process.versions.node): Diagnostic {
   );
 }
 
-export async function checkIsolatedVm(): Promise<Diagnostic> {
+export async function checkIsolatedVmModule(): Promise<Diagnostic> {
   try {
     await createIsolateCheck().check("async function execute() {}");
     return createPassedDiagnostic("isolate", "compiles code");

@@ -5,7 +5,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type InterfaceMember, parseMembers } from "./declarations.js";
-import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
+import { type NamespaceExample, SVC_NAMESPACES } from "./svc-examples.js";
 import { typesSection } from "./svc-types.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
@@ -81,15 +81,15 @@ export function clientDeclarations(root: string): string[] {
 
 export function svcCallsPage(root: string): string {
   const sources = clientDeclarations(root);
-  const signatures = NAMESPACES.flatMap(({ type }) => parseCalls(sources, type)).map(({ signature }) => signature);
-  const described = new Set(NAMESPACES.map(({ type }) => type));
+  const signatures = SVC_NAMESPACES.flatMap(({ type }) => parseCalls(sources, type)).map(({ signature }) => signature);
+  const described = new Set(SVC_NAMESPACES.map(({ type }) => type));
   const lead = `For authors of actions and pages. The section [types](#types) explains the types of arguments and results. Your editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
 If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. [Errors](errors.md) says what to do in each case.`;
   return referencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
-    ...NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
+    ...SVC_NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
     typesSection(signatures, sources, described),
   ]);
 }

@@ -48,7 +48,7 @@ export interface NamespaceExample {
 const localNoteOf = (path: string) =>
   `The functions of \`${path}\` use no network. If an argument is not valid, they throw an \`Error\` with a message.`;
 
-export const NAMESPACES: readonly NamespaceExample[] = [
+export const SVC_NAMESPACES: readonly NamespaceExample[] = [
   {
     ...{
       path: "Svc",

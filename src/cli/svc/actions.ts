@@ -1,5 +1,5 @@
 /** Finds actions on the server, for the commands of `svc`. */
-import type { Client } from "./client.js";
+import type { CliApiClient } from "./client.js";
 import { CliError } from "./failure.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:app/actions";
@@ -11,7 +11,7 @@ export interface ServerAction {
   [field: string]: unknown;
 }
 
-export async function listActions(client: Client): Promise<ServerAction[]> {
+export async function listActions(client: CliApiClient): Promise<ServerAction[]> {
   const all: ServerAction[] = [];
   for (;;) {
     const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, {
@@ -26,7 +26,7 @@ export async function listActions(client: Client): Promise<ServerAction[]> {
  * Returns the action with this name.
  * @throws CliError if the app has no such action
  */
-export async function findActionByName(client: Client, name: string): Promise<ServerAction> {
+export async function findActionByName(client: CliApiClient, name: string): Promise<ServerAction> {
   const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, { query: { search: name, limit: ACTIONS_PER_PAGE } });
   const serverAction = (body.actions as ServerAction[]).find((action) => action.name === name);
   if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);

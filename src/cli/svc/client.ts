@@ -1,6 +1,6 @@
 /** HTTP client of the command line `svc`: sends a request to the service's API, and returns the response or throws the error. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Environment, SavedToken, ServerTarget, TokenStore } from "./config.js";
+import type { ProcessEnvironment, SavedToken, ServerTarget, TokenStore } from "./config.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 
 const REQUEST_TIMEOUT_MS = 130_000;
@@ -31,7 +31,7 @@ interface FetchInput {
 }
 
 /** Error response of the service. */
-export class ApiFailure extends CliError {
+export class ServiceResponseError extends CliError {
   readonly http: number;
   readonly status: string;
 
@@ -52,12 +52,12 @@ const parseJson = (text: string): unknown => {
   }
 };
 
-export class Client {
+export class CliApiClient {
   readonly target: ServerTarget;
-  readonly #env: Environment;
+  readonly #env: ProcessEnvironment;
   readonly #store: TokenStore;
 
-  constructor(target: ServerTarget, env: Environment, store: TokenStore) {
+  constructor(target: ServerTarget, env: ProcessEnvironment, store: TokenStore) {
     this.target = target;
     this.#env = env;
     this.#store = store;
@@ -127,7 +127,7 @@ export class Client {
   /**
    * Sends a request with the token.
    * @param path path of a route, in which `:app` stands for the app's ID
-   * @throws ApiFailure for an error response
+   * @throws ServiceResponseError for an error response
    */
   async sendRequest(method: string, path: string, request: SvcRequest = {}): Promise<SvcResponse> {
     const { query = {}, body, headers = {}, anonymous = false } = request;
@@ -144,7 +144,7 @@ export class Client {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    if (reply.status >= 400) throw new ApiFailure(reply.status, Object(reply.body));
+    if (reply.status >= 400) throw new ServiceResponseError(reply.status, Object(reply.body));
     return reply;
   }
 }

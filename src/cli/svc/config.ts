@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { describeRejected } from "../../config/values.js";
+import { describeRejectedValue } from "../../config/values.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { createUsageError } from "./failure.js";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
 
 export const PROJECT_FILE = "svc.json";
 
@@ -42,7 +42,7 @@ export function findProjectRoot(from: string): string | null {
 export function parseServiceUrl(text: unknown, from: string): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
-    const got = typeof text === "string" ? describeRejected(text, { isSecret: false }) : describeValue(text);
+    const got = typeof text === "string" ? describeRejectedValue(text, { isSecret: false }) : describeValue(text);
     throw createUsageError(`${from} must be an http or https address without a password (got ${got})`);
   }
   return url.href.replace(/\/$/, "");
@@ -58,7 +58,7 @@ export function parseAppId(value: unknown, from: string): number {
  * Finds the server and the app for a command.
  * @throws CliError if neither the environment nor svc.json names them
  */
-export function readTarget(cwd: string, env: Environment): ServerTarget {
+export function readTarget(cwd: string, env: ProcessEnvironment): ServerTarget {
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
   const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];
@@ -84,7 +84,7 @@ export interface SavedToken {
 export class TokenStore {
   readonly #path: string;
 
-  constructor(env: Environment) {
+  constructor(env: ProcessEnvironment) {
     const base =
       env["SVC_CONFIG_DIR"] ?? join(env["XDG_CONFIG_HOME"] ?? env["APPDATA"] ?? join(homedir(), ".config"), "svc");
     this.#path = join(base, "credentials.json");

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { Environment } from "./config.js";
+import type { ProcessEnvironment } from "./config.js";
 import { CliError } from "./failure.js";
 
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -113,7 +113,7 @@ function collectOutput(child: ChildProcess): () => string {
  */
 export async function startLocalServer(
   root: string | null,
-  { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: Environment },
+  { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: ProcessEnvironment },
   stopSignal: AbortSignal,
 ): Promise<LocalServer> {
   const dataDir = createDataFolder(root, isThrowAway);

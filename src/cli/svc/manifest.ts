@@ -31,7 +31,7 @@ const ITEM_KINDS = [
 
 export type ChangeKind = "created" | "changed" | "removed";
 
-export interface Difference {
+export interface ManifestDifference {
   kind: string;
   name: string;
   change: ChangeKind;
@@ -57,7 +57,7 @@ export interface ActionSource {
 }
 
 /** Returns the source files of an action; null if the action has only `code`. */
-export const sourceOf = ({ source }: ManifestItem): ActionSource | null =>
+export const getActionSource = ({ source }: ManifestItem): ActionSource | null =>
   (source as ActionSource | null | undefined) ?? null;
 
 /** Returns the text of an action's files. The config block of the main file is left out, because its fields are compared separately. */
@@ -74,7 +74,7 @@ function formatItem(item: ManifestItem | undefined): string {
   const { code, source: _, ...rest } = item;
   const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED_FIELDS.includes(name)));
   const head = `${JSON.stringify(sortFields(fields), null, 2)}\n`;
-  const source = sourceOf(item);
+  const source = getActionSource(item);
   if (source) return `${head}\n${formatFiles(source)}`;
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
 }
@@ -96,9 +96,9 @@ function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: strin
  * Returns the changes from `before` to `after`. A field that `after` does not contain counts as unchanged.
  * @param isWhole true if an item that `after` does not contain counts as removed
  */
-export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
+export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): ManifestDifference[] {
   const [old, next] = [itemsByKey(before), itemsByKey(after)];
-  const changes: Difference[] = [];
+  const changes: ManifestDifference[] = [];
   for (const [key, { kind, name, item }] of next) {
     const oldItem = old.get(key)?.item;
     const [from, to] = [formatItem(oldItem), formatItem({ ...oldItem, ...item })];

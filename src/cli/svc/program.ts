@@ -2,20 +2,20 @@
 import { Command, CommanderError } from "commander";
 import { ProjectFault } from "../../engine/bundler/fault.js";
 import { serviceVersion } from "../../version.js";
-import { addCheck } from "./commands/check.js";
-import { addData } from "./commands/data.js";
-import { addDevelop } from "./commands/develop.js";
-import { addInit } from "./commands/init.js";
-import { addPublish } from "./commands/publish.js";
-import { addRun } from "./commands/run.js";
-import { addSettings } from "./commands/settings.js";
-import { addSignIn } from "./commands/sign-in.js";
-import { addStages } from "./commands/stages.js";
-import { addSync } from "./commands/sync.js";
+import { addCheckCommand } from "./commands/check.js";
+import { addDataCommand } from "./commands/data.js";
+import { addDevelopCommand } from "./commands/develop.js";
+import { addInitCommand } from "./commands/init.js";
+import { addPublishCommand } from "./commands/publish.js";
+import { addRunCommand } from "./commands/run.js";
+import { addSettingsCommand } from "./commands/settings.js";
+import { addSignInCommand } from "./commands/sign-in.js";
+import { addStagesCommand } from "./commands/stages.js";
+import { addSyncCommands } from "./commands/sync.js";
 import { completionScript } from "./completion.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 import { CommandOutput } from "./output.js";
-import { type CommandEnvironment, type GlobalOptions, type RunCommand, Session } from "./session.js";
+import { CliSession, type CommandEnvironment, type CommandRunner, type GlobalOptions } from "./session.js";
 
 function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
@@ -44,22 +44,22 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
       },
     })
     .showHelpAfterError("(run with --help for the commands)");
-  const run: RunCommand = async (work) => {
-    const session = new Session(surroundings, program.opts<GlobalOptions>());
+  const run: CommandRunner = async (work) => {
+    const session = new CliSession(surroundings, program.opts<GlobalOptions>());
     const code = await work(session);
     if (typeof code === "number") onExit(code);
   };
   for (const add of [
-    addSignIn,
-    addInit,
-    addDevelop,
-    addCheck,
-    addSync,
-    addRun,
-    addPublish,
-    addSettings,
-    addData,
-    addStages,
+    addSignInCommand,
+    addInitCommand,
+    addDevelopCommand,
+    addCheckCommand,
+    addSyncCommands,
+    addRunCommand,
+    addPublishCommand,
+    addSettingsCommand,
+    addDataCommand,
+    addStagesCommand,
   ]) {
     add(program, run);
   }

@@ -28,7 +28,7 @@ function shortenName(name: string): string {
  * Encodes a name as a file name that is valid on every operating system. `decodeURIComponent` restores the name, unless the name was too
  * long.
  */
-export function fileNameOf(name: string): string {
+export function encodeFileName(name: string): string {
   const whole = encodeName(name);
   const encoded = whole.length > ENCODED_MAX_CHARACTERS ? shortenName(name) : whole;
   return WINDOWS_DEVICE_NAME.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;

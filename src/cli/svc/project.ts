@@ -22,9 +22,9 @@ import { ProjectReader, readConfigOf, toItemName } from "../../engine/bundler/pr
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { ServerTarget } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
-import { type ActionSource, compareManifests, type Item, type Manifest, sourceOf } from "./manifest.js";
+import { type ActionSource, compareManifests, getActionSource, type Item, type Manifest } from "./manifest.js";
 import {
-  fileNameOf,
+  encodeFileName,
   findNamesEqualIgnoringCase,
   isInvalidOnWindows,
   isPortablePath,
@@ -67,7 +67,7 @@ function groupFilesByName(named: readonly [name: string, file: string][]): Map<s
  * second file for the same item would be a conflict.
  */
 function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
-  const ownFile = fileNameOf(name);
+  const ownFile = encodeFileName(name);
   const existing = files.get(name) ?? [];
   return existing.includes(ownFile) ? ownFile : (existing[0] ?? ownFile);
 }
@@ -185,7 +185,7 @@ export class Project {
           ? file.endsWith(extension)
           : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#path(folder, file, entry)));
       if (!isItem) continue;
-      const name = fileNameOf(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
+      const name = encodeFileName(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
       throw new CliError(`Windows cannot store the name ${folder}/${file}; rename it to ${name}${extension}`);
     }
     return files;
@@ -280,7 +280,7 @@ export class Project {
     const isSame = (other: Item) =>
       compareManifests({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
     if (local && isSame(local)) return;
-    const source = sourceOf(item);
+    const source = getActionSource(item);
     if (source) return this.#writeSource(`actions/${folder}`, config, source);
     for (const file of ENTRY_FILE_NAMES)
       if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });

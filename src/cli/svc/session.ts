@@ -1,8 +1,8 @@
 /** Context of a command: its server and app, HTTP client, output, and questions to the person at the terminal. */
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
-import { Client } from "./client.js";
-import { type Environment, readTarget, type ServerTarget, TokenStore } from "./config.js";
+import { CliApiClient } from "./client.js";
+import { type ProcessEnvironment, readTarget, type ServerTarget, TokenStore } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { CommandOutput, type ProgramStreams } from "./output.js";
 
@@ -13,16 +13,16 @@ export interface GlobalOptions {
 
 export interface CommandEnvironment extends ProgramStreams {
   cwd: string;
-  env: Environment;
+  env: ProcessEnvironment;
   stdin: NodeJS.ReadableStream & { isTTY?: boolean };
 }
 
-export class Session {
+export class CliSession {
   readonly surroundings: CommandEnvironment;
   readonly output: CommandOutput;
   readonly store: TokenStore;
   readonly #isSure: boolean;
-  #client: Client | null = null;
+  #client: CliApiClient | null = null;
 
   constructor(surroundings: CommandEnvironment, { json = false, yes = false }: GlobalOptions) {
     this.surroundings = surroundings;
@@ -35,14 +35,14 @@ export class Session {
     return this.client.target;
   }
 
-  get client(): Client {
+  get client(): CliApiClient {
     const { cwd, env } = this.surroundings;
-    this.#client ??= new Client(readTarget(cwd, env), env, this.store);
+    this.#client ??= new CliApiClient(readTarget(cwd, env), env, this.store);
     return this.#client;
   }
 
-  clientFor(target: ServerTarget): Client {
-    return new Client(target, this.surroundings.env, this.store);
+  clientFor(target: ServerTarget): CliApiClient {
+    return new CliApiClient(target, this.surroundings.env, this.store);
   }
 
   /**
@@ -69,4 +69,4 @@ export class Session {
 }
 
 /** Function that runs a command. If `work` resolves to a number, this number is the exit code. */
-export type RunCommand = (work: (session: Session) => Promise<unknown>) => Promise<void>;
+export type CommandRunner = (work: (session: CliSession) => Promise<unknown>) => Promise<void>;

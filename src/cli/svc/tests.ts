@@ -1,11 +1,11 @@
 /** Runs the action.test files of a project. Each file becomes an action of a temporary app; the service builds, runs and deletes it. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ApiFailure, type SvcRequest, type SvcResponse } from "./client.js";
+import { ServiceResponseError, type SvcRequest, type SvcResponse } from "./client.js";
 import { CliError, createUsageError, InterruptedError, UnrecoverableError } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
-import type { Session } from "./session.js";
+import type { CliSession } from "./session.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 const RUNS_ROUTE = "/v3/apps/:app/runs";
@@ -42,9 +42,9 @@ interface TestApp {
 
 /**
  * Creates a preview of the app: a stage with its definitions that expires after an hour. Returns the ID of the preview.
- * @throws ApiFailure
+ * @throws ServiceResponseError
  */
-async function createPreview({ client }: Session): Promise<number> {
+async function createPreview({ client }: CliSession): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
   const { body: made } = await client.sendRequest("POST", STAGES_ROUTE, { body });
   return made.app.id;
@@ -55,7 +55,7 @@ async function createPreview({ client }: Session): Promise<number> {
  * a service on this machine instead.
  */
 async function openTestApp(
-  session: Session,
+  session: CliSession,
   project: Project,
   stopSignal: AbortSignal,
   { usesTemporaryService: onService, isRepeated }: TestOptions,
@@ -66,7 +66,7 @@ async function openTestApp(
   try {
     app = await createPreview(session);
   } catch (error) {
-    if (!(error instanceof ApiFailure && error.http === 403)) throw error;
+    if (!(error instanceof ServiceResponseError && error.http === 403)) throw error;
     if (isRepeated)
       throw new UnrecoverableError(
         "this token cannot create a temporary app for the tests; run svc test without --watch, or first run svc dev in an empty folder in another terminal",
@@ -92,7 +92,7 @@ async function openTestApp(
 }
 
 /** Starts a service on this machine whose only app has the folder's definitions. Needs no token and no other server. */
-async function openTestService(session: Session, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
+async function openTestService(session: CliSession, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
   const { client, output, surroundings } = session;
   output.writeNote("Starting a service …");
   const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, stopSignal);
@@ -114,7 +114,7 @@ async function openTestService(session: Session, project: Project, stopSignal: A
  * @throws InterruptedError after a signal
  */
 async function runWithTestApp(
-  session: Session,
+  session: CliSession,
   project: Project,
   options: TestOptions,
   work: (sendRequest: SendRequest, stopSignal: AbortSignal) => Promise<void>,
@@ -209,7 +209,7 @@ async function runTestAction(
  * @throws CliError if a test fails or no action has a test; InterruptedError after a signal
  */
 export async function runTests(
-  session: Session,
+  session: CliSession,
   names: readonly string[],
   options: TestOptions,
 ): Promise<TestResult[]> {

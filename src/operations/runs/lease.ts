@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Role } from "../../config.js";
+import type { ProcessRole } from "../../config.js";
 import { BROWSER_HOLDER } from "./run-repository.js";
 
 const LEASE_DURATION_MS = 12_000;
@@ -59,7 +59,7 @@ export class DatabaseContact {
 
 interface LeaseOptions {
   db: DataSource;
-  roles: ReadonlySet<Role>;
+  roles: ReadonlySet<ProcessRole>;
   /**
    * True if only this process uses the database. Then all other rows of the table `instance` belong to crashed
    * processes.

@@ -3,7 +3,7 @@
  * are also read for each app.
  */
 import type { DataSource } from "typeorm";
-import type { Role } from "../../config.js";
+import type { ProcessRole } from "../../config.js";
 import { rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
@@ -66,7 +66,7 @@ export function createVitals(options: {
   return {
     read: readVitalSigns,
     /** True if a live process has this role. */
-    async isRoleRunning(role: Role): Promise<boolean> {
+    async isRoleRunning(role: ProcessRole): Promise<boolean> {
       const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
       return (await rows(db, sql, [role])).length > 0;
     },

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { buildProjectTypes, collectPackageHashes } from "../../../rules/project-types.js";
 import { CliError } from "../failure.js";
 import { Project } from "../project.js";
-import type { RunCommand, Session } from "../session.js";
+import type { CliSession, CommandRunner } from "../session.js";
 
 const TSCONFIG_FILE = "tsconfig.json";
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
@@ -62,7 +62,7 @@ function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise
  * @param stopSignal ends the check early, without an error
  * @throws CliError if a file has a type error
  */
-export async function checkTypes(session: Session, stopSignal?: AbortSignal): Promise<void> {
+export async function checkTypes(session: CliSession, stopSignal?: AbortSignal): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile(TSCONFIG_FILE)) return;
   await writeTypes(session, project);
@@ -80,7 +80,7 @@ export async function checkTypes(session: Session, stopSignal?: AbortSignal): Pr
 const readTypes = new Map<string, readonly string[] | null>();
 
 /** Returns the type declarations of an npm package that an action uses; null if the package has none. */
-async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
+async function readPackage({ client }: CliSession, integrity: string): Promise<readonly string[] | null> {
   const knownTypes = readTypes.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
   const { body } = await client.sendRequest("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
@@ -90,7 +90,7 @@ async function readPackage({ client }: Session, integrity: string): Promise<read
 }
 
 /** Writes svc.d.ts for the app as it will be after a push, from the definitions on the server and in the project folder. */
-export async function writeTypes(session: Session, project: Project): Promise<void> {
+export async function writeTypes(session: CliSession, project: Project): Promise<void> {
   const { client } = session;
   const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });
@@ -102,7 +102,7 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   project.writeTypes(buildProjectTypes(body, project.readDefinitions(), packages, String(declarations)));
 }
 
-export function addCheck(program: Command, run: RunCommand): void {
+export function addCheckCommand(program: Command, run: CommandRunner): void {
   program
     .command("check")
     .description("check the types of the folder's files against this app")

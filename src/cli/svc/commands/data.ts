@@ -7,11 +7,11 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { createUsageError } from "../failure.js";
-import type { RunCommand } from "../session.js";
+import type { CommandRunner } from "../session.js";
 
 const DATA_SOURCES_ROUTE = "/v1/apps/:app/data-sources";
 
-export function addData(program: Command, run: RunCommand): void {
+export function addDataCommand(program: Command, run: CommandRunner): void {
   const data = program.command("data").description("entries of data sources");
 
   data

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
 import { ProjectFault } from "../../../engine/bundler/fault.js";
-import { ApiFailure } from "../client.js";
+import { ServiceResponseError } from "../client.js";
 import { findProjectRoot, readTarget } from "../config.js";
 import { CliError, createUsageError, UnrecoverableError } from "../failure.js";
 import {
@@ -16,7 +16,7 @@ import {
   startLocalServer,
 } from "../local-server.js";
 import { Project } from "../project.js";
-import type { RunCommand, Session } from "../session.js";
+import type { CliSession, CommandRunner } from "../session.js";
 import { runTests } from "../tests.js";
 import { checkTypes } from "./check.js";
 import { writeProject } from "./init.js";
@@ -46,7 +46,7 @@ interface PendingWork {
  * @throws UnrecoverableError of `work`
  */
 async function repeatWork(
-  session: Session,
+  session: CliSession,
   pending: PendingWork,
   work: () => Promise<unknown>,
   stopSignal: AbortSignal,
@@ -70,7 +70,7 @@ async function repeatWork(
  * Calls `work` after each burst of file changes, one call at a time, until `stopSignal` aborts.
  * @throws UnrecoverableError of `work`
  */
-async function runOnChanges(session: Session, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
+async function runOnChanges(session: CliSession, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
     if (file !== null && PROJECT_FILE_PATTERN.test(file) && !file.includes(".svc")) pending.isDirty = true;
@@ -96,7 +96,7 @@ const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) =>
  * @returns null if the folder names a server
  */
 async function startServerIfNeeded(
-  session: Session,
+  session: CliSession,
   isTemporary: boolean,
   stopController: AbortController,
 ): Promise<LocalServer | null> {
@@ -135,16 +135,16 @@ async function startServerIfNeeded(
 }
 
 /** Prints new runs until `stopSignal` aborts, if the token has permission to read runs. */
-async function showRuns(session: Session, stopSignal: AbortSignal): Promise<void> {
+async function showRuns(session: CliSession, stopSignal: AbortSignal): Promise<void> {
   try {
     await followRuns(session, { withConsole: true, stopSignal });
   } catch (error) {
-    if (!(error instanceof ApiFailure && error.http === 403)) throw error;
+    if (!(error instanceof ServiceResponseError && error.http === 403)) throw error;
     session.output.writeNote("This token may not read runs: they are not shown.");
   }
 }
 
-async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<void> {
+async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promise<void> {
   const { url, app, root } = session.target;
   session.output.writeLine(`Pages: ${url}/apps/${app}/viewer`);
   session.output.writeNote(`Watching ${root}; end with Ctrl C`);
@@ -169,7 +169,7 @@ async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<
 }
 
 /** Runs the development loop with the project's server, or with a service that this function starts and stops. */
-async function developWithService(session: Session, isThrowAway: boolean): Promise<void> {
+async function developWithService(session: CliSession, isThrowAway: boolean): Promise<void> {
   const stopController = new AbortController();
   let server: LocalServer | null = null;
   try {
@@ -187,7 +187,7 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
   }
 }
 
-export function addDevelop(program: Command, run: RunCommand): void {
+export function addDevelopCommand(program: Command, run: CommandRunner): void {
   program
     .command("dev")
     .description("save drafts on the server whenever a file is saved, check types, and show runs with their console")

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { buildProjectTypes } from "../../../rules/project-types.js";
 import { PROJECT_FILE, parseAppId, parseServiceUrl } from "../config.js";
 import { createUsageError } from "../failure.js";
-import type { RunCommand } from "../session.js";
+import type { CommandRunner } from "../session.js";
 
 const ACTION_FILE_TEXT = `import { defineAction } from "svc";
 import { greeting } from "../../lib/greeting";
@@ -146,7 +146,7 @@ export function writeProject(root: string, url: string, app: number): string[] {
   return writtenFiles;
 }
 
-export function addInit(program: Command, run: RunCommand): void {
+export function addInitCommand(program: Command, run: CommandRunner): void {
   program
     .command("init")
     .argument("[folder]", "folder of the project", ".")

@@ -1,10 +1,10 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
 import { findActionByName, listActions, type ServerAction } from "../actions.js";
-import { ApiFailure } from "../client.js";
+import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
-import type { RunCommand, Session } from "../session.js";
+import type { CliSession, CommandRunner } from "../session.js";
 import { runTests } from "../tests.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:app/actions";
@@ -19,7 +19,11 @@ interface PublishOptions {
  * Checks that each action has a test, and that the tests ran with the code of the current drafts.
  * @throws CliError otherwise
  */
-async function requireTested(session: Session, testedNames: readonly string[], chosenActions: readonly ServerAction[]) {
+async function requireTested(
+  session: CliSession,
+  testedNames: readonly string[],
+  chosenActions: readonly ServerAction[],
+) {
   const names = chosenActions.map(({ name }) => name);
   const untestedNames = names.filter((name) => !testedNames.includes(name));
   if (untestedNames.length > 0)
@@ -37,7 +41,7 @@ async function requireTested(session: Session, testedNames: readonly string[], c
   );
 }
 
-async function publishActions(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
+async function publishActions(session: CliSession, names: readonly string[], options: PublishOptions): Promise<void> {
   const { client, output } = session;
   const isTested = options.tested === true;
   if (options.service === true && !isTested) throw createUsageError("--service needs --tested");
@@ -72,12 +76,12 @@ const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean
   diff.changes.length > 0 || diff.code !== null;
 
 /** True if the action has no live version, or its draft differs from the live version. */
-async function differsFromLive({ client }: Session, id: number): Promise<boolean> {
+async function differsFromLive({ client }: CliSession, id: number): Promise<boolean> {
   try {
     const { body } = await client.sendRequest("GET", `${ACTIONS_ROUTE}/${id}/diff`);
     return isDifferent(body.diff);
   } catch (error) {
-    if (error instanceof ApiFailure && error.status === "ACTION_NOT_PUBLISHED") return true;
+    if (error instanceof ServiceResponseError && error.status === "ACTION_NOT_PUBLISHED") return true;
     throw error;
   }
 }
@@ -91,7 +95,7 @@ interface Version {
   publishedAt?: string;
 }
 
-const listVersions = async ({ client }: Session, id: number, published: boolean): Promise<Version[]> =>
+const listVersions = async ({ client }: CliSession, id: number, published: boolean): Promise<Version[]> =>
   (
     await client.sendRequest("GET", `${ACTIONS_ROUTE}/${id}/versions`, {
       query: { limit: 100, published: `${published}` },
@@ -99,7 +103,7 @@ const listVersions = async ({ client }: Session, id: number, published: boolean)
   ).body.versions;
 
 /** Returns the ID of the latest published version that differs from the current live version. */
-async function findPreviousLiveVersion(session: Session, id: number): Promise<number> {
+async function findPreviousLiveVersion(session: CliSession, id: number): Promise<number> {
   for (const version of await listVersions(session, id, true)) {
     const path = `${ACTIONS_ROUTE}/${id}/versions/${version.id}/diff`;
     const { body } = await session.client.sendRequest("GET", path, { query: { against: "production" } });
@@ -110,7 +114,7 @@ async function findPreviousLiveVersion(session: Session, id: number): Promise<nu
   );
 }
 
-export function addPublish(program: Command, run: RunCommand): void {
+export function addPublishCommand(program: Command, run: CommandRunner): void {
   program
     .command("publish")
     .argument("[actions...]", "names of actions; default: all changed actions")

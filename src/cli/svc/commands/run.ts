@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { ApiFailure } from "../client.js";
+import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
-import type { RunCommand, Session } from "../session.js";
+import type { CliSession, CommandRunner } from "../session.js";
 
 const POLL_MS = 500;
 const RUN_WAIT_MAX_MS = 150_000;
@@ -14,7 +14,7 @@ const RUNS_ROUTE = "/v3/apps/:app/runs";
 const RUNS_PAGE_SIZE = 100;
 
 /** Reads the payload of a run. The option is JSON text, `@` and a file name, or `-` for standard input. */
-async function readPayload(session: Session, input: string): Promise<object> {
+async function readPayload(session: CliSession, input: string): Promise<object> {
   let text = input;
   if (input === "-") text = await session.readStdin();
   if (input.startsWith("@")) {
@@ -35,7 +35,7 @@ async function readPayload(session: Session, input: string): Promise<object> {
 }
 
 /** Waits until the run has ended, and returns it. Needs a token that may read runs. */
-async function waitForRunEnd({ client }: Session, runId: number) {
+async function waitForRunEnd({ client }: CliSession, runId: number) {
   const deadline = Date.now() + RUN_WAIT_MAX_MS;
   for (;;) {
     const { body } = await client.sendRequest("GET", `${RUNS_ROUTE}/${runId}`);
@@ -45,20 +45,20 @@ async function waitForRunEnd({ client }: Session, runId: number) {
   }
 }
 
-async function printConsole({ client, output }: Session, runId: number): Promise<unknown[]> {
+async function printConsole({ client, output }: CliSession, runId: number): Promise<unknown[]> {
   const { body } = await client.sendRequest("GET", `${RUNS_ROUTE}/${runId}/console`);
   for (const { level, text } of body.lines) output.writeNote(`${level === "log" ? "" : `${level}: `}${text}`);
   return body.lines;
 }
 
 /** Replaces positions in a stack trace by those in the project's file, if the file contains the same code that ran. */
-async function toAuthorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
+async function toAuthorStack(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);
     return await new Project(session.target.root).mapStackToFiles(name, String(body.action.code), stack);
   } catch (error) {
     // The token may have permission to run the action but not to read its code. The stack trace then stays unchanged.
-    if (error instanceof ApiFailure) return stack;
+    if (error instanceof ServiceResponseError) return stack;
     throw error;
   }
 }
@@ -70,7 +70,7 @@ interface RunOptions {
   wait: boolean;
 }
 
-async function runAction(session: Session, action: string, options: RunOptions): Promise<void> {
+async function runAction(session: CliSession, action: string, options: RunOptions): Promise<void> {
   const { client, output } = session;
   const body = await readPayload(session, options.payload);
   const copy = options.draft ? "draft" : options.live ? "live" : null;
@@ -99,7 +99,7 @@ async function runAction(session: Session, action: string, options: RunOptions):
   });
 }
 
-function printRun({ output }: Session, run: Record<string, unknown>): void {
+function printRun({ output }: CliSession, run: Record<string, unknown>): void {
   const time = String(run["endedAt"] ?? run["startedAt"] ?? run["createdAt"] ?? "");
   const stateStyle = run["state"] === "failed" ? "red" : run["state"] === "completed" ? "green" : "yellow";
   const name = String(
@@ -109,7 +109,7 @@ function printRun({ output }: Session, run: Record<string, unknown>): void {
   if (output.isJson) output.writeJson(run);
 }
 
-async function readRuns({ client }: Session, limit: number): Promise<Record<string, unknown>[]> {
+async function readRuns({ client }: CliSession, limit: number): Promise<Record<string, unknown>[]> {
   const { body } = await client.sendRequest("GET", RUNS_ROUTE, { query: { limit } });
   return [...body.runs].reverse();
 }
@@ -124,7 +124,7 @@ interface FollowOptions {
 
 /** Polls the runs, and prints each run that is new or whose state has changed since the previous poll. */
 async function followRun(
-  session: Session,
+  session: CliSession,
   before: readonly Record<string, unknown>[],
   { withConsole, stopSignal: over }: FollowOptions,
 ): Promise<void> {
@@ -142,17 +142,17 @@ async function followRun(
       // True for temporary failures, such as a restart of the server. Other failures, such as an expired session, end
       // the command.
       const isPassing =
-        error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
+        error instanceof ServiceResponseError ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;
     }
   }
 }
 
 /** Prints each new run as it starts and ends. */
-export const followRuns = async (session: Session, options: FollowOptions): Promise<void> =>
+export const followRuns = async (session: CliSession, options: FollowOptions): Promise<void> =>
   followRun(session, await readRuns(session, RUNS_PAGE_SIZE), options);
 
-export function addRun(program: Command, run: RunCommand): void {
+export function addRunCommand(program: Command, run: CommandRunner): void {
   program
     .command("run")
     .argument("<action>", "name of the action")

@@ -3,7 +3,7 @@
  */
 import type { Command } from "commander";
 import { createUsageError } from "../failure.js";
-import type { RunCommand } from "../session.js";
+import type { CommandRunner } from "../session.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:app/settings";
 
@@ -19,7 +19,7 @@ function parseSettingValue(text: string): unknown {
   }
 }
 
-export function addSettings(program: Command, run: RunCommand): void {
+export function addSettingsCommand(program: Command, run: CommandRunner): void {
   const settings = program.command("settings").description("settings of the app");
 
   settings

@@ -1,10 +1,10 @@
 /** svc login and svc logout: save a token from standard input, or get a token after a person has allowed it in the browser (RFC 8628). */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import { type Client, toSavedToken } from "../client.js";
+import { type CliApiClient, toSavedToken } from "../client.js";
 import { findProjectRoot, parseAppId, parseServiceUrl, readTarget, type ServerTarget } from "../config.js";
 import { CliError, createUsageError } from "../failure.js";
-import type { RunCommand, Session } from "../session.js";
+import type { CliSession, CommandRunner } from "../session.js";
 
 const REQUESTED_SCOPES = "read run settings data manage publish";
 
@@ -14,7 +14,7 @@ interface LoginOptions {
   tokenStdin?: boolean;
 }
 
-function readLoginTarget({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): ServerTarget {
+function readLoginTarget({ surroundings: { cwd, env } }: CliSession, { url, app }: LoginOptions): ServerTarget {
   if (url === undefined && app === undefined) return readTarget(cwd, env);
   const knownTarget = url === undefined || app === undefined ? readTarget(cwd, env) : null;
   return {
@@ -25,7 +25,7 @@ function readLoginTarget({ surroundings: { cwd, env } }: Session, { url, app }: 
 }
 
 /** Registers a new OAuth client for this sign-in. Returns the ID of the client. */
-async function registerClient(client: Client): Promise<string> {
+async function registerClient(client: CliApiClient): Promise<string> {
   const { body } = await client.sendRequest("POST", "/oauth/register", {
     body: {
       client_name: "svc command line",
@@ -37,7 +37,7 @@ async function registerClient(client: Client): Promise<string> {
   return body.client_id;
 }
 
-async function signInByDevice(session: Session, client: Client): Promise<void> {
+async function signInByDevice(session: CliSession, client: CliApiClient): Promise<void> {
   const clientId = await registerClient(client);
   const form = new URLSearchParams({ client_id: clientId, scope: REQUESTED_SCOPES, app: String(client.target.app) });
   const started = await client.sendWithoutToken("POST", "/oauth/device_authorization", form);
@@ -66,7 +66,7 @@ async function signInByDevice(session: Session, client: Client): Promise<void> {
   throw new CliError("the code expired before a person confirmed it; run svc login again");
 }
 
-export function addSignIn(program: Command, run: RunCommand): void {
+export function addSignInCommand(program: Command, run: CommandRunner): void {
   program
     .command("login")
     .description("sign in to the server of this project")

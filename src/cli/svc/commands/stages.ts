@@ -5,8 +5,8 @@
 import type { Command } from "commander";
 import { parseAppId } from "../config.js";
 import { createUsageError } from "../failure.js";
-import type { RunCommand, Session } from "../session.js";
-import { printMissing } from "./sync.js";
+import type { CliSession, CommandRunner } from "../session.js";
+import { printMissingValues } from "./sync.js";
 
 const APP_ROUTE = "/v1/apps/:app";
 
@@ -30,14 +30,14 @@ type PromotionPlan = Record<(typeof CHANGE_VERBS)[number], { kind: string; name:
   missing?: { name: string }[];
 };
 
-function printPlan(session: Session, plan: PromotionPlan): void {
+function printPlan(session: CliSession, plan: PromotionPlan): void {
   const { output } = session;
   for (const change of CHANGE_VERBS)
     for (const { kind, name } of plan[change]) output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
-  printMissing(session, plan.missing);
+  printMissingValues(session, plan.missing);
 }
 
-function addPromotions(stage: Command, run: RunCommand): void {
+function addPromotions(stage: Command, run: CommandRunner): void {
   stage
     .command("promotions")
     .description("list what was promoted to this app, newest first")
@@ -71,7 +71,7 @@ function addPromotions(stage: Command, run: RunCommand): void {
     );
 }
 
-export function addStages(program: Command, run: RunCommand): void {
+export function addStagesCommand(program: Command, run: CommandRunner): void {
   const stage = program.command("stage").description("stages of the app");
   stage
     .command("list", { isDefault: true })

@@ -2,11 +2,11 @@
  * svc pull, push, diff and status: compare the project folder with the drafts on the server. A pull or push copies everything or nothing.
  */
 import { type Command, Option } from "commander";
-import { ApiFailure } from "../client.js";
+import { ServiceResponseError } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
-import { applyPlan, compareManifests, type Difference, type Manifest } from "../manifest.js";
+import { applyPlan, compareManifests, type Manifest, type ManifestDifference } from "../manifest.js";
 import { type BaseState, Project } from "../project.js";
-import type { RunCommand, Session } from "../session.js";
+import type { CliSession, CommandRunner } from "../session.js";
 
 const MANIFEST_ROUTE = "/v1/apps/:app/manifest";
 const EMPTY_MANIFEST: Manifest = { version: 1 };
@@ -24,15 +24,15 @@ interface PushPlan {
   missing?: PlannedChange[];
 }
 
-async function readServer({ client }: Session): Promise<BaseState> {
+async function readServer({ client }: CliSession): Promise<BaseState> {
   const { body, headers } = await client.sendRequest("GET", MANIFEST_ROUTE);
   return { tag: headers.get("etag") ?? "", manifest: body };
 }
 
-const summarizeChanges = (changes: readonly Difference[]) =>
+const summarizeChanges = (changes: readonly ManifestDifference[]) =>
   changes.map(({ kind, name, change }) => ({ kind, name, change }));
 
-function printDifferences({ output }: Session, changes: readonly Difference[]): void {
+function printDifferences({ output }: CliSession, changes: readonly ManifestDifference[]): void {
   for (const { patch } of changes) {
     for (const line of patch.split("\n").slice(2)) {
       const style = line.startsWith("+")
@@ -48,7 +48,7 @@ function printDifferences({ output }: Session, changes: readonly Difference[]): 
 }
 
 /** Prints what changed on the server since the last pull or push, and returns an error that names this conflict. */
-function createConflictError(session: Session, since: readonly Difference[], problem: string): CliError {
+function createConflictError(session: CliSession, since: readonly ManifestDifference[], problem: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.writeNote(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
@@ -67,7 +67,7 @@ export interface PushOptions {
  * Returns a function that is true for an item whose content is equal in the folder and on the server. This happens, for
  * example, after a push whose response was lost.
  */
-function createItemFilter(server: Manifest, local: Manifest): (item: Difference) => boolean {
+function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
 }
@@ -77,7 +77,7 @@ function createItemFilter(server: Manifest, local: Manifest): (item: Difference)
  * @throws CliError with the differences if the server's definitions were changed since the last pull or push
  */
 function checkConflictsBeforePush(
-  session: Session,
+  session: CliSession,
   base: BaseState | null,
   server: BaseState,
   local: Manifest,
@@ -101,7 +101,7 @@ function checkConflictsBeforePush(
  * change.
  */
 async function putManifest(
-  { client }: Session,
+  { client }: CliSession,
   local: Manifest,
   tag: string,
   query: Record<string, boolean>,
@@ -115,7 +115,7 @@ async function putManifest(
 }
 
 /** Prints the settings and secret bindings that need a value on the server but have none. */
-export function printMissing({ output }: Session, missing: readonly { name: string }[] = []): void {
+export function printMissingValues({ output }: CliSession, missing: readonly { name: string }[] = []): void {
   for (const { name } of missing) output.writeLine(`missing  value of ${name}`, "yellow");
 }
 
@@ -124,15 +124,15 @@ const plannedItemsOf = (plan: PushPlan) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
   );
 
-function printPlan(session: Session, plan: PushPlan): void {
-  printMissing(session, plan.missing);
+function printPlan(session: CliSession, plan: PushPlan): void {
+  printMissingValues(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
   for (const { change, kind, name } of plannedItemsOf(plan))
     session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
 }
 
 /** Prints the changes that a push would make. Asks the person to confirm them, unless there are none. */
-async function confirmPlan(session: Session, plan: PushPlan): Promise<void> {
+async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
   printPlan(session, plan);
   if (plannedItemsOf(plan).length > 0) await session.confirm("Push these drafts?");
 }
@@ -147,7 +147,7 @@ const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b
  * @param pushed plan and entity tag that the server returned for the push
  */
 async function computeStateAfterPush(
-  session: Session,
+  session: CliSession,
   before: BaseState,
   local: Manifest,
   pushed: { plan: PushPlan; tag: string },
@@ -162,7 +162,7 @@ async function computeStateAfterPush(
  * plan
  */
 export async function pushProject(
-  session: Session,
+  session: CliSession,
   { prune = false, force = false }: PushOptions,
   asks = true,
 ): Promise<void> {
@@ -184,7 +184,7 @@ export async function pushProject(
     else session.output.writeLine("The server has everything already");
     session.output.writeJson({ plan });
   } catch (error) {
-    if (!(error instanceof ApiFailure && error.status === "MANIFEST_CHANGED")) throw error;
+    if (!(error instanceof ServiceResponseError && error.status === "MANIFEST_CHANGED")) throw error;
     const now = await readServer(session);
     throw createConflictError(
       session,
@@ -198,17 +198,17 @@ export async function pushProject(
 const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
 /** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
-function findReplacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
+function findReplacedItems(local: Manifest, writtenManifest: Manifest): ManifestDifference[] {
   const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
   // The local manifest is the second argument, so that a field which the local item omits counts as unchanged.
-  const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): Difference[] => {
+  const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): ManifestDifference[] => {
     if (difference.change === "changed") return [difference];
     return KINDS_IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
   });
   return [...lackingItems, ...lostItems];
 }
 
-async function pullProject(session: Session, { force = false }: { force?: boolean }): Promise<void> {
+async function pullProject(session: CliSession, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
   const base = project.readBase(session.target);
@@ -278,7 +278,7 @@ function mergeItems(server: Items, local: Items, key: string, isTaken: (name: un
   return [...(server ?? []).filter((item) => !names.has(item[key])), ...mine];
 }
 
-async function showDiff(session: Session, options: { exitCode?: boolean }): Promise<number> {
+async function showDiff(session: CliSession, options: { exitCode?: boolean }): Promise<number> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
   const changes = compareManifests(server.manifest, await project.readManifest(), false);
@@ -288,7 +288,7 @@ async function showDiff(session: Session, options: { exitCode?: boolean }): Prom
   return options.exitCode === true && changes.length > 0 ? EXIT_CODES.different : EXIT_CODES.done;
 }
 
-async function showStatus(session: Session): Promise<void> {
+async function showStatus(session: CliSession): Promise<void> {
   const project = new Project(session.target.root);
   const { url, app, root } = session.target;
   const server = await readServer(session);
@@ -305,7 +305,7 @@ async function showStatus(session: Session): Promise<void> {
   session.output.writeJson({ url, app, root, pulled: base !== null, behind: isBehind, changes: local });
 }
 
-export function addSync(program: Command, run: RunCommand): void {
+export function addSyncCommands(program: Command, run: CommandRunner): void {
   program
     .command("pull")
     .description("write the server's drafts into this folder")
