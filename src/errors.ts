@@ -156,14 +156,14 @@ export class ActionError extends Error {
 }
 
 /** Error for a caller that disconnected before the service sent the response. */
-export const clientDisconnected = (): ActionError =>
+export const createClientDisconnectedError = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
 /**
  * Returns the HTTP code of an error (contract, section 4). A dependency that cannot be resolved now but perhaps later
  * gives 503 instead of 400.
  */
-export function httpOf({ status, details }: ActionError): number {
+export function getHttpStatus({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
@@ -183,7 +183,7 @@ export class StartError extends Error {
 }
 
 /** Returns the text that the operator sees when an error ends the process: one line for a known reason, otherwise the stack trace. */
-export function faultLine(error: unknown): string {
+export function formatFatalError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;
   const isKnown =

@@ -72,7 +72,7 @@ export const HTTP_EVENTS_KEPT = 864_000;
  * Visitors' requests count against the limit of the app's own credentials only up to this share of the limit, so that visitors cannot use
  * all of it.
  */
-export const VISITORS_SHARE = 2 / 3;
+export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
@@ -198,11 +198,11 @@ export const IDLE_SOCKETS_PER_ADDRESS = 512;
 export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
 
 /**
- * Time after which a visitor's session must be renewed (VISIT_MS), and maximum lifetime with renewals (VISIT_RENEWALS_MS). Afterwards the
+ * Time after which a visitor's session must be renewed (VISITOR_SESSION_MS), and maximum lifetime with renewals (VISITOR_SESSION_RENEWALS_MAX_MS). Afterwards the
  * visitor gets another session.
  */
-export const VISIT_MS = 12 * 60 * 60 * 1000;
-export const VISIT_RENEWALS_MS = 30 * 24 * 60 * 60 * 1000;
+export const VISITOR_SESSION_MS = 12 * 60 * 60 * 1000;
+export const VISITOR_SESSION_RENEWALS_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 
 /**
  * Maximum number of stored visitor sessions of an app: from one network address, and from all addresses. Above it, the oldest sessions
@@ -254,7 +254,7 @@ export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
 /** Maximum size of all actions of an app with all their fields, drafts and live versions together. */
 export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
 /** Maximum size of the built scripts that are stored for an app's actions and their versions. */
-export const KEPT_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
+export const STORED_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
 /** Maximum number of valid tokens of an app, not counting the tokens of pages and runs. */
 export const TOKENS_PER_APP = 1_000;
 /** Maximum number of members of an organization, and of an app. */
@@ -314,7 +314,7 @@ export const ANALYTICS_EVENTS_PER_REQUEST = 100;
 export const PAGE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum size of the response to one GraphQL request, and of an exported document. */
-export const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+export const GRAPHQL_RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
 
 /**
  * Limits of data sources: size of an entry as JSON in UTF-8, number of entries in a commit, of entries in a data source, and of data
@@ -370,7 +370,7 @@ export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of converted pictures in the memory cache, the only place where they are stored. */
 export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
 /** Maximum number of pictures that wait for their conversion in one process. Further requests are rejected with OVERLOADED. */
-export const PICTURES_WAITING_MAX = 300;
+export const QUEUED_PICTURES_MAX = 300;
 /**
  * Maximum concurrent uploads in one process: of all callers, and of all callers without a role. One app can use at most half of the uploads
  * that other apps leave free.

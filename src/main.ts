@@ -34,11 +34,11 @@ const { disablePretenuring } = await import("./young-garbage.js");
 disablePretenuring();
 const { readConfig } = await import("./config.js");
 const { captureConsole, createLog } = await import("./engine/log.js");
-const { faultLine } = await import("./errors.js");
+const { formatFatalError } = await import("./errors.js");
 const { startService } = await import("./service.js");
 const { formatStartMessage } = await import("./service/greeting.js");
 
-const writeFault = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
+const writeFault = (error: unknown) => process.stderr.write(`${formatFatalError(error)}\n`);
 
 try {
   const config = readConfig();

@@ -43,17 +43,17 @@ const DISK_FULL = "53100";
 let diskFullAt: number | null = null;
 
 /** Returns the milliseconds since PostgreSQL last rejected a write because its disk was full; null while the disk has free space. */
-export const diskFullFor = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
+export const getDiskFullMs = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
 
 /** True while PostgreSQL rejects writes of this process because its disk is full. */
 export const isDiskFull = (): boolean => diskFullAt !== null;
 
-export function reportDiskFree(): void {
+export function markDiskFree(): void {
   diskFullAt = null;
 }
 
 /** Returns the number of connections that this process has lost since its start. Connections that it closed itself do not count. */
-export const lostConnections = (): number => lost;
+export const countLostConnections = (): number => lost;
 
 /** Client with an error listener from the start. Without it, a connection that is lost between two statements would end the process. */
 class ClientWithErrorListener extends pg.Client {
@@ -102,19 +102,19 @@ class BoundedClient extends ClientWithErrorListener {
 }
 
 /** Options for pools that a library creates, so that the pools use BoundedClient and its time limits. */
-export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
+export const BOUNDED_POOL_OPTIONS = { ...BOUNDS, Client: BoundedClient };
 /**
  * Options for connections through a pooler, which rejects settings at the start of a session. The time limits are therefore set for the
  * database role, and the client stops waiting by itself.
  */
-export const POOLED_POOL = {
+export const POOLER_OPTIONS = {
   ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   query_timeout: STATEMENT_LIMIT_MS,
   Client: BoundedClient,
 };
 /** Options for pools whose statements have no time limit, for migrations. */
-export const PATIENT_POOL = {
+export const MIGRATION_POOL_OPTIONS = {
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   keepAlive: true,
   Client: ClientWithErrorListener,
@@ -125,7 +125,7 @@ export const PATIENT_POOL = {
  * works.
  */
 export function createClient(url: string, name = "svc-app-actions"): pg.Client {
-  const { connectionTimeoutMillis, keepAlive } = PATIENT_POOL;
+  const { connectionTimeoutMillis, keepAlive } = MIGRATION_POOL_OPTIONS;
   return new ClientWithErrorListener({
     connectionString: url,
     application_name: name,
@@ -167,7 +167,7 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
     await client.query(FOR_ANY_VALUES);
   };
-  const options = { ...BOUNDED_POOL, application_name: "svc-app-actions", onConnect };
+  const options = { ...BOUNDED_POOL_OPTIONS, application_name: "svc-app-actions", onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
@@ -194,7 +194,7 @@ export async function queryRowsPrepared<T>(pool: pg.Pool, name: string, text: st
 }
 
 /** True if `url` leads to a connection pooler in transaction mode, which rejects settings at the start of a session. */
-export async function isPooler(url: string): Promise<boolean> {
+export async function isPoolerUrl(url: string): Promise<boolean> {
   const pool = createPool(url, 1, "svc-app-actions");
   try {
     await pool.query("SELECT 1");

@@ -3,8 +3,8 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { isDatabaseUnavailable, isDeadlock, isUnstorableText, violatedForeignKey } from "../data/database.js";
-import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
+import { findViolatedForeignKey, isDatabaseUnavailable, isDeadlock, isUnstorableText } from "../data/database.js";
+import { ActionError, type ErrorDetails, getHttpStatus, type Status } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
@@ -87,7 +87,7 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
  * also be a fault of the service. Returns null for other errors.
  */
 function convertMissingReference(error: unknown, log: Logger): ActionError | null {
-  const key = violatedForeignKey(error);
+  const key = findViolatedForeignKey(error);
   const [, status, message] = ERROR_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end)) ?? [];
   if (!status) return null;
   log.warn({ err: error, foreignKey: key }, "a request failed because a row that it refers to does not exist");
@@ -130,7 +130,7 @@ export function createErrorReply(
   const failure = toVisibleError(error, log);
   const { retryAfter } = failure.details;
   return {
-    http: httpOf(failure),
+    http: getHttpStatus(failure),
     headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
     body: createErrorBody(failure),
   };

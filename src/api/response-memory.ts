@@ -5,7 +5,7 @@
  */
 import { getHeapStatistics } from "node:v8";
 import { ActionError } from "../errors.js";
-import { ANSWER_MAX_BYTES } from "../limits.js";
+import { GRAPHQL_RESPONSE_MAX_BYTES } from "../limits.js";
 import type { Caller } from "../rules/access.js";
 import { JsonText } from "../rules/json-text.js";
 import { createFairTaskQueue, type FairTaskQueue } from "./fair-task-queue.js";
@@ -22,12 +22,12 @@ const HEAP_SHARE_FOR_RESPONSES = 1 / 10;
  */
 const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
 /**
- * Maximum size of a response's JSON text, as a multiple of the limit for the data that the response's resolvers read (ANSWER_MAX_BYTES).
+ * Maximum size of a response's JSON text, as a multiple of the limit for the data that the response's resolvers read (GRAPHQL_RESPONSE_MAX_BYTES).
  * The text is larger because it also contains field names and brackets.
  */
 const WRITTEN_SIZE_FACTOR = 2;
 /** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
-const TOTAL_MIN_BYTES = 4 * ANSWER_MAX_BYTES;
+const TOTAL_MIN_BYTES = 4 * GRAPHQL_RESPONSE_MAX_BYTES;
 /**
  * Results of changes may use this many times the memory limit for reads. The service has already made the change, so a rejection could
  * only hide the result from the caller.
@@ -82,7 +82,7 @@ function defaultResponseMemoryOptions(): ResponseMemoryOptions {
   return {
     totalBytes,
     maxBytesPerOwner: totalBytes * OWNER_SHARE_OF_FREE_BYTES,
-    maxBytesPerResponse: ANSWER_MAX_BYTES,
+    maxBytesPerResponse: GRAPHQL_RESPONSE_MAX_BYTES,
   };
 }
 

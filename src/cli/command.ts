@@ -9,7 +9,7 @@ import type { Config } from "../config.js";
 import { migrateDatabase, openDatabase } from "../data/database.js";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications } from "../engine/notifications.js";
-import { faultLine, StartError } from "../errors.js";
+import { formatFatalError, StartError } from "../errors.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/access/credentials.js";
 
 /** Runs a command. Prints its error as one line on standard error. */
@@ -17,7 +17,7 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
   try {
     await command();
   } catch (error) {
-    process.stderr.write(`${faultLine(error)}\n`);
+    process.stderr.write(`${formatFatalError(error)}\n`);
     process.exitCode = 1;
   }
 }

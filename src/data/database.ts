@@ -11,18 +11,18 @@ import {
   QueryRunnerProviderAlreadyReleasedError,
 } from "typeorm";
 import {
-  BOUNDED_POOL,
+  BOUNDED_POOL_OPTIONS,
   createClient,
   createStatementPool,
   isConnectionFault,
-  PATIENT_POOL,
-  POOLED_POOL,
+  MIGRATION_POOL_OPTIONS,
+  POOLER_OPTIONS,
   queryRowsPrepared,
 } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 import { MIGRATIONS } from "./migrations.js";
-import { checkSchema, declareSchema, type Query } from "./schema-guard.js";
+import { checkSchema, type ExecuteQuery, storeSchemaDeclaration } from "./schema-guard.js";
 
 /** Entity classes of TypeORM. All other tables are read and written only with SQL. */
 export const ENTITY_CLASSES = [ActionRow, AppRow];
@@ -71,7 +71,7 @@ class Database extends DataSource {
 export function createDatabase(
   url: string,
   poolSize: number,
-  poolOptions: object = BOUNDED_POOL,
+  poolOptions: object = BOUNDED_POOL_OPTIONS,
   migrations: readonly (typeof MIGRATIONS)[number][] = MIGRATIONS,
   sessionUrl = url,
 ): DataSource {
@@ -149,19 +149,19 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /** True if the database rejected a row as a duplicate. If `constraint` is passed, true only for the unique index of this name. */
-export function isDuplicate(error: unknown, constraint?: string): boolean {
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   const { code, constraint: violated } = driverErrorOf(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
 /** Returns the name of the unique index because of which the database rejected a duplicate; null for other errors. */
-export function duplicatedIndex(error: unknown): string | null {
+export function findViolatedUniqueIndex(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23505" ? (constraint ?? "") : null;
 }
 
 /** Returns the name of the foreign key that a row violates, because the referenced row does not exist; null for other errors. */
-export function violatedForeignKey(error: unknown): string | null {
+export function findViolatedForeignKey(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23503" ? (constraint ?? "") : null;
 }
@@ -172,7 +172,7 @@ export function isDeadlock(error: unknown): boolean {
 }
 
 /** True if the database rejected the values of the statement (SQLSTATE classes 22 and 54), so that a retry is useless. */
-export function isRejectedData(error: unknown): boolean {
+export function isInvalidDataError(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
 }
@@ -203,12 +203,12 @@ export function isStatementTimeout(error: unknown): boolean {
  * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
  */
 export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {
-  const extra = sessionUrl === url ? BOUNDED_POOL : POOLED_POOL;
+  const extra = sessionUrl === url ? BOUNDED_POOL_OPTIONS : POOLER_OPTIONS;
   return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
 /** Runs `work` while this process holds the schema lock. Other processes that call this function wait. */
-export async function withSchemaLock<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
+export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery) => Promise<T>): Promise<T> {
   const client = createClient(url);
   await client.connect();
   try {
@@ -237,7 +237,7 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
 
 /** Executes the pending migrations. The caller must hold the schema lock. */
 export async function migrateSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
-  const source = await createDatabase(url, 1, PATIENT_POOL, migrations).initialize();
+  const source = await createDatabase(url, 1, MIGRATION_POOL_OPTIONS, migrations).initialize();
   source.subscribers.push(LOCK_TIMEOUT_SUBSCRIBER);
   const runner = source.createQueryRunner();
   try {
@@ -256,9 +256,9 @@ const RELEASE_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
  * Migrates the schema to the version of this release, and stores which releases can run with the schema. The caller must
  * hold the schema lock.
  */
-export async function migrateToCurrentSchema(url: string, query: Query): Promise<void> {
+export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): Promise<void> {
   await migrateSchema(url, MIGRATIONS);
-  await declareSchema(query, RELEASE_MIGRATIONS);
+  await storeSchemaDeclaration(query, RELEASE_MIGRATIONS);
 }
 
 /**
@@ -271,6 +271,6 @@ export const migrateDatabase = (url: string): Promise<string[]> =>
     const applied = await checkSchema(query, RELEASE_MIGRATIONS);
     const pending = RELEASE_MIGRATIONS.filter((name) => !applied.includes(name));
     if (pending.length > 0) await migrateSchema(url, MIGRATIONS);
-    await declareSchema(query, RELEASE_MIGRATIONS);
+    await storeSchemaDeclaration(query, RELEASE_MIGRATIONS);
     return pending;
   });

@@ -5,7 +5,7 @@
 import { StartError } from "../errors.js";
 
 /** Executes a statement without parameters, and resolves with its rows. */
-export type Query = <Row>(sql: string) => Promise<Row[]>;
+export type ExecuteQuery = <Row>(sql: string) => Promise<Row[]>;
 
 /**
  * Last migration of the previous release. Processes of the previous release can run with the schema of this release;
@@ -58,7 +58,7 @@ export function findSchemaFault(
 
 /** Reads the names of the applied migrations, and the SchemaDeclaration (null if there is none). The table `migration` must exist. */
 export async function readSchema(
-  query: Query,
+  query: ExecuteQuery,
 ): Promise<{ appliedMigrations: string[]; declaration: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
   const [comment] = await query<{ text: string | null }>(
@@ -74,7 +74,7 @@ const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that t
  * Returns the names of the migrations that the database has already applied.
  * @throws StartError if this release cannot run with the schema
  */
-export async function checkSchema(query: Query, releaseMigrations: readonly string[]): Promise<string[]> {
+export async function checkSchema(query: ExecuteQuery, releaseMigrations: readonly string[]): Promise<string[]> {
   const [stateRow] = await query<{ isMigrated: boolean }>(
     `SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`,
   );
@@ -86,7 +86,7 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
 }
 
 /** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
-export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
+export async function storeSchemaDeclaration(query: ExecuteQuery, releaseMigrations: readonly string[]): Promise<void> {
   const { appliedMigrations, declaration: declared } = await readSchema(query);
   // A newer release has already migrated the schema, so this release must not overwrite the newer SchemaDeclaration.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;

@@ -19,7 +19,7 @@ import {
   SELECT_CONNECTION_FACTS,
   tooFewConnectionsMessage,
 } from "../operations/connections.js";
-import { isPooler } from "../postgres.js";
+import { isPoolerUrl } from "../postgres.js";
 
 const FIRST_RETRY_DELAY_MS = 500;
 const RETRY_DELAY_MAX_MS = 10_000;
@@ -87,7 +87,7 @@ export async function openServiceDatabase(
   const faultOf = (error: unknown) => describeDatabaseFault(error, config);
 
   async function open(): Promise<OpenedDatabase> {
-    if (config.databaseUrl && (await isPooler(url))) {
+    if (config.databaseUrl && (await isPoolerUrl(url))) {
       throw new StartError(
         `${variable} points to a connection pooler; set DATABASE_DIRECT_URL to the URL of the database itself (docs/operate/containers.md)`,
       );

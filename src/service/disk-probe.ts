@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { WRITE_TEMPORARY_FILES_SQL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
-import { diskFullFor, reportDiskFree } from "../postgres.js";
+import { getDiskFullMs, markDiskFree } from "../postgres.js";
 
 const PROBE_INTERVAL_MS = 2_000;
 /** Minimum time for which the disk counts as full after a rejected write, in milliseconds. */
@@ -16,11 +16,11 @@ const DISK_FULL_MIN_MS = 5_000;
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + PROBE_INTERVAL_MS;
-    if ((diskFullFor() ?? 0) < DISK_FULL_MIN_MS) return next;
+    if ((getDiskFullMs() ?? 0) < DISK_FULL_MIN_MS) return next;
     await db.transaction(async (manager) => {
       for (const statement of WRITE_TEMPORARY_FILES_SQL) await manager.query(statement);
     });
-    reportDiskFree();
+    markDiskFree();
     log.info("PostgreSQL's disk has free space again");
     return next;
   }

@@ -29,7 +29,7 @@ import type { Operations } from "../operations/operations.js";
 import { QUEUED_CHANNEL } from "../operations/records/queue-limits.js";
 import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
-import { isDiskFull, lostConnections } from "../postgres.js";
+import { countLostConnections, isDiskFull } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
 import { createCorrectedClock, createDatabaseClock } from "./database-clock.js";
 import { openServiceDatabase } from "./database-start.js";
@@ -289,7 +289,7 @@ export class ServiceStarter {
       createMetrics({
         readVitalSigns: vitals.read,
         countDatabaseConnections: database,
-        countLostConnections: lostConnections,
+        countLostConnections: countLostConnections,
         clockSkewMs,
         isDiskFull,
         readFreeDataDirBytes: () => freeBytesUnder(config.dataDir),

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { withDatabase } from "../../src/cli/command.js";
 import { readTokenTask } from "../../src/cli/token-tasks.js";
 import { readConfig } from "../../src/config.js";
-import { faultLine } from "../../src/errors.js";
+import { formatFatalError } from "../../src/errors.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { startProcess } from "../harness/process.js";
 import { programEnvironment } from "../harness/program-environment.js";
@@ -137,7 +137,7 @@ describe("npm run token", () => {
   ];
   for (const [words, expected] of mistakes) {
     it(`reports the error of: ${words.join(" ") || "nothing"}`, async () => {
-      const said = await token(...words).catch(faultLine);
+      const said = await token(...words).catch(formatFatalError);
       expect(said).to.match(expected);
     });
   }

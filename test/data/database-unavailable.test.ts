@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { isDatabaseUnavailable, openDatabase, queryPreparedRows } from "../../src/data/database.js";
-import { lostConnections } from "../../src/postgres.js";
+import { countLostConnections } from "../../src/postgres.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
@@ -44,7 +44,7 @@ describe("a lost connection to the database", () => {
   });
 
   it("is recognized between two statements of a transaction, and counted", async () => {
-    const before = lostConnections();
+    const before = countLostConnections();
     for (const ask of [
       (manager: DataSource["manager"]) => manager.query("SELECT 1"),
       (manager: DataSource["manager"]) => manager.queryRunner!.query("SELECT 1"),
@@ -57,7 +57,7 @@ describe("a lost connection to the database", () => {
       });
       expect(isDatabaseUnavailable(await failureOf(work))).to.equal(true);
     }
-    expect(lostConnections() - before).to.equal(2);
+    expect(countLostConnections() - before).to.equal(2);
     expect(await pidOf(db)).to.be.a("number");
   });
 

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import pg from "pg";
 import { SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import type { AddressCheckedConnections } from "../../src/engine/checked-connections.js";
-import { type ActionError, httpOf } from "../../src/errors.js";
+import { type ActionError, getHttpStatus } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { toBundlingError } from "../../src/operations/packages/packages.js";
@@ -49,7 +49,7 @@ describe("the registry's description of a package", () => {
 describe("a package that the service cannot bundle", () => {
   it("is rejected with 503, its name and advice for the operator", () => {
     const refusal = toBundlingError("lodash@4", new SandboxUnavailableError()) as ActionError;
-    expect([refusal.status, httpOf(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
+    expect([refusal.status, getHttpStatus(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
     expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
   });
 });

@@ -1,7 +1,7 @@
 /** Tests the log of a process during a database outage. */
 import { expect } from "chai";
 import { DatabaseError } from "pg";
-import { reportDiskFree } from "../../src/postgres.js";
+import { markDiskFree } from "../../src/postgres.js";
 import { createOutageLog, describeDatabaseProblem } from "../../src/service/outage-log.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 
@@ -79,7 +79,7 @@ describe("the log while the database is not available", () => {
       const error = await database.db.query(raise).catch((fault: unknown) => fault);
       expect(describeDatabaseProblem(error)).to.equal("the database's disk is full");
     } finally {
-      reportDiskFree();
+      markDiskFree();
       await database.stop();
     }
   });

@@ -12,7 +12,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
 import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
-import { faultLine } from "../../src/errors.js";
+import { formatFatalError } from "../../src/errors.js";
 import { type Service, startService } from "../../src/service.js";
 import { childProcesses } from "../harness/global.js";
 import { type FreshDatabase, freshDatabase, startTestServer } from "../harness/postgres.js";
@@ -39,7 +39,7 @@ describe("the start of a service", () => {
   /** Starts a service that must fail. Returns the last line of its error, after everything that it started has ended. */
   async function faultOf(environment: Record<string, string>, database?: string | null): Promise<string> {
     const before = childProcesses().sort();
-    const outcome = await start(environment, database).catch((error: unknown) => faultLine(error));
+    const outcome = await start(environment, database).catch((error: unknown) => formatFatalError(error));
     if (typeof outcome !== "string") {
       await outcome.stop({ now: true });
       throw new Error("the service started");

@@ -4,7 +4,7 @@
  * counts until all its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { clientDisconnected } from "../../errors.js";
+import { createClientDisconnectedError } from "../../errors.js";
 import {
   REQUESTS_IN_PROGRESS_PER_ADDRESS,
   REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
@@ -61,7 +61,7 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
         if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, gone);
         return await enterVisitor(getRateLimitKey({ ...caller, address }), getAddressBlock(address), gone);
       } catch {
-        throw clientDisconnected();
+        throw createClientDisconnectedError();
       }
     },
   };

@@ -4,7 +4,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
-import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
+import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
@@ -109,7 +109,7 @@ export function createAccounts(options: {
 
   async function insertPerson(values: unknown[], executor: SqlClient): Promise<User> {
     const [user] = await rows<User>(executor, INSERT_PERSON, values).catch((error: unknown) => {
-      throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
+      throw isUniqueViolation(error) ? new ActionError("EMAIL_IN_USE") : error;
     });
     return user!;
   }

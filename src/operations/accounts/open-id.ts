@@ -7,7 +7,7 @@
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
-import { isDuplicate } from "../../data/database.js";
+import { isUniqueViolation } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -199,7 +199,7 @@ export function createOpenId(options: {
     const isMapped = provider.organizations.size > 0;
     if (isMapped && identity.organizationId === null) throw new OpenIdSignInError("no-organization");
     const user = await identities.createPerson(manager, identity).catch((error: unknown) => {
-      throw isDuplicate(error) ? new OpenIdSignInError("email-in-use") : error;
+      throw isUniqueViolation(error) ? new OpenIdSignInError("email-in-use") : error;
     });
     if (!user) throw new OpenIdSignInError("no-organization");
     await identities.insert(manager, user.id, provider.id, identity, { managesRoles: true });

@@ -12,7 +12,7 @@ import type {
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
 import type { DataSource } from "typeorm";
-import { isDuplicate, rows } from "../../data/database.js";
+import { isUniqueViolation, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -267,7 +267,9 @@ export function createPasskeys(options: {
         }
         const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
         const [row] = await rows<PasskeyRow>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
-          throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is already registered") : error;
+          throw isUniqueViolation(error)
+            ? new ActionError("REQUEST_INVALID", "this passkey is already registered")
+            : error;
         });
         refuseUnknownFields(response, CREDENTIAL_FIELDS);
         await sessions.grantFullRights(credentialId, manager);

@@ -13,7 +13,7 @@ import type {
   RunLimits,
   Trigger,
 } from "../../data/action-types.js";
-import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
+import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, NO_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
@@ -176,7 +176,7 @@ export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionE
   try {
     return await write;
   } catch (error) {
-    throw isDuplicate(error, "action_name") || isDeadlock(error) ? refusal : error;
+    throw isUniqueViolation(error, "action_name") || isDeadlock(error) ? refusal : error;
   }
 }
 

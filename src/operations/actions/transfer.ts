@@ -6,7 +6,7 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError, type ImportFault } from "../../errors.js";
-import { ANSWER_MAX_BYTES } from "../../limits.js";
+import { GRAPHQL_RESPONSE_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
@@ -143,12 +143,12 @@ export function createActionTransfer({ db, steps }: { db: DataSource; steps: Imp
     /**
      * Exports all drafts of an app.
      * @param reserve reserves memory for the response
-     * @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and the errors of `reserve`
+     * @throws REQUEST_INVALID if the document would be larger than GRAPHQL_RESPONSE_MAX_BYTES, and the errors of `reserve`
      */
     async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
-      if (bytes > ANSWER_MAX_BYTES) {
-        const sizeMessage = `the app's actions exceed ${ANSWER_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
+      if (bytes > GRAPHQL_RESPONSE_MAX_BYTES) {
+        const sizeMessage = `the app's actions exceed ${GRAPHQL_RESPONSE_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
         throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
       }
       await reserve(bytes);

@@ -1,6 +1,6 @@
 /** Operations of callers on an app's alert rules: create, change, remove, list, send a test message. */
 import type { DataSource, EntityManager } from "typeorm";
-import { isDuplicate, rows } from "../../data/database.js";
+import { isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -82,7 +82,7 @@ export function createAlertRules(options: {
         return ruleId;
       });
     } catch (error) {
-      if (isDuplicate(error))
+      if (isUniqueViolation(error))
         throw new ActionError("REQUEST_INVALID", '"name" must be unique; another alert of this app has the same name');
       throw error;
     }

@@ -14,7 +14,7 @@ import {
   PAGE_VIEWS_PER_APP_AND_MINUTE,
   PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
   RATE_WINDOW_MS,
-  VISIT_MS,
+  VISITOR_SESSION_MS,
 } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -171,7 +171,7 @@ export function createPageSessions(options: {
       if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
       const viewer = getAddressBlock(address);
       countNewSession(viewer);
-      const expiresAt = new Date(Date.now() + VISIT_MS);
+      const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
       return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
     },
 

@@ -7,7 +7,13 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
-import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISITORS_PER_APP } from "../../limits.js";
+import {
+  RATE_WINDOW_MS,
+  VISITOR_SESSION_MS,
+  VISITOR_SESSION_RENEWALS_MAX_MS,
+  VISITORS_PER_ADDRESS,
+  VISITORS_PER_APP,
+} from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
@@ -132,7 +138,7 @@ export function createVisitorSessions(options: {
   }
 
   async function renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
-    const values = [caller.credentialId, appId, VISIT_MS, VISIT_RENEWALS_MS];
+    const values = [caller.credentialId, appId, VISITOR_SESSION_MS, VISITOR_SESSION_RENEWALS_MAX_MS];
     const [renewed] = await rows<{ expiresAt: Date }>(db, RENEW_VISITOR, values);
     return renewed ? { token, expiresAt: renewed.expiresAt.toISOString() } : null;
   }
@@ -189,7 +195,7 @@ export function createVisitorSessions(options: {
       if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
       const renewedVisit = current?.caller.kind === "live" ? await renewVisitor(appId, current) : null;
       if (renewedVisit) return renewedVisit;
-      const expiresAt = new Date(Date.now() + VISIT_MS);
+      const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
       return { token: await beginVisit(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
     },
   };

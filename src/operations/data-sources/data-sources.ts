@@ -1,6 +1,6 @@
 /** Operations of callers on data sources: list, create with first entries, change and remove. */
 import type { DataSource as Database } from "typeorm";
-import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
+import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
@@ -56,7 +56,7 @@ const UNRESTRICTED_GRANT = {
 
 /** Converts the database's error for a duplicate name to NAME_ALREADY_EXISTS. Returns other errors unchanged. */
 export function toNameTakenError(error: unknown): unknown {
-  if (!isDuplicate(error)) return error;
+  if (!isUniqueViolation(error)) return error;
   return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app already has this name");
 }
 

@@ -3,7 +3,7 @@
  * and notifies subscribers. Performs no validation.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
-import { duplicatedIndex, isRejectedData, rows, type SqlClient } from "../../data/database.js";
+import { findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -227,10 +227,10 @@ function createDuplicateError(
  * Converts a database error about an entry that cannot be stored to an ActionError. Returns any other error unchanged.
  */
 function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
-  const duplicateIndex = duplicatedIndex(error);
+  const duplicateIndex = findViolatedUniqueIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
     return createDuplicateError(source, writer, duplicateIndex);
-  if (!isRejectedData(error)) return error;
+  if (!isInvalidDataError(error)) return error;
   return new ActionError(
     "REQUEST_INVALID",
     "a value of an entry is too large for the database, or for the index of its column; store a shorter value",

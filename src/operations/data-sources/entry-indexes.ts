@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
-import { isDuplicate, isLockTimeout, isRejectedData } from "../../data/database.js";
+import { isInvalidDataError, isLockTimeout, isUniqueViolation } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
@@ -171,13 +171,13 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       await dropAll(client, [name]);
       if (!unique) return log.warn({ err: error, index: name }, "an index on entries could not be created");
       const columns = unique.map((column) => JSON.stringify(column)).join(", ");
-      if (isDuplicate(error)) {
+      if (isUniqueViolation(error)) {
         const message =
           `several entries have the same ${columns}, so the unique index cannot be created; ` +
           "change or remove these entries";
         throw new ActionError("ENTRY_ALREADY_EXISTS", message, { columns: unique });
       }
-      if (!isRejectedData(error)) throw error;
+      if (!isInvalidDataError(error)) throw error;
       throw new ActionError(
         "REQUEST_INVALID",
         `an entry's value in ${columns} is too large for an index; shorten the value or remove the index`,

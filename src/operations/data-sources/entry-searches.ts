@@ -2,7 +2,7 @@
  * Finds, aggregates and removes the entries that match a `where`. Each SQL statement also contains the conditions of
  * the caller's access rule.
  */
-import { isDatabaseUnavailable, isRejectedData, rows } from "../../data/database.js";
+import { isDatabaseUnavailable, isInvalidDataError, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -43,7 +43,7 @@ function toCallerError(error: unknown): unknown {
       "REQUEST_INVALID",
       `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s; narrow "where", or add an index on its columns`,
     );
-  return isRejectedData(error)
+  return isInvalidDataError(error)
     ? new ActionError(
         "REQUEST_INVALID",
         'the database cannot evaluate a value in "where", for example a number that is too large',

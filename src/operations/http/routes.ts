@@ -5,7 +5,7 @@
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js";
-import { isDeadlock, isDuplicate, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { getPatternShape, listMatchingShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
@@ -99,7 +99,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
     await rows(manager, ADD_ROUTES, [appId, isDraft, id, pathShapes, methods, settings]);
   } catch (error) {
     // A deadlock means that two transactions exchange the paths of two actions and wait for each other.
-    if (!isDuplicate(error, "http_route_pkey") && !isDeadlock(error)) throw error;
+    if (!isUniqueViolation(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",
       "triggers: another action of this app already has an http trigger with the same method and path",

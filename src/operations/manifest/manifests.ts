@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { DataSource, EntityManager } from "typeorm";
-import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
+import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
@@ -391,7 +391,7 @@ export function createManifests(options: {
       });
     } catch (error) {
       // These errors mean that another request has created a definition with the same name at the same time.
-      if (isDuplicate(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
+      if (isUniqueViolation(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
       throw error;
     }
     return outcome!;

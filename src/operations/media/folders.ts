@@ -3,7 +3,7 @@
  * and folders in it.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
+import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
@@ -89,7 +89,7 @@ const SELECT_FOLDER_PATH = `
 const NAME_CONTAINS_SQL = containsTextFoldedSql("name", "$2::text");
 
 const toNameTakenError = (error: unknown, name: string): unknown =>
-  isDuplicate(error, "media_folder_name")
+  isUniqueViolation(error, "media_folder_name")
     ? new ActionError(
         "NAME_ALREADY_EXISTS",
         `the parent folder already contains a folder named ${JSON.stringify(name)}; choose another name`,

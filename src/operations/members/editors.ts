@@ -3,7 +3,7 @@
  * the audit log. members.ts changes the other roles.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { isDuplicate, rows, type SqlClient } from "../../data/database.js";
+import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
@@ -98,7 +98,7 @@ export function createEditors({
       return db.transaction(async (manager) => {
         const [user] = await rows<User>(manager, INSERT_EDITOR, [organizationId, ...names, email]).catch(
           (error: unknown) => {
-            throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
+            throw isUniqueViolation(error) ? new ActionError("EMAIL_IN_USE") : error;
           },
         );
         refuseUnknownFields(data, NEW_USER_SHAPE);

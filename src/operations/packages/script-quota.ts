@@ -3,7 +3,7 @@
  * before it stores the script.
  */
 import { createBoundedCache } from "../../engine/bounded-cache.js";
-import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
+import { STORED_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createUnresolvedError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
@@ -45,9 +45,10 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
     if (countedScripts.has(sha256)) return;
     const knownBytes = upperBounds.get(appId);
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
-    if (total > KEPT_SCRIPTS_MAX_BYTES) total = await scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
-    if (total > KEPT_SCRIPTS_MAX_BYTES) {
-      const sizeText = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
+    if (total > STORED_SCRIPTS_MAX_BYTES)
+      total = await scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
+    if (total > STORED_SCRIPTS_MAX_BYTES) {
+      const sizeText = `${STORED_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
       throw createUnresolvedError(
         dependency,
         `is too large: the scripts of one app's actions and versions can use at most ${sizeText}`,

@@ -1,6 +1,6 @@
 /** Waits until a run has ended and its log entry is written. Another process may execute the run. */
 import type { DatabaseNotifications } from "../../engine/notifications.js";
-import { ActionError, clientDisconnected } from "../../errors.js";
+import { ActionError, createClientDisconnectedError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
 /**
@@ -14,7 +14,7 @@ const LOOK_UP_INTERVAL_MS = 1_000;
  * otherwise the error for a disconnected client.
  */
 const toAbortError = ({ reason }: AbortSignal): ActionError =>
-  reason instanceof ActionError ? reason : clientDisconnected();
+  reason instanceof ActionError ? reason : createClientDisconnectedError();
 
 /** Waits for the log entry of a run and returns it. The signals and the errors are those of `waitForRun`. */
 export async function waitForLogEntry(

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { isDatabaseUnavailable, isRejectedData, queryPreparedRows, rows } from "../../data/database.js";
+import { isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type PageOutcome, type PageRun, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
@@ -381,7 +381,7 @@ export class RunExecutor {
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
         if (isGivenUp) throw error;
-        if (isRejectedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
+        if (isInvalidDataError(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
           // Stores no requests if the database has rejected the outcome: a request may contain the rejected value.

@@ -4,14 +4,14 @@
  */
 import type { DataSource } from "typeorm";
 import { isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
-import { checkTransition, type EndState } from "../../data/run.js";
+import { checkTransition, type RunEndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
 /** The final state of a run and its log entry, as they are written when the run ends. */
 export interface RunEnd {
-  state: EndState;
+  state: RunEndState;
   type: "app.task.completed" | "app.task.failed";
   data: LogEntryData;
   /** `host:port` of each host that the run contacted. */

@@ -3,7 +3,7 @@
  * and runs that never started.
  */
 import type { TriggerType } from "../../data/action-types.js";
-import type { EndState, RunErrorName } from "../../data/run.js";
+import type { RunEndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { findRunResultFault } from "../../rules/json-scan.js";
@@ -94,7 +94,7 @@ export function outcomeLabelOf(outcome: RunOutcome): RunOutcomeLabel {
   return outcome.timedOut ? "timeout" : "failed";
 }
 
-function endStateOf(outcome: RunOutcome): EndState {
+function endStateOf(outcome: RunOutcome): RunEndState {
   if (outcome.ok) return "completed";
   return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
 }

@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
-import { isDuplicate, isLockTimeout, rows } from "../../data/database.js";
+import { isLockTimeout, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -197,7 +197,7 @@ export function createStages(options: {
       const { name, expiresInHours } = parseNewStage(body);
       const { manifest } = await manifests.get(appId);
       const stageId = await createStage(caller, appId, name, expiresInHours).catch((error: unknown) => {
-        if (!isDuplicate(error)) throw error;
+        if (!isUniqueViolation(error)) throw error;
         throw new ActionError(
           "NAME_ALREADY_EXISTS",
           `another stage of this app already has the name ${describeValue(name)}; choose another name`,
