@@ -1,6 +1,6 @@
 /** Starts browsers and a local host for tests of runs that share a thread with `fetch`. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { PageRun } from "../../src/engine/browser/run.js";
+import type { PageRunRequest } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
@@ -9,7 +9,7 @@ import { resultOf } from "../engine/browser/support.js";
  * modes of pages that ended.
  */
 export function fetchRealm() {
-  const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };
+  const here: Partial<PageRunRequest> = { mode: "network-isolate", timeoutMs: 120_000 };
   let host: ReachableHost;
   const arrived: string[] = [];
   const lost: string[] = [];
@@ -27,7 +27,7 @@ export function fetchRealm() {
   const execute = (body: string, before = "") =>
     `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
   /** Service that handles the calls of a run's library. */
-  const service: PageRun["service"] = {
+  const service: PageRunRequest["service"] = {
     base: "http://service.example/",
     async send({ url }) {
       arrived.push(new URL(url).pathname);

@@ -5,17 +5,22 @@
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
-  DOCUMENT_BOUNDS,
   DOCUMENT_HARNESS,
-  ISOLATE_THREAD,
-  NETWORK_ISOLATE_THREAD,
+  DOCUMENT_LIMITS_SCRIPT,
+  ISOLATE_SCRIPTS,
+  NETWORK_ISOLATE_SCRIPTS,
 } from "../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
 /** Sources of the harness. The test replaces every name that they contain. */
-const HARNESS_SOURCES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
+const HARNESS_SOURCES = [
+  DOCUMENT_LIMITS_SCRIPT,
+  DOCUMENT_HARNESS,
+  NETWORK_ISOLATE_SCRIPTS.worker,
+  ISOLATE_SCRIPTS.worker,
+];
 const DESCRIPTOR_FIELDS = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
 const NAMES = [...new Set([...DESCRIPTOR_FIELDS, ...OTHERS, ...HARNESS_SOURCES.join("\n").match(/[a-z_$][\w$]*/gi)!])];

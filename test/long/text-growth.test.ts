@@ -1,6 +1,6 @@
 /** Measures functions that read untrusted text on the main thread: for any content, four times the text takes about four times as long. */
 import { expect } from "chai";
-import { HARNESS_NAME, readAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
+import { HARNESS_NAME, parsePageAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
 import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { detectContentType } from "../../src/engine/content-type.js";
@@ -23,7 +23,7 @@ const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: 
 const READERS: Record<string, (text: string) => unknown> = {
   contentTypeOf: (text) => detectContentType(Buffer.from(text)),
   withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_NAME}:1:1`),
-  readAnswer: (text) => readAnswer(stackOf(text)),
+  readAnswer: (text) => parsePageAnswer(stackOf(text)),
   parseSender,
   isEmailAddress,
   isDeclaration,

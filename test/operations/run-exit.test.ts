@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
-import { createFailedOutcome, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
+import { createFailedPageOutcome, type PageOutcome, type PageRunRequest } from "../../src/engine/browser/run.js";
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequests } from "../../src/operations/requests/run-requests.js";
@@ -68,7 +68,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
   };
   const writer = { print: () => {}, finish: async () => {} };
   const perform = (
-    runPage: (request: PageRun) => void,
+    runPage: (request: PageRunRequest) => void,
     outcome: PageOutcome = { ok: true, data: JSON.stringify(SECRET) },
     signal: AbortSignal = new AbortController().signal,
     payload = "{}",
@@ -127,7 +127,7 @@ describe("the end of a run", () => {
     for (const isAskedFirst of [false, true]) {
       const { app, perform } = createApp();
       const payload = JSON.stringify({ given: SECRET });
-      const runPage = ({ mayRequest }: PageRun) => {
+      const runPage = ({ mayRequest }: PageRunRequest) => {
         app.version = 2;
         if (isAskedFirst) void mayRequest?.("https://first.example/");
       };
@@ -165,7 +165,7 @@ describe("the end of a run", () => {
       app.version += 1;
     });
     const signal = AbortSignal.abort(new Cancellation(null));
-    const outcome = await perform(() => {}, createFailedOutcome("cancelled", "AbortError", ""), signal);
+    const outcome = await perform(() => {}, createFailedPageOutcome("cancelled", "AbortError", ""), signal);
     expect(outcome).to.have.nested.property("error.name", "CancelledError");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([
       ["cancelled", null],

@@ -20,7 +20,7 @@ export interface BlobStore {
    * confirmed the upload.
    */
   put(key: string, path: string): Promise<void>;
-  /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissing */
+  /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissingError */
   read(key: string, range?: ByteRange): Promise<Readable>;
   /** Removes the blob; does nothing if it does not exist. */
   remove(key: string): Promise<void>;
@@ -60,6 +60,6 @@ export function checkBlobKey(key: string): string {
 }
 
 /** Error for a blob whose key the database contains, but that the store does not have. */
-export class BlobMissing extends Error {
-  override readonly name = "BlobMissing";
+export class BlobMissingError extends Error {
+  override readonly name = "BlobMissingError";
 }

@@ -13,7 +13,7 @@ import {
 } from "@aws-sdk/client-s3";
 import {
   type BlobEntry,
-  BlobMissing,
+  BlobMissingError,
   type BlobStore,
   type Bucket,
   type ByteRange,
@@ -62,7 +62,7 @@ export function createBucketStore(bucket: Bucket, space: string): BlobStore {
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const Range = range && `bytes=${range.start}-${range.end}`;
       const answer = await client.send(new GetObjectCommand({ ...nameOf(key), Range })).catch((error: unknown) => {
-        throw isNotFound(error) ? new BlobMissing("the object is not in the bucket") : error;
+        throw isNotFound(error) ? new BlobMissingError("the object is not in the bucket") : error;
       });
       return answer.Body as Readable;
     },

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
-import { type BlobEntry, BlobMissing, type BlobStore, type ByteRange, checkBlobKey, isBlobKey } from "./blob.js";
+import { type BlobEntry, BlobMissingError, type BlobStore, type ByteRange, checkBlobKey, isBlobKey } from "./blob.js";
 
 const isNotFound = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
@@ -38,7 +38,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
 
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const file = await open(pathOf(key), "r").catch((error: unknown) => {
-        throw isNotFound(error) ? new BlobMissing("the file is not in the folder") : error;
+        throw isNotFound(error) ? new BlobMissingError("the file is not in the folder") : error;
       });
       return file.createReadStream(range ?? {});
     },

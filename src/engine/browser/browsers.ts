@@ -12,12 +12,12 @@ import { createCodeNeedsFinder } from "./mode.js";
 import type { PageKey } from "./pages/pool.js";
 import { type BrowserSandboxState, readSandboxState } from "./processes/sandbox-proof.js";
 import {
-  createFailedOutcome,
+  createFailedPageOutcome,
   type FailureCause,
   hasNetwork,
   hasOverflowedStack,
   type PageOutcome,
-  type PageRun,
+  type PageRunRequest,
   type PageScript,
   SANDBOX_MODES,
   type SandboxMode,
@@ -80,7 +80,7 @@ interface RunPlacement {
 }
 
 /** Chooses the cheapest mode that has all globals which the run's code and packages use. */
-function choosePlacement(request: PageRun): RunPlacement {
+function choosePlacement(request: PageRunRequest): RunPlacement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
@@ -112,7 +112,7 @@ const PAGE_REUSABLE_CAUSES: readonly FailureCause[] = ["script", "result", "retr
 const DOCUMENT_NEEDED_CAUSES: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
-  createFailedOutcome("cancelled", "AbortError", "The run was cancelled before it began");
+  createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /**
  * Executes the run in one browser and one mode. Resolves with null if no code of the run was evaluated, so that another
@@ -121,7 +121,7 @@ const createCancelledOutcome = () =>
 async function runWithSupervisor(
   supervisor: BrowserSupervisor,
   generation: BrowserGeneration,
-  request: PageRun,
+  request: PageRunRequest,
   mode: SandboxMode,
 ): Promise<PageOutcome | null> {
   const { pool } = generation;
@@ -199,10 +199,10 @@ export class Browsers {
    * Runs a script, and resolves with its outcome. Repeats a failed run only if its code has sent no request and printed
    * no line. Never rejects.
    */
-  readonly run = async (request: PageRun): Promise<PageOutcome> => {
+  readonly run = async (request: PageRunRequest): Promise<PageOutcome> => {
     const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
-    const placed: PageRun = network ? request : { ...withoutRequests, network };
+    const placed: PageRunRequest = network ? request : { ...withoutRequests, network };
     if (trialForMode !== null) {
       const outcome = await documentTrialRunner.run(placed, trialForMode, (trial) => this.runInMode(trial, "isolate"));
       if (outcome !== null) {
@@ -260,12 +260,12 @@ export class Browsers {
     await Promise.all(this.supervisors.map((supervisor) => supervisor.stop()));
   }
 
-  private runInDocument(request: PageRun): Promise<PageOutcome> {
+  private runInDocument(request: PageRunRequest): Promise<PageOutcome> {
     request.onMode?.("document");
     return this.runInMode(request, "document");
   }
 
-  private async runInMode(request: PageRun, mode: SandboxMode): Promise<PageOutcome> {
+  private async runInMode(request: PageRunRequest, mode: SandboxMode): Promise<PageOutcome> {
     const { supervisors } = this;
     const tried = new Set<BrowserSupervisor>();
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
@@ -279,6 +279,6 @@ export class Browsers {
       if (outcome !== null) return outcome;
       tried.add(supervisor);
     }
-    return createFailedOutcome("browser", "Error", "No browser was available for the run");
+    return createFailedPageOutcome("browser", "Error", "No browser was available for the run");
   }
 }

@@ -109,7 +109,7 @@ export function findDocumentNames(source: string, content?: string): readonly st
  * global object such as `window`, because libraries only test if they exist. `eval` needs a document, because `eval` in
  * an isolate does not see local variables.
  */
-export function computeNeedsOfNames(names: readonly string[]): CodeNeeds {
+export function computeCodeNeedsOfNames(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
   if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT_NEEDS;
   return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };

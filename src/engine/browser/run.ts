@@ -100,7 +100,7 @@ export interface ServiceClient {
 export const DEFAULT_SOURCE_NAME = "action.js";
 
 /** Request to run an action's code in a browser. */
-export interface PageRun {
+export interface PageRunRequest {
   /** Mode of the run; by default the cheapest mode that has all globals which the source and the packages use. */
   mode?: SandboxMode;
   /**
@@ -195,6 +195,6 @@ export type PageOutcome =
 export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 
-export function createFailedOutcome(cause: FailureCause, name: string, message: string): PageOutcome {
+export function createFailedPageOutcome(cause: FailureCause, name: string, message: string): PageOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

@@ -10,7 +10,7 @@ import {
   type ConsoleLine,
   hasOverflowedStack,
   type PageOutcome,
-  type PageRun,
+  type PageRunRequest,
   type PageScript,
   type SandboxMode,
 } from "./run.js";
@@ -37,10 +37,10 @@ const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
  */
 const TRIAL_LINES_MAX = 500;
 
-export type TrialForMode = NonNullable<PageRun["trialForMode"]>;
+export type TrialForMode = NonNullable<PageRunRequest["trialForMode"]>;
 
 /** Returns a key for ExpiringCodeSet. Runs with the same code and packages have the same key. */
-function createCodeKey({ packages, source }: PageRun): string {
+function createCodeKey({ packages, source }: PageRunRequest): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
 }
@@ -72,11 +72,11 @@ export class ExpiringCodeSet {
 
   constructor(private readonly perApp = CODE_SET_PER_APP_MAX) {}
 
-  has(request: PageRun): boolean {
+  has(request: PageRunRequest): boolean {
     return this.byApp.get(request.origin)?.has(createCodeKey(request)) ?? false;
   }
 
-  add(request: PageRun): void {
+  add(request: PageRunRequest): void {
     const appTrials = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: CODE_SET_EXPIRY_MS });
     this.byApp.set(request.origin, appTrials.set(createCodeKey(request), true));
   }
@@ -93,7 +93,7 @@ export class TrialRunner {
    * Returns `mode` if the service should try the run in `isolate` first; otherwise null.
    * @param modeOfSource mode that the action's own code needs, without its packages
    */
-  selectTrialMode(request: PageRun, mode: SandboxMode, modeOfSource = mode): TrialForMode | null {
+  selectTrialMode(request: PageRunRequest, mode: SandboxMode, modeOfSource = mode): TrialForMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
     return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
@@ -105,9 +105,9 @@ export class TrialRunner {
    * @returns the outcome; null if the caller must repeat the run in the mode that its code needs
    */
   async run(
-    request: PageRun,
+    request: PageRunRequest,
     trialForMode: TrialForMode,
-    run: (request: PageRun) => Promise<PageOutcome>,
+    run: (request: PageRunRequest) => Promise<PageOutcome>,
   ): Promise<PageOutcome | null> {
     const lines: ConsoleLine[] = [];
     const tooManyLines = new AbortController();

@@ -8,7 +8,7 @@ import { to as copyTo } from "pg-copy-streams";
 import type { BackupSecret } from "../../engine/archive/sealing.js";
 import type { ArchivePart } from "../../engine/archive/tape.js";
 import { writeArchive } from "../../engine/archive.js";
-import { BlobMissing, type BlobStore } from "../../engine/blob-store/blob.js";
+import { BlobMissingError, type BlobStore } from "../../engine/blob-store/blob.js";
 import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
@@ -175,7 +175,7 @@ class BackupWriter {
     try {
       for await (const key of this.blobKeys()) {
         const bytes = await store.read(key).catch((error: unknown) => {
-          if (error instanceof BlobMissing) return null;
+          if (error instanceof BlobMissingError) return null;
           throw error;
         });
         if (bytes === null) this.backupSummary.lostBlobs.push(key);

@@ -3,7 +3,7 @@
  */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
-import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
+import { BlobMissingError, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
 import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import { grantsRight } from "../../rules/media-access.js";
@@ -61,7 +61,7 @@ export function createContents(options: {
 
   async function readBlob(key: string, range?: ByteRange): Promise<Readable> {
     return store.read(key, range).catch((error: unknown) => {
-      if (error instanceof BlobMissing)
+      if (error instanceof BlobMissingError)
         throw new ActionError(
           "FILE_NOT_FOUND",
           "the content of this file is missing in the media store; upload the file again",

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
-import { hasNetwork, type PageOutcome, type PageRun, type SandboxMode } from "../../engine/browser/run.js";
+import { hasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -139,7 +139,7 @@ async function toRunOutcome(page: PageOutcome, { reason }: AbortSignal, mark: st
 interface ExecutorOptions {
   db: DataSource;
   repository: RunRepository;
-  runPage: (request: PageRun) => Promise<PageOutcome>;
+  runPage: (request: PageRunRequest) => Promise<PageOutcome>;
   secrets: SecretStore;
   scripts: Pick<PageScripts, "prepare">;
   console: Pick<RunConsole, "writer">;
@@ -233,7 +233,7 @@ export class RunExecutor {
     signal: AbortSignal;
     limitMs: number;
     toSource: (text: string) => string;
-  }): PageRun {
+  }): PageRunRequest {
     const { run, action, secrets, scripts, writer, details, signal, limitMs, toSource } = parts;
     const { serviceRequests } = this.options;
     const origin = `https://app-${run.appId}.actions.internal`;

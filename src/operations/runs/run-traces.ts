@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
-import type { PageOutcome, PageRequest, PageRun } from "../../engine/browser/run.js";
+import type { PageOutcome, PageRequest, PageRunRequest } from "../../engine/browser/run.js";
 import type { HopSummary } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
@@ -20,7 +20,7 @@ const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 
 export interface RunTrace {
   /** Evaluates the run's code with `perform`, in a child span. */
-  tracePage(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
+  tracePage(perform: (request: PageRunRequest) => Promise<PageOutcome>, request: PageRunRequest): Promise<PageOutcome>;
   /** Starts the span of a request to another service. The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: HopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;
@@ -51,7 +51,7 @@ class PageRequestSpans {
     private readonly serviceOrigin: string,
   ) {}
 
-  start(request: PageRequest): ReturnType<NonNullable<PageRun["onRequest"]>> {
+  start(request: PageRequest): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
     this.count += 1;
     if (this.count > REQUEST_SPANS_MAX || !/^https?:/.test(request.url)) return null;
     const url = new URL(request.url);
@@ -83,7 +83,10 @@ class TracedRun implements RunTrace {
     private readonly serviceOrigin: string,
   ) {}
 
-  async tracePage(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome> {
+  async tracePage(
+    perform: (request: PageRunRequest) => Promise<PageOutcome>,
+    request: PageRunRequest,
+  ): Promise<PageOutcome> {
     const browser = this.tracing.beginSpan("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
     const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });

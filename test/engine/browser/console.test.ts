@@ -1,7 +1,7 @@
 /** Checks that the console of a run prints the same in every mode and in a worker: values, format specifiers, counts and timers. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 const VALUES: [expression: string, text: string][] = [
@@ -78,7 +78,7 @@ describe("the console of a run", () => {
   });
   after(() => browsers.stop());
 
-  async function printed(statements: string, changes: Partial<PageRun>): Promise<string[]> {
+  async function printed(statements: string, changes: Partial<PageRunRequest>): Promise<string[]> {
     const lines: string[] = [];
     await resultOf(browsers, `const execute = async () => { ${statements} }`, {
       onConsole: ({ level, text }) => void lines.push(`${level} ${text.replaceAll(/\d+ ms/g, "N ms")}`),

@@ -1,6 +1,6 @@
 /** Checks that a run's console and stacks show no frames of the harness. */
 import { expect } from "chai";
-import { HARNESS_NAME, readAnswer, removeHarnessFrames } from "../../../src/engine/browser/pages/answer.js";
+import { HARNESS_NAME, parsePageAnswer, removeHarnessFrames } from "../../../src/engine/browser/pages/answer.js";
 
 const HARNESS = `    at run (${HARNESS_NAME}:12:7)`;
 
@@ -21,7 +21,7 @@ describe("stack frames of the harness", () => {
 
   it("and those of the evaluation are in no stack", () => {
     const stack = "Error: a\n    at eval (shop.js:1:2)\n    at eval (<anonymous>)\n    at x (b.js:1:1)";
-    const answer = readAnswer(`error ${JSON.stringify({ name: "Error", message: "a", stack, cause: "script" })}`);
+    const answer = parsePageAnswer(`error ${JSON.stringify({ name: "Error", message: "a", stack, cause: "script" })}`);
     expect(answer).to.have.nested.property("error.stack", "Error: a\n    at shop.js:1:2\n    at x (b.js:1:1)");
   });
 });

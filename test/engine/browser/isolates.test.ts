@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
-import { computeNeedsOfNames } from "../../../src/engine/browser/mode.js";
+import { computeCodeNeedsOfNames } from "../../../src/engine/browser/mode.js";
 import { ISOLATE_READY_TIMEOUT_MS } from "../../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, hasNetwork, type PageScript, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
@@ -186,7 +186,7 @@ describe("a run without a document", function () {
     const names = (await resultOf(browsers, source)) as string[];
     expect(names).to.include("localStorage");
     const fewer = names.filter(
-      (name) => computeNeedsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
+      (name) => computeCodeNeedsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
     // Leaves out the names that every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";
@@ -200,7 +200,7 @@ describe("a run that does not end", () => {
       "workers",
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
-  ] as [title: string, code: string, changes?: Partial<PageRun>][];
+  ] as [title: string, code: string, changes?: Partial<PageRunRequest>][];
   for (const [title, code, changes = {}] of sampleOf(endless, 0, 4)) {
     it(`is ended at the time limit, and leaves nothing: ${title}`, async () => {
       const group = browsers.getBrowserPid()!;

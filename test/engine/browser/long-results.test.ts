@@ -1,6 +1,6 @@
 /** Checks that a result that is too long for one message arrives complete, in parts, even if the run has changed its globals. */
 import { expect } from "chai";
-import { LongText } from "../../../src/engine/browser/pages/long-text.js";
+import { LongTextBuffer } from "../../../src/engine/browser/pages/long-text.js";
 import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
@@ -17,7 +17,7 @@ describe("a long text", () => {
     const text = "a😀é\ud800b€😀😀\udc00\ud83d";
     for (let first = 1; first < text.length; first += 1) {
       for (let second = first; second < text.length; second += 1) {
-        const long = new LongText(text.length);
+        const long = new LongTextBuffer(text.length);
         for (const part of [text.slice(0, first), text.slice(first, second), text.slice(second)]) long.add(part);
         expect(long.toBytes().equals(Buffer.from(text)), `${first} ${second}`).to.equal(true);
       }

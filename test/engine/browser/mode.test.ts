@@ -1,6 +1,6 @@
 /** Tests the choice of the mode: code runs in an isolate only if the isolate has every global that the code names. */
 import { expect } from "chai";
-import { computeNeedsOfNames, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
+import { computeCodeNeedsOfNames, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
 import type { SandboxMode } from "../../../src/engine/browser/run.js";
 
 const ISOLATE_SAMPLES: [string, string][] = [
@@ -121,12 +121,15 @@ describe("the mode of code", () => {
 
   it("of a package ignores names that no document has", () => {
     const silent = { mode: "network-isolate", network: false };
-    expect(computeNeedsOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(silent);
-    expect(computeNeedsOfNames(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
-    expect(computeNeedsOfNames(["Deno", "File", "fetch"])).to.deep.equal({ mode: "network-isolate", network: true });
+    expect(computeCodeNeedsOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(silent);
+    expect(computeCodeNeedsOfNames(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
+    expect(computeCodeNeedsOfNames(["Deno", "File", "fetch"])).to.deep.equal({
+      mode: "network-isolate",
+      network: true,
+    });
     const beyond = ["navigator", "navigator.language", "performance.now", "Crypto", "structuredClone", "import()"];
     for (const name of [...beyond, "document", "onfocus", "webkitURL", "eval"]) {
-      expect(computeNeedsOfNames(["Array", name]).mode, name).to.equal("document");
+      expect(computeCodeNeedsOfNames(["Array", name]).mode, name).to.equal("document");
     }
   });
 

@@ -1,7 +1,7 @@
 /** Lists the browser's processes as the operating system reports them, and executes runs while these processes end. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { PageRun } from "../../../src/engine/browser/run.js";
+import type { PageRunRequest } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
@@ -49,7 +49,7 @@ export function largestRenderer(group: number): number {
 }
 
 /** Starts a run that never ends by itself. Resolves when its code runs. */
-export function startHangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
+export function startHangingRun(browsers: Browsers, changes: Partial<PageRunRequest> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
   const started = new Promise<void>((resolve) => {

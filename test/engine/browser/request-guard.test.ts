@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
-import { hasNetwork, type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { hasNetwork, type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -171,7 +171,7 @@ describe("URLs that a run may not request", () => {
   const mayRequest = (url: string) => scan.findInUrl(url) === null;
 
   /** Client of the service that records each request: the guard must refuse all of them. */
-  const service: PageRun["service"] = {
+  const service: PageRunRequest["service"] = {
     base: "http://127.0.0.1",
     async send({ url }) {
       arrived.push(new URL(url).pathname + new URL(url).search);
@@ -183,7 +183,7 @@ describe("URLs that a run may not request", () => {
    * Returns the requests that arrive from a run that can use one API. Repeats a run that ended before its request arrived, because a busy
    * machine may delay the request.
    */
-  async function arrivedFrom(way: string, wanted: RegExp, changes: Partial<PageRun> = {}): Promise<string> {
+  async function arrivedFrom(way: string, wanted: RegExp, changes: Partial<PageRunRequest> = {}): Promise<string> {
     for (let runs = 0; runs < 5 && !wanted.test(arrived.join()); runs += 1) {
       arrived = [];
       await browsers.run(runOf(codeFor(way, "['plain']"), { ...changes, payload, mayRequest: () => true }));

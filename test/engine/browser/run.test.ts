@@ -1,7 +1,7 @@
 /** Tests one run: the values that its code receives, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
 import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support.js";
@@ -9,8 +9,8 @@ import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support
 let browsers: Browsers;
 
 /** Defines the tests that apply in every mode. */
-function testEachMode(kind: Partial<PageRun>): void {
-  const result = (source: string, changes: Partial<PageRun> = {}) =>
+function testEachMode(kind: Partial<PageRunRequest>): void {
+  const result = (source: string, changes: Partial<PageRunRequest> = {}) =>
     resultOf(browsers, source, { ...kind, ...changes });
   const failure = (source: string) => failureOf(browsers, source, kind);
 

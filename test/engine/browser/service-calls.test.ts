@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ServiceCalls } from "../../../src/engine/browser/network/service-calls.js";
-import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
+import type { ConsoleLine, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createServiceRequests } from "../../../src/engine/service-requests.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -94,13 +94,13 @@ describe("calls of the service from a network isolate", () => {
   let egress: EgressProxy;
   let server: Server;
   let base: string;
-  let service: NonNullable<PageRun["service"]>;
+  let service: NonNullable<PageRunRequest["service"]>;
   /** Requests that reached the service, without preflights. */
   let asked: string[] = [];
   let held: { closed: Promise<unknown> }[] = [];
   let onHeldRequest: () => void = () => {};
 
-  const run = (source: string, changes: Partial<PageRun> = {}) =>
+  const run = (source: string, changes: Partial<PageRunRequest> = {}) =>
     resultOf(browsers, source, { mode, service, ...changes });
 
   before(async () => {
@@ -237,7 +237,7 @@ describe("calls of the service from a network isolate", () => {
   it("execute six at once and queue the others", async () => {
     let most = 0;
     let now = 0;
-    const counted: PageRun["service"] = {
+    const counted: PageRunRequest["service"] = {
       base,
       async send(request, signal) {
         now += 1;
@@ -285,7 +285,7 @@ describe("calls of the service from a network isolate", () => {
   it("of a run that returned leave nothing for the next one in the same page", async () => {
     const source = `${BOTH_WAYS_CODE} const execute = () => { setInterval(() => direct("late"), 0); direct("held"); return 1 }`;
     let sent: string[] = [];
-    const counted: PageRun["service"] = {
+    const counted: PageRunRequest["service"] = {
       base,
       send(request, signal) {
         sent.push(request.url);

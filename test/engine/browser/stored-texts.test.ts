@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";
 import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
-import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
+import { ThreadTextCache } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
 
 /** Returns the text as the page evaluates it. */
@@ -16,7 +16,7 @@ const OWN = wrapInFunction({ name: "action.js", source: "own" });
 
 /** Simulates a page's stored texts by the rules of the service. */
 function createStoredTextPair(maxCharacters: number) {
-  const kept = new StoredTexts(maxCharacters);
+  const kept = new ThreadTextCache(maxCharacters);
   const page = new Map<string, string>();
   return (contents: readonly string[]) => {
     const packages = contents.map((content) => ({ name: `${content}.js`, source: content.repeat(4), content }));
@@ -44,7 +44,7 @@ describe("texts that a page stores", () => {
   });
 
   it("are stored once for each name of a content", () => {
-    const kept = new StoredTexts();
+    const kept = new ThreadTextCache();
     const sent = (name: string) => {
       const packages = [{ name, source: "1", content: "a" }];
       return (kept.createRunArguments(runOf("own", { packages }))[3] as SentScript[])[0]![1];

@@ -8,7 +8,7 @@ import {
   type RemoteBrowser,
   type RemoteOptions,
 } from "../../../src/engine/browser/remote/remote-browser.js";
-import type { PageOutcome, PageRun } from "../../../src/engine/browser/run.js";
+import type { PageOutcome, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 
 /** Starts browsers on this machine, or uses those of `sources`. */
@@ -30,7 +30,7 @@ export function createRemoteSource(endpoint: string, changes: Partial<RemoteOpti
 }
 
 /** Describes a run of the given source in a document, with defaults for everything else. */
-export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
+export function runOf(source: string, changes: Partial<PageRunRequest> = {}): PageRunRequest {
   return {
     isolationKey: "1:master",
     origin: "https://app-1.actions.internal",
@@ -46,7 +46,11 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
 }
 
 /** Executes a run and returns the value that `execute` returned. Throws the run's error if it failed. */
-export async function resultOf(browsers: Browsers, source: string, changes: Partial<PageRun> = {}): Promise<unknown> {
+export async function resultOf(
+  browsers: Browsers,
+  source: string,
+  changes: Partial<PageRunRequest> = {},
+): Promise<unknown> {
   const outcome = await browsers.run(runOf(source, changes));
   if (!outcome.ok) throw new Error(`${outcome.cause}: ${outcome.error.stack}`);
   return outcome.data === undefined ? undefined : JSON.parse(String(outcome.data));
@@ -56,7 +60,7 @@ export async function resultOf(browsers: Browsers, source: string, changes: Part
 export async function failureOf(
   browsers: Browsers,
   source: string,
-  changes: Partial<PageRun> = {},
+  changes: Partial<PageRunRequest> = {},
 ): Promise<Extract<PageOutcome, { ok: false }>> {
   const outcome = await browsers.run(runOf(source, changes));
   if (outcome.ok) throw new Error(`expected a failure, got ${outcome.data}`);
@@ -64,7 +68,7 @@ export async function failureOf(
 }
 
 /** Executes a run with this body of `execute`. Returns its result, mode and console. */
-export async function runBody(browsers: Browsers, body: string, changes: Partial<PageRun>) {
+export async function runBody(browsers: Browsers, body: string, changes: Partial<PageRunRequest>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {
     mode: undefined,

@@ -12,9 +12,9 @@ import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.j
 import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
-  createFailedOutcome,
+  createFailedPageOutcome,
   type FailureCause,
-  type PageRun,
+  type PageRunRequest,
   type SandboxMode,
 } from "../../../src/engine/browser/run.js";
 import { ExpiringCodeSet, TrialRunner } from "../../../src/engine/browser/trials.js";
@@ -74,7 +74,7 @@ describe("runs that are tried", () => {
   const packages = [library("1")];
   const ok = { ok: true, data: "1" } as const;
 
-  async function outcomes(causes: readonly (FailureCause | null)[], request: PageRun) {
+  async function outcomes(causes: readonly (FailureCause | null)[], request: PageRunRequest) {
     const trialRunner = new TrialRunner(2);
     const seen: unknown[] = [];
     for (const cause of causes) {
@@ -82,7 +82,7 @@ describe("runs that are tried", () => {
       if (trialOf === null) seen.push("not tried");
       else {
         const outcome = await trialRunner.run(request, trialOf, async () =>
-          cause ? createFailedOutcome(cause, "Error", "x") : ok,
+          cause ? createFailedPageOutcome(cause, "Error", "x") : ok,
         );
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
       }
@@ -121,7 +121,7 @@ describe("runs that are tried", () => {
       const outcome = await trialRunner.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
-        return held ? ok : createFailedOutcome("cancelled", "Error", "x");
+        return held ? ok : createFailedPageOutcome("cancelled", "Error", "x");
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
@@ -134,7 +134,7 @@ describe("runs that are tried", () => {
   it("are not repeated if they are cancelled", async () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
-    const ended = createFailedOutcome("cancelled", "Error", "x");
+    const ended = createFailedPageOutcome("cancelled", "Error", "x");
     const trialRunner = new TrialRunner();
     const outcome = await trialRunner.run(request, "network-isolate", async ({ signal }) =>
       signal!.aborted ? ended : ok,
@@ -165,7 +165,7 @@ describe("a trial", function () {
   });
   after(() => browsers.stop());
 
-  const ran = (source: string, body: string, changes: Partial<PageRun> = {}) =>
+  const ran = (source: string, body: string, changes: Partial<PageRunRequest> = {}) =>
     runBody(browsers, body, { packages: [library(source)], ...changes });
 
   it("runs in an isolate, which has no events", async () => {

@@ -1,8 +1,12 @@
 /** Tests console lines of a run's workers: the run gets all of them, in order and within its limits, and no other lines. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
-import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
+import {
+  CONSOLE_FULL_MESSAGE,
+  CONSOLE_MAX_CHARACTERS,
+  CONSOLE_MAX_LINES,
+} from "../../../src/engine/browser/pages/harness.js";
+import type { ConsoleLine, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -23,7 +27,7 @@ describe("the console of a run's workers", () => {
   });
   after(() => browsers.stop());
 
-  async function linesOf(body: string, changes: Partial<PageRun> = {}): Promise<ConsoleLine[]> {
+  async function linesOf(body: string, changes: Partial<PageRunRequest> = {}): Promise<ConsoleLine[]> {
     const lines: ConsoleLine[] = [];
     const onConsole = (line: ConsoleLine) => lines.push(line);
     await resultOf(browsers, `const execute = async () => { ${body} }`, { onConsole, ...changes });
@@ -87,7 +91,7 @@ describe("the console of a run's workers", () => {
       workerBody("const m = 'x'.repeat(1e6); for (let i = 0; i < 2e4; i += 1) console.log(m); postMessage(1)"),
     );
     expect(lines.reduce((sum, { text }) => sum + text.length, 0)).to.be.lessThan(CONSOLE_MAX_CHARACTERS + 32_768);
-    expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL);
+    expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL_MESSAGE);
     expect(process.memoryUsage().rss - before).to.be.lessThan(100 * 1024 * 1024);
   });
 
@@ -98,8 +102,8 @@ describe("the console of a run's workers", () => {
         .replace("const answer", "var answer")}
     }`);
     expect(lines).to.have.length(CONSOLE_MAX_LINES + 1);
-    expect(lines.filter(({ text }) => text === CONSOLE_FULL)).to.have.length(1);
-    expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL);
+    expect(lines.filter(({ text }) => text === CONSOLE_FULL_MESSAGE)).to.have.length(1);
+    expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL_MESSAGE);
   });
 
   it("cannot be reached by the worker's code, also not on its first line", async () => {

@@ -3,9 +3,9 @@
  * headers to the request, such as traceparent.
  */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageRun } from "../run.js";
+import type { PageRunRequest } from "../run.js";
 
-type OnRequest = PageRun["onRequest"];
+type OnRequest = PageRunRequest["onRequest"];
 
 interface OpenRequest {
   reportEnd(status: number | null): void;

@@ -32,7 +32,7 @@ function describeReason(
   return errorText || blockedReason || "unknown reason";
 }
 
-export class RequestFaults {
+export class RequestFailureRecorder {
   /** URLs of the active requests. The key is the ID of the request. */
   private readonly pending = new Map<string, string>();
   /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */

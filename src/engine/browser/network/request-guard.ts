@@ -4,10 +4,10 @@
  * accepted URLs.
  */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageRun } from "../run.js";
+import type { PageRunRequest } from "../run.js";
 import { RequestReporter } from "./followed-requests.js";
 
-type UrlCheck = NonNullable<PageRun["mayRequest"]>;
+type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /**
@@ -50,7 +50,7 @@ export class RequestGuard {
    * enables the request guard (this class).
    * @returns true if this call enabled the guard
    */
-  async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
+  async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRunRequest["onRequest"]): Promise<boolean> {
     this.checkUrl = mayRequest;
     this.requestReporter.setListener(onRequest);
     this.pendingWebSocketChecks = Promise.resolve();

@@ -3,9 +3,9 @@
  * and removes caches and cookies afterwards.
  */
 import type { CDPSession } from "puppeteer";
-import type { PageRequest, PageRun } from "../run.js";
+import type { PageRequest, PageRunRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
-import { BLOCKED_REQUEST_TEXT, RequestFaults } from "./request-faults.js";
+import { BLOCKED_REQUEST_TEXT, RequestFailureRecorder } from "./request-faults.js";
 import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
 
 /** Maximum time in milliseconds to wait for the end of a run's requests after the proxy port is closed. */
@@ -15,7 +15,7 @@ const SETTLE_TIMEOUT_MS = 200;
  * Request that the service may send for a run. `headers` are added to the request. The caller must call `reportEnd`
  * when the request has ended; `failure` is the reason if there is no response.
  */
-export interface AdmittedRequest {
+export interface AdmittedRunRequest {
   headers: Readonly<Record<string, string>>;
   reportEnd(status: number | null, failure?: string): void;
 }
@@ -31,23 +31,23 @@ interface RunRequestsOptions {
   waitForSentEvents: (timeoutMs: number) => Promise<void>;
 }
 
-export class RunRequests {
+export class PageNetwork {
   readonly guard: RequestGuard;
-  readonly faults: RequestFaults;
+  readonly faults: RequestFailureRecorder;
   private runs = 0;
-  private onRequest: PageRun["onRequest"];
+  private onRequest: PageRunRequest["onRequest"];
   private reportHost: (host: string) => void = () => {};
 
   constructor(private readonly options: RunRequestsOptions) {
     this.guard = new RequestGuard(options.session, options.waitForSentEvents);
-    this.faults = new RequestFaults(options.origin);
+    this.faults = new RequestFailureRecorder(options.origin);
   }
 
   /**
    * Opens the proxy port for a run.
    * @returns true if this call enabled the request guard, so that requests of earlier runs were not checked
    */
-  beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
+  beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRunRequest): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
     this.reportHost = (host) => {
@@ -76,7 +76,7 @@ export class RunRequests {
    * Checks and reports a request that the service will send for the run.
    * @returns null if the URL check rejects the request
    */
-  readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRequest | null> => {
+  readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRunRequest | null> => {
     const run = this.runs;
     const passes = await this.guard.acceptsUrl(url).catch(() => false);
     if (run !== this.runs) return null;

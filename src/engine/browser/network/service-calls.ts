@@ -5,7 +5,7 @@
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
-import type { AdmittedRequest, RunRequests } from "./run-requests.js";
+import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
 /** Maximum number of concurrent requests of a run to this service: as many as a browser opens to one host. */
 export const SERVICE_REQUESTS_MAX = 6;
@@ -77,7 +77,7 @@ export class ServiceCalls {
   private outgoingActive = 0;
 
   constructor(
-    private readonly admit: RunRequests["admitRequest"],
+    private readonly admit: PageNetwork["admitRequest"],
     private readonly reply: SendReply,
   ) {}
 
@@ -143,7 +143,7 @@ export class ServiceCalls {
     const call = new AbortController();
     const { signal } = call;
     active.set(id, call);
-    let admitted: AdmittedRequest | null = null;
+    let admitted: AdmittedRunRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
     /**

@@ -3,7 +3,7 @@
  * because code of the run may have taken over the page.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { createFailedOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
+import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
 import { correctFirstLineColumns } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
@@ -103,23 +103,27 @@ function readFailure(json: string, sourceName: string): PageOutcome {
  * Converts the answer of the service's script in the page (harness) to the outcome of the run.
  * @param name source name of the action's code
  */
-export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
+export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string")
-    return createFailedOutcome("browser", "Error", "The page returned no result of the run");
+    return createFailedPageOutcome("browser", "Error", "The page returned no result of the run");
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
     if (answer === NEEDS_OTHER_MODE)
-      return createFailedOutcome("retry", "Error", "The run needs a global or function that its isolate does not have");
+      return createFailedPageOutcome(
+        "retry",
+        "Error",
+        "The run needs a global or function that its isolate does not have",
+      );
     if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {
-    return createFailedOutcome("browser", "Error", "The result of the page could not be read");
+    return createFailedPageOutcome("browser", "Error", "The result of the page could not be read");
   }
   if (!start.startsWith(DATA_PREFIX))
-    return createFailedOutcome("browser", "Error", "The result of the page could not be read");
+    return createFailedPageOutcome("browser", "Error", "The result of the page could not be read");
   const data = isLong ? answer.subarray(DATA_PREFIX.length) : answer.slice(DATA_PREFIX.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
-  return createFailedOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
+  return createFailedPageOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
 }

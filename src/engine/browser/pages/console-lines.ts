@@ -5,7 +5,7 @@
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineColumns } from "./action-script.js";
 import { removeHarnessFrames, TEXT_MAX_CHARACTERS, wasTruncated } from "./answer.js";
-import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
+import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
 /** Maximum length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
 const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;
@@ -29,7 +29,7 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
  * Returns a function that parses one console line of a page or worker (a ConsoleLine as JSON) and passes the line to
  * `print`.
  */
-export function createLineReader(
+export function createConsoleLineParser(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,
 ): (payload: string) => void {
@@ -42,6 +42,6 @@ export function createLineReader(
     lines += 1;
     characters += line.text.length;
     const isFull = lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS;
-    print(isFull ? { level: "warn", at: line.at, text: CONSOLE_FULL } : line);
+    print(isFull ? { level: "warn", at: line.at, text: CONSOLE_FULL_MESSAGE } : line);
   };
 }

@@ -4,24 +4,24 @@
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
-import { RunRequests } from "../network/run-requests.js";
+import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE, type PageOutcome, type PageRun } from "../run.js";
+import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE, type PageOutcome, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import { ChildTargets } from "./children.js";
 import {
-  answerDocument,
   CONSOLE_BINDING,
-  callForText,
   callHarness,
+  callHarnessForText,
   installHarness,
   navigatePage,
   SERVICE_CALL_PREFIX,
+  serveEmptyDocument,
 } from "./fresh-document.js";
-import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
+import { DOCUMENT_HARNESS, DOCUMENT_LIMITS_SCRIPT, WORKER_CONSOLE_SCRIPT, WORKER_LIMITS_SCRIPT } from "./harness.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { TraceDetector } from "./traces.js";
+import { LeftoverDetector } from "./traces.js";
 
 /**
  * Maximum memory in bytes that earlier runs may still use after a garbage collection. If they use more, the page is
@@ -33,13 +33,13 @@ const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function limitDocuments(session: CDPSession): Promise<unknown> {
-  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_BOUNDS });
+  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_LIMITS_SCRIPT });
 }
 
 export class DocumentSandbox implements Sandbox {
-  private readonly traceDetector: TraceDetector;
+  private readonly traceDetector: LeftoverDetector;
   private readonly children: ChildTargets;
-  private readonly runRequests: RunRequests;
+  private readonly runRequests: PageNetwork;
   private readonly pageWindow: PageWindow;
   private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
@@ -49,7 +49,7 @@ export class DocumentSandbox implements Sandbox {
 
   constructor(private readonly options: SandboxOptions) {
     const { session, markLost: lose } = options;
-    this.traceDetector = new TraceDetector(
+    this.traceDetector = new LeftoverDetector(
       options,
       () => lose("crowd"),
       () => lose("window"),
@@ -60,7 +60,7 @@ export class DocumentSandbox implements Sandbox {
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );
-    this.runRequests = new RunRequests({ ...options, waitForSentEvents: this.children.waitForSentEvents });
+    this.runRequests = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
     this.pageWindow = new PageWindow(options);
     this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
       callHarness(session, this.harnessId, "answer", part),
@@ -107,7 +107,7 @@ export class DocumentSandbox implements Sandbox {
     );
   }
 
-  async execute(request: PageRun): Promise<unknown> {
+  async execute(request: PageRunRequest): Promise<unknown> {
     this.isRunning = true;
     await this.runRequests.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
@@ -118,7 +118,7 @@ export class DocumentSandbox implements Sandbox {
     this.serviceCalls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE_BASE : "";
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
-    const answer = await callForText(this.options.session, this.harnessId, "run", values);
+    const answer = await callHarnessForText(this.options.session, this.harnessId, "run", values);
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
     if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
@@ -163,7 +163,7 @@ export class DocumentSandbox implements Sandbox {
   private onRequestPaused(event: Protocol.Fetch.RequestPausedEvent): void {
     const { session, origin } = this.options;
     const isOwn = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
-    if (isOwn) answerDocument(session, event.requestId);
+    if (isOwn) serveEmptyDocument(session, event.requestId);
     else this.runRequests.guard.continueOrBlock(session, event);
   }
 
@@ -171,9 +171,9 @@ export class DocumentSandbox implements Sandbox {
   private prepareWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
-      worker.send("Runtime.evaluate", { expression: WORKER_BOUNDS }),
+      worker.send("Runtime.evaluate", { expression: WORKER_LIMITS_SCRIPT }),
       worker.send("Runtime.addBinding", { name: CONSOLE_BINDING }),
-      worker.send("Runtime.evaluate", { expression: CHILD_CONSOLE }),
+      worker.send("Runtime.evaluate", { expression: WORKER_CONSOLE_SCRIPT }),
     ]);
   }
 

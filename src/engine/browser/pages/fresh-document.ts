@@ -7,7 +7,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { POLICY_HEADER } from "./document-policy.js";
-import { LongText } from "./long-text.js";
+import { LongTextBuffer } from "./long-text.js";
 
 /**
  * Name of the DevTools binding through which a page sends console lines. The service's script in the page (harness)
@@ -31,7 +31,7 @@ const DOCUMENT_BASE64 = Buffer.from(
 const NAVIGATION_RETRY_MS = 1_000;
 
 /** Answers the browser's request for a document of the page's origin with an empty document. */
-export function answerDocument(
+export function serveEmptyDocument(
   session: CDPSession,
   requestId: string,
   headers: readonly Protocol.Fetch.HeaderEntry[] = [],
@@ -132,7 +132,7 @@ export async function readTextInParts(
   readPart: (from: number, to: number) => Promise<unknown>,
 ): Promise<Buffer | undefined> {
   if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
-  const text = new LongText(length);
+  const text = new LongTextBuffer(length);
   for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
     const to = Math.min(length, from + MESSAGE_CHARACTERS);
     const part = await readPart(from, to);
@@ -172,7 +172,7 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
  * Calls a method of the service's script in the page (harness) whose result may be a long text, which is then read in
  * parts.
  */
-export async function callForText(
+export async function callHarnessForText(
   session: CDPSession,
   objectId: string,
   method: string,

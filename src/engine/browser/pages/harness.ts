@@ -41,7 +41,7 @@ import { makeAlwaysVisible } from "./in-page/visible-always.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
-export const CONSOLE_FULL = "The console is full: further lines are not stored";
+export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not stored";
 
 /** Maximum number of broadcast channels that a document or worker may open. */
 const CHANNELS_MAX = 8;
@@ -84,7 +84,7 @@ const HARNESS_LIMITS: HarnessLimits = {
   textMaxCharacters: TEXT_MAX_CHARACTERS,
   consoleMaxLines: CONSOLE_MAX_LINES,
   consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
-  consoleFull: CONSOLE_FULL,
+  consoleFull: CONSOLE_FULL_MESSAGE,
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: the functions have different parameters
@@ -129,13 +129,13 @@ const LIMIT_SCOPE_CODE = createCallCode(
 );
 
 /** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
-export const DOCUMENT_BOUNDS = createStrictScript(`[${LIMIT_SCOPE_CODE}, ${createCallCode(makeAlwaysVisible)}]`);
+export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(`[${LIMIT_SCOPE_CODE}, ${createCallCode(makeAlwaysVisible)}]`);
 
 /** Script that limits a worker. It is evaluated in every worker that a run starts before any other code. */
-export const WORKER_BOUNDS = createStrictScript(LIMIT_SCOPE_CODE);
+export const WORKER_LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
-export const CHILD_CONSOLE = createStrictScript(
+export const WORKER_CONSOLE_SCRIPT = createStrictScript(
   createCallCode(replaceChildConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)),
 );
 
@@ -183,8 +183,8 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
 }
 
 /**
- * Scripts for a page that runs code in isolates without network. NETWORK_ISOLATE_THREAD has the scripts for isolates
+ * Scripts for a page that runs code in isolates without network. NETWORK_ISOLATE_SCRIPTS has the scripts for isolates
  * with network.
  */
-export const ISOLATE_THREAD = createIsolateScripts(ISOLATE_GLOBALS, false);
-export const NETWORK_ISOLATE_THREAD = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);
+export const ISOLATE_SCRIPTS = createIsolateScripts(ISOLATE_GLOBALS, false);
+export const NETWORK_ISOLATE_SCRIPTS = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);

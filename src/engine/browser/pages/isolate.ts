@@ -4,20 +4,20 @@
  * much memory (in-page/realm-worker.ts).
  */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageOutcome, PageRun } from "../run.js";
+import type { PageOutcome, PageRunRequest } from "../run.js";
 import {
-  answerDocument,
   CONSOLE_BINDING,
   callHarness,
   installHarness,
   navigatePage,
   readTextInParts,
+  serveEmptyDocument,
 } from "./fresh-document.js";
-import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_THREAD, REALM_PAUSE_MS } from "./harness.js";
+import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_SCRIPTS, REALM_PAUSE_MS } from "./harness.js";
 import type { ThreadStep } from "./in-page/messages.js";
 import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { StoredTexts } from "./stored-texts.js";
+import { ThreadTextCache } from "./stored-texts.js";
 
 export interface IsolateKind {
   harnessScripts: { page: string; worker: string };
@@ -28,7 +28,7 @@ export interface IsolateKind {
 }
 
 const NO_NETWORK_KIND: IsolateKind = {
-  harnessScripts: ISOLATE_THREAD,
+  harnessScripts: ISOLATE_SCRIPTS,
   policy: "worker-src data:",
   // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the
   // package again.
@@ -50,7 +50,7 @@ const COLLECT_EVERY_RUNS = 50;
 interface IsolateWorker {
   session: CDPSession;
   harnessId: string;
-  texts: StoredTexts;
+  texts: ThreadTextCache;
   /** Number of runs that the worker has answered, including failed ones. */
   runs: number;
 }
@@ -94,7 +94,7 @@ export class Isolate implements Sandbox {
     return true;
   }
 
-  execute(request: PageRun): Promise<unknown> {
+  execute(request: PageRunRequest): Promise<unknown> {
     return this.evaluate(request, "");
   }
 
@@ -131,7 +131,8 @@ export class Isolate implements Sandbox {
     const { session, origin } = this.options;
     const value = `default-src 'none'; script-src 'unsafe-eval'; ${this.kind.policy}`;
     const header = { name: "Content-Security-Policy", value };
-    const answer = ({ requestId }: Protocol.Fetch.RequestPausedEvent) => answerDocument(session, requestId, [header]);
+    const answer = ({ requestId }: Protocol.Fetch.RequestPausedEvent) =>
+      serveEmptyDocument(session, requestId, [header]);
     await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
     session.on("Fetch.requestPaused", answer);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
@@ -164,7 +165,7 @@ export class Isolate implements Sandbox {
    * Executes a run in the realm that was created in advance. @param base URL of the service @returns the answer of the
    * service's script in the worker (harness)
    */
-  protected async evaluate(request: PageRun, base: string): Promise<string | Buffer | undefined> {
+  protected async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
@@ -196,7 +197,7 @@ export class Isolate implements Sandbox {
     });
     await callHarness(this.options.session, this.pageHarnessId, "replaceThread", []);
     const session = await attached;
-    const worker: IsolateWorker = { session, harnessId: "", texts: new StoredTexts(), runs: 0 };
+    const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache(), runs: 0 };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name === CONSOLE_BINDING && worker === this.worker) this.receive(payload);

@@ -14,7 +14,7 @@ const WORD_MAX_CHARACTERS = 32;
  * Collects the parts of a text. Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a
  * run.
  */
-export class LongText {
+export class LongTextBuffer {
   private readonly memory: Buffer;
   private end = 0;
   /** First half of a surrogate pair whose second half is in the next part. */

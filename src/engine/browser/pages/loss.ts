@@ -1,6 +1,6 @@
 /** Reasons why a page can no longer be used ("lost"), and the outcome of the page's active run for each reason. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { createFailedOutcome, type PageOutcome } from "../run.js";
+import { createFailedPageOutcome, type PageOutcome } from "../run.js";
 
 export const PAGE_LOSS_REASONS = [
   "isolate",
@@ -27,42 +27,42 @@ const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
  * Returns the outcome of a run whose page was lost.
  * @param loss null if the page still exists and only the document of the run is gone
  */
-export function createLossOutcome(loss: PageLossReason | null): PageOutcome {
+export function createPageLossOutcome(loss: PageLossReason | null): PageOutcome {
   switch (loss) {
     case "memory":
-      return createFailedOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
+      return createFailedPageOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
     case "flood":
-      return createFailedOutcome(
+      return createFailedPageOutcome(
         "script",
         "Error",
         "The action caused so much work in the browser that other runs had to wait",
       );
     case "crowd":
-      return createFailedOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
+      return createFailedPageOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
     case "window":
-      return createFailedOutcome(
+      return createFailedPageOutcome(
         "script",
         "Error",
         "The action opened a window, a shared worker or a service worker; runs cannot open these",
       );
     case "closed":
-      return createFailedOutcome("script", "Error", "The action closed its own page");
+      return createFailedPageOutcome("script", "Error", "The action closed its own page");
     case "unready":
-      return createFailedOutcome("unready", "Error", "The code of the previous run did not end");
+      return createFailedPageOutcome("unready", "Error", "The code of the previous run did not end");
     case "isolate":
-      return createFailedOutcome("retry", "Error", "The run needs more memory than its isolate has");
+      return createFailedPageOutcome("retry", "Error", "The run needs more memory than its isolate has");
     case "crashed":
-      return createFailedOutcome("browser", "Error", "The page crashed during the run");
+      return createFailedPageOutcome("browser", "Error", "The page crashed during the run");
     case null:
-      return createFailedOutcome("script", "Error", "The action navigated its page to another URL");
+      return createFailedPageOutcome("script", "Error", "The action navigated its page to another URL");
     default:
-      return createFailedOutcome("browser", "Error", "The browser ended during the run");
+      return createFailedPageOutcome("browser", "Error", "The browser ended during the run");
   }
 }
 
 export function createTimeoutOutcome(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
-  return createFailedOutcome(
+  return createFailedPageOutcome(
     "timeout",
     "TimeoutError",
     `The action took longer than its limit of ${seconds} seconds and was ended`,

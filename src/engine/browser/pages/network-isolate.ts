@@ -5,17 +5,17 @@
  */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
-import { RunRequests } from "../network/run-requests.js";
+import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { NO_SERVICE_BASE, type PageOutcome, type PageRun } from "../run.js";
+import { NO_SERVICE_BASE, type PageOutcome, type PageRunRequest } from "../run.js";
 import { NEEDS_OTHER_MODE } from "./answer.js";
-import { NETWORK_ISOLATE_THREAD } from "./harness.js";
+import { NETWORK_ISOLATE_SCRIPTS } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
 import { splitFirstWord } from "./long-text.js";
 import type { SandboxOptions } from "./sandbox.js";
 
 const NETWORK_KIND: IsolateKind = {
-  harnessScripts: NETWORK_ISOLATE_THREAD,
+  harnessScripts: NETWORK_ISOLATE_SCRIPTS,
   // Does not allow WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
   // The limit is low, because Chromium collects its own objects in steps. The last step crashes the page if code of a
@@ -27,10 +27,11 @@ const NETWORK_KIND: IsolateKind = {
  * Returns the URL of the service for the client library: NO_SERVICE_BASE if the run can send requests only to other
  * services, "" if it can send no requests.
  */
-const getServiceBase = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE_BASE : "");
+const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
+  service?.base ?? (outgoing ? NO_SERVICE_BASE : "");
 
 export class NetworkIsolate extends Isolate {
-  private readonly runRequests: RunRequests;
+  private readonly runRequests: PageNetwork;
   private readonly serviceCalls: ServiceCalls;
   /** Number of `fetch` calls of the last run; null if it is unknown. */
   private fetchCount: number | null = 0;
@@ -38,7 +39,7 @@ export class NetworkIsolate extends Isolate {
   constructor(options: SandboxOptions) {
     super(options, NETWORK_KIND);
     // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
-    this.runRequests = new RunRequests({ ...options, waitForSentEvents: async () => {} });
+    this.runRequests = new PageNetwork({ ...options, waitForSentEvents: async () => {} });
     this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
       this.callWorker("answer", ...part),
     );
@@ -62,7 +63,7 @@ export class NetworkIsolate extends Isolate {
     return !runRequests.hasLateRequest();
   }
 
-  override async execute(request: PageRun): Promise<unknown> {
+  override async execute(request: PageRunRequest): Promise<unknown> {
     this.fetchCount = null;
     // Replaces the thread if this call has enabled the request guard, because the guard may not see requests of threads
     // that started earlier.

@@ -7,16 +7,22 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { ProxyPort } from "../network/proxy-port.js";
-import { createFailedOutcome, hasOverflowedStack, type PageOutcome, type PageRun, type SandboxMode } from "../run.js";
+import {
+  createFailedPageOutcome,
+  hasOverflowedStack,
+  type PageOutcome,
+  type PageRunRequest,
+  type SandboxMode,
+} from "../run.js";
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
-import { readAnswer } from "./answer.js";
-import { createLineReader } from "./console-lines.js";
+import { parsePageAnswer } from "./answer.js";
+import { createConsoleLineParser } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
 import { CONSOLE_BINDING, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
-import { createLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
+import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
 import { NetworkIsolate } from "./network-isolate.js";
-import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
+import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE } from "./sandbox.js";
 
 const RESET_TIMEOUT_MS = 1_000;
 /**
@@ -283,7 +289,7 @@ export class Page {
     this.mode = mode;
     const create = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
-      this.sandbox = isMissing ? MISSING_ISOLATE : new SANDBOX_BY_MODE[mode](options);
+      this.sandbox = isMissing ? UNSUPPORTED_ISOLATE : new SANDBOX_BY_MODE[mode](options);
       await this.sandbox.prepare();
       return true;
     };
@@ -291,25 +297,25 @@ export class Page {
   }
 
   /** Executes one run in the ready sandbox. Never rejects. */
-  async run(request: PageRun): Promise<PageOutcome> {
+  async run(request: PageRunRequest): Promise<PageOutcome> {
     this.setState("running");
     this.hadOutput = false;
     this.runs += 1;
     this.isFollowUp = performance.now() - this.endedAt < FOLLOW_UP_MAX_PAUSE_MS;
-    this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
+    this.print = request.onConsole ? createConsoleLineParser(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
     const timer = setTimeout(
       () => resolve(createTimeoutOutcome(timeoutMs)),
       timeoutMs + this.sandbox.getMaxMsUntilReady(),
     );
-    const cancel = () => resolve(createFailedOutcome("cancelled", "AbortError", "The run was cancelled"));
+    const cancel = () => resolve(createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
-    const reportLoss = () => resolve(createLossOutcome(this.loss));
+    const reportLoss = () => resolve(createPageLossOutcome(this.loss));
     this.onLost = reportLoss;
     this.sandbox
       .execute(request)
-      .then((answer) => readAnswer(answer, sourceName))
+      .then((answer) => parsePageAnswer(answer, sourceName))
       .then(resolve, () => runInBackground(this.waitUntilLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
@@ -324,7 +330,7 @@ export class Page {
     this.print = null;
     this.setState("pending");
     if (this.mode === "network-isolate" && hasOverflowedStack(outcome) && this.hadNoEffect()) {
-      return createFailedOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
+      return createFailedPageOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
     return this.sandbox.explainFailure(outcome);
   }

@@ -4,7 +4,7 @@
  */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
-import type { PageOutcome, PageRun } from "../run.js";
+import type { PageOutcome, PageRunRequest } from "../run.js";
 import { NEEDS_OTHER_MODE } from "./answer.js";
 import type { PageLossReason } from "./loss.js";
 
@@ -17,7 +17,7 @@ export interface Sandbox {
    * Executes the code of a run. @returns the answer of the service's script in the page (see answer.ts). Rejects if the
    * document or renderer is gone
    */
-  execute(request: PageRun): Promise<unknown>;
+  execute(request: PageRunRequest): Promise<unknown>;
   /**
    * Returns the maximum time in milliseconds until the sandbox is ready for code. This time does not count as part of
    * the run's time limit.
@@ -50,7 +50,7 @@ export interface SandboxOptions {
 }
 
 /** Sandbox for the isolate modes if the browser has no ShadowRealm. Its answer makes the service repeat the run in a document. */
-export const MISSING_ISOLATE: Sandbox = {
+export const UNSUPPORTED_ISOLATE: Sandbox = {
   prepare: async () => {},
   reset: async () => true,
   execute: async () => NEEDS_OTHER_MODE,

@@ -5,7 +5,7 @@
  */
 import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { findDocumentNames } from "../mode.js";
-import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
+import { DEFAULT_SOURCE_NAME, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import type { SentScript } from "./in-page/page-texts.js";
 
@@ -21,7 +21,7 @@ const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS)
  * For a trial (a first attempt of a run in an isolate), returns the globals that stand-ins replace, as JSON; otherwise
  * null. If the run's mode would be `document`, the replaced globals include all globals that the scripts use.
  */
-function createStandInsJson({ packages, source, trialForMode }: PageRun): string | null {
+function createStandInsJson({ packages, source, trialForMode }: PageRunRequest): string | null {
   if (trialForMode === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
   if (trialForMode !== "document") return null;
   const names = packages.flatMap((script) =>
@@ -30,7 +30,7 @@ function createStandInsJson({ packages, source, trialForMode }: PageRun): string
   return JSON.stringify(listDocumentStandIns([...names, ...findDocumentNames(source)]));
 }
 
-export class StoredTexts {
+export class ThreadTextCache {
   /** Number of characters of each cached text. The key is that of the text in the cache. */
   private readonly lengthByKey = new Map<string, number>();
   private characters = 0;
@@ -41,7 +41,7 @@ export class StoredTexts {
    * Returns the arguments of the thread's method `run`: payload, settings, keys to remove from the cache, scripts,
    * replaced globals.
    */
-  createRunArguments(request: PageRun): unknown[] {
+  createRunArguments(request: PageRunRequest): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
     const removed: string[] = [];
     const sent = packages.flatMap((script): SentScript[] => {

@@ -22,7 +22,7 @@ function hasCredentials(address: string): boolean {
   });
 }
 
-export class TraceDetector {
+export class LeftoverDetector {
   private wasReported = false;
   private otherTargets = 0;
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);

@@ -10,7 +10,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
 import { findContainmentFaults } from "../chromium-flags.js";
-import { getEndpointName, getMaskedReason, openEndpoint } from "./remote-endpoint.js";
+import { getEndpointName, getMaskedErrorMessage, openEndpoint } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -127,7 +127,7 @@ export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser
 
     describeFailure: (error) =>
       new StartError(
-        `the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${getMaskedReason(error, endpoint)}`,
+        `the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${getMaskedErrorMessage(error, endpoint)}`,
       ),
   };
 }

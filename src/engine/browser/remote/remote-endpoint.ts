@@ -24,7 +24,7 @@ function decodeUrlPart(part: string): string {
 }
 
 /** Returns the message of an error with all parts of the URL masked except host and port. */
-export function getMaskedReason(error: unknown, endpoint: URL): string {
+export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
   const parts = [href, search, pathname, username, password, ...searchParams.values()];

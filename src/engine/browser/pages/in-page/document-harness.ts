@@ -1,7 +1,7 @@
 /** Harness of a document: evaluates the scripts of a run and calls `execute`. It is created before any code of the action. */
 import type { HarnessCore } from "./core.js";
 import type { DocumentMessage } from "./messages.js";
-import type { HostCalls, RunCalls } from "./service-calls.js";
+import type { HostServiceCalls, RunServiceCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -14,8 +14,8 @@ declare const self: Any;
  */
 export function createDocumentHarness(
   core: HarnessCore,
-  hostCalls: HostCalls,
-  runCalls: RunCalls,
+  hostCalls: HostServiceCalls,
+  runCalls: RunServiceCalls,
   serviceGlobal: string,
 ): unknown {
   const window = self;

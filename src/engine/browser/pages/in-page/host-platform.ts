@@ -3,7 +3,7 @@
  * can be passed to a realm (the ShadowRealm of a run). So platform objects stay in the worker, and the realm uses each
  * object through a function. Code of actions never runs in the worker's own global scope.
  */
-import type { HostRows, RealmObject, ReceiveRow } from "./host-rows.js";
+import type { HostRows, RealmOperation, ReceiveRow } from "./host-rows.js";
 import type { HostTimers } from "./host-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -260,7 +260,7 @@ export function createHostPlatform(
      * Returns a stream of the worker whose chunks come from the stream of the realm that `read` reads. The browser
      * itself rejects chunks of a wrong type when it consumes the returned stream.
      */
-    function streamOfRealm(read: RealmObject, isLocked: boolean) {
+    function streamOfRealm(read: RealmOperation, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
           const receive = (...row: Any[]) => {

@@ -8,7 +8,7 @@ import type { HarnessCore } from "./core.js";
 import type { HostHandle } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
 import type { RealmPlatform } from "./realm-platform.js";
-import type { RunCalls } from "./service-calls.js";
+import type { RunServiceCalls } from "./service-calls.js";
 import type { DefineStandIns } from "./stand-ins.js";
 
 /** Sends a request to the service and returns its ID; `receivePart` receives each part of the response. */
@@ -29,7 +29,7 @@ export function createRealmHarness(
   restrictCodeOfText: CodeFromTextRestriction,
   defineStandIns: DefineStandIns,
   installPlatform: RealmPlatform | null,
-  calls: RunCalls | null,
+  calls: RunServiceCalls | null,
   serviceGlobal: string,
   globals: readonly string[],
 ): unknown {

@@ -5,7 +5,7 @@
 import type { HostPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
 import type { ScriptCache, SentScript } from "./page-texts.js";
-import type { HostCalls } from "./service-calls.js";
+import type { HostServiceCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -47,7 +47,7 @@ export function createRealmWorker(
   realmSource: string,
   getScripts: ScriptCache,
   host: HostPlatform | null,
-  calls: HostCalls | null,
+  calls: HostServiceCalls | null,
   navigatorMembers: readonly string[],
   bounds: ThreadBounds,
 ): unknown {

@@ -7,8 +7,8 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type HostCalls = ReturnType<typeof createHostCalls>;
-export type RunCalls = ReturnType<typeof createRunCalls>;
+export type HostServiceCalls = ReturnType<typeof createHostCalls>;
+export type RunServiceCalls = ReturnType<typeof createRunCalls>;
 
 /**
  * Receives a part of a response. The first part has a `head`: status and headers as JSON. If `text` is null, the request
