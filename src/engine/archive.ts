@@ -10,8 +10,14 @@ import { pipeline as pipe, Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { ArchiveError, createDamageError } from "./archive/failure.js";
-import { type BackupSecret, HEADER_BYTES, SEAL_MAGIC, sealStream, unsealStream } from "./archive/sealing.js";
-import { type ArchivePart, readTar, writeTar } from "./archive/tape.js";
+import {
+  type BackupSecret,
+  decryptStream,
+  ENCRYPTED_FILE_MAGIC,
+  encryptStream,
+  HEADER_BYTES,
+} from "./archive/sealing.js";
+import { type ArchiveFile, readTar, writeTar } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Compression level of gzip. This level takes half the time of the default level; files are a few percent larger. */
@@ -34,11 +40,11 @@ async function syncFolder(path: string): Promise<void> {
  */
 export async function writeArchive(
   path: string,
-  parts: AsyncIterable<ArchivePart>,
+  parts: AsyncIterable<ArchiveFile>,
   secret: BackupSecret | null,
 ): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
-  const encrypt = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
+  const encrypt = (source: AsyncIterable<Buffer>) => (secret ? encryptStream(source, secret) : source);
   try {
     // Opens the file before any part is read. A stream would open it later, and so could create it again after a failed
     // write has removed it.
@@ -77,7 +83,8 @@ async function readFirstBytes(path: string): Promise<Buffer> {
 async function readCompressedBytes(path: string, secret: BackupSecret | null): Promise<AsyncIterable<Buffer>> {
   const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_CHUNK_BYTES });
-  if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
+  if (head.subarray(0, ENCRYPTED_FILE_MAGIC.length).equals(ENCRYPTED_FILE_MAGIC))
+    return decryptStream(head, from(HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
     throw new ArchiveError("the file is not a backup of this service");
   if (secret !== null) throw new ArchiveError("the file is not encrypted; do not pass a passphrase or a key file");
@@ -103,7 +110,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
  * has been yielded, because only then the digest of the file has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
-export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchivePart> {
+export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchiveFile> {
   const source = Readable.from(await readCompressedBytes(path, secret), { objectMode: false });
   // `pipe` forwards errors of `source` to the last stream, so the callback can ignore them.
   const plain = pipe(source, createGunzip(), () => undefined);

@@ -10,9 +10,9 @@ import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
-import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "./bundler/fault.js";
+import { BundlerBusyError, PackageError, SandboxUnavailableError } from "./bundler/fault.js";
 import type { BundledScript, PackageInTree } from "./bundler/make-script.js";
-import { readMemory, readProcessorTime } from "./bundler/process-tree.js";
+import { readProcessTreeCpuTime, readProcessTreeMemory } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
 import {
   type BundlerSandbox,
@@ -95,7 +95,7 @@ async function readStream(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
-const createLimitFault = (limit: string) => new PackageFault(`the bundler exceeded its limit of ${limit}`);
+const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
 export function createBundler(options: {
   log: Logger;
@@ -120,7 +120,7 @@ export function createBundler(options: {
     script = CHILD_PROGRAM,
     unshareCommand = UNSHARE_COMMAND,
     bounds = BUILD_LIMITS,
-    measureCpuSeconds = readProcessorTime,
+    measureCpuSeconds = readProcessTreeCpuTime,
   } = options;
   const running = new Set<ChildProcess>();
   let sandboxPromise: Promise<BundlerSandbox> | null = null;
@@ -166,7 +166,7 @@ export function createBundler(options: {
       );
     };
     const checkMemory = async () => {
-      if ((await readMemory(pid)) > bytes) killChild(createLimitFault(formatMegabytes(bytes)));
+      if ((await readProcessTreeMemory(pid)) > bytes) killChild(createLimitFault(formatMegabytes(bytes)));
     };
     const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
     const looks = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
@@ -178,7 +178,7 @@ export function createBundler(options: {
 
   /**
    * Starts a build process, and resolves with its response.
-   * @throws PackageFault or BundlerBusyError if the process ends without a response
+   * @throws PackageError or BundlerBusyError if the process ends without a response
    */
   async function requestFromChild(
     job: BundleJob,
@@ -256,7 +256,7 @@ export function createBundler(options: {
      * Bundles a package with its dependencies.
      * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
      * @param subpath path of the module in the requested package; empty for its main module
-     * @throws PackageFault, BundlerBusyError, SandboxUnavailableError
+     * @throws PackageError, BundlerBusyError, SandboxUnavailableError
      */
     async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
       const child = startChild(await findWorkingSandbox());
@@ -269,24 +269,24 @@ export function createBundler(options: {
       const answer = await requestFromChild(job, archives, child, bounds);
       if ("script" in answer) return answer.script;
       if (!("fault" in answer))
-        throw new PackageFault("the package could not be read; the build process returned no script and no error");
+        throw new PackageError("the package could not be read; the build process returned no script and no error");
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
-      throw new PackageFault(answer.fault);
+      throw new PackageError(answer.fault);
     },
 
-    /** Builds the files of an action. @throws PackageFault, BundlerBusyError, SandboxUnavailableError */
+    /** Builds the files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
     async bundleSource(source: SourceJob): Promise<SourceScript> {
       const child = startChild(await findWorkingSandbox());
       const answer = await requestFromChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
       if ("built" in answer) return answer.built;
       if ("fault" in answer && answer.reason)
         log.warn({ reason: answer.reason }, "an action's source could not be built");
-      throw new PackageFault("fault" in answer ? answer.fault : "the source cannot be built");
+      throw new PackageError("fault" in answer ? answer.fault : "the source cannot be built");
     },
 
     /**
      * Reads the manifest of a project in a Git repository from the pack of a commit.
-     * @throws PackageFault, BundlerBusyError, SandboxUnavailableError
+     * @throws PackageError, BundlerBusyError, SandboxUnavailableError
      */
     async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
       const child = startChild(await findWorkingSandbox());
@@ -298,7 +298,7 @@ export function createBundler(options: {
       );
       if ("document" in answer) return JSON.parse(answer.document);
       if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
-      throw new PackageFault("fault" in answer ? answer.fault : "the repository cannot be read");
+      throw new PackageError("fault" in answer ? answer.fault : "the repository cannot be read");
     },
 
     stop(): void {

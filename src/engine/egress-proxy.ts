@@ -8,7 +8,12 @@ import { isIP, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
-import { connectWithin, createSocketAgent, createTunnelServer, type Destination } from "./egress-proxy/outgoing.js";
+import {
+  connectWithTimeout,
+  createSocketAgent,
+  createTunnelServer,
+  type Destination,
+} from "./egress-proxy/outgoing.js";
 import { findPeerUid } from "./egress-proxy/socket-owner.js";
 
 const LOOPBACK_ADDRESS = "127.0.0.1";
@@ -47,7 +52,7 @@ export interface EgressOptions {
 }
 
 /** Functions of a run that the proxy port calls. Each `host` argument has the format `host:port`. */
-export interface EgressClient {
+export interface EgressCallbacks {
   /** Called once for each contacted host. */
   onHost(host: string): void;
   /** Called when the proxy rejects a host. `reason` is text for the author of the action. */
@@ -65,7 +70,7 @@ export interface EgressPort {
   /** URL of this proxy port: `http://host:port`. */
   readonly proxyServer: string;
   /** Opens the proxy port for a run. Before this call, the port rejects connections. */
-  startRun(client: EgressClient): void;
+  startRun(client: EgressCallbacks): void;
   /** Closes the proxy port: ends all its connections before it returns, and rejects new ones. */
   endRun(): void;
   /** True if the proxy port has received a request since `startRun`. */
@@ -145,7 +150,7 @@ const createRunEndedError = () => new RequestError("the run has ended", 403);
 const RUN_ENDED_ERROR = createRunEndedError();
 
 class ProxyPort implements EgressPort {
-  private client: EgressClient | null = null;
+  private client: EgressCallbacks | null = null;
   private hosts = new Set<string>();
   private isAsked = false;
   private askedLate = false;
@@ -217,7 +222,7 @@ class ProxyPort implements EgressPort {
   }
 
   /** Opens a connection to a host if the run may connect to it. @throws RequestError */
-  private async openAllowedConnection(client: EgressClient, host: string, port: number): Promise<Socket> {
+  private async openAllowedConnection(client: EgressCallbacks, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await client.mayConnect?.(name)) === false)
       throw new RequestError("the run is not allowed to connect to this host", 403);
@@ -226,7 +231,7 @@ class ProxyPort implements EgressPort {
     if (!this.hosts.has(name)) client.onHost(name);
     this.hosts.add(name);
     const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
-    const socket = await connectWithin(destination, connectTimeoutMs, this.abortController.signal);
+    const socket = await connectWithTimeout(destination, connectTimeoutMs, this.abortController.signal);
     if (client !== this.client) {
       socket.destroy();
       throw createRunEndedError();
@@ -235,7 +240,7 @@ class ProxyPort implements EgressPort {
     return socket;
   }
 
-  startRun(client: EgressClient): void {
+  startRun(client: EgressCallbacks): void {
     this.endRun();
     this.isAsked = false;
     this.askedLate = false;

@@ -10,7 +10,7 @@ import {
   type ClusterContext,
   clusterExists,
   createCluster,
-  resetPassword,
+  resetSuperuserPassword,
   SUPERUSER,
 } from "./embedded-postgres/cluster.js";
 import { acquireOwnerLock, findLockHolder } from "./embedded-postgres/owner-lock.js";
@@ -89,7 +89,7 @@ async function prepareCluster(context: ClusterContext, dataDir: string, sync: bo
   if (exists) changeOwner(context.account, context.clusterDir);
   if (exists && saved) return saved;
   const password = randomBytes(24).toString("hex");
-  await (exists ? resetPassword(context, password) : createCluster(context, password, sync));
+  await (exists ? resetSuperuserPassword(context, password) : createCluster(context, password, sync));
   return password;
 }
 

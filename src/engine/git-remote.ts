@@ -23,8 +23,8 @@ const REASON_MAX_CHARACTERS = 300;
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 
 /** Error if the service cannot read the repository. The message is for editors of the app. */
-export class GitRemoteFault extends Error {
-  override readonly name = "GitRemoteFault";
+export class GitRemoteError extends Error {
+  override readonly name = "GitRemoteError";
 }
 
 export interface GitRequest {
@@ -69,17 +69,17 @@ const toPrintableText = (bytes: Buffer): string =>
     .trim()
     .slice(0, REASON_MAX_CHARACTERS);
 
-/** Splits a response into packets. @throws GitRemoteFault if the response is not in the format of a Git server */
+/** Splits a response into packets. @throws GitRemoteError if the response is not in the format of a Git server */
 function splitPackets(body: Buffer): Packet[] {
   const packets: Packet[] = [];
   for (let at = 0; at < body.length; ) {
     const digits = body.toString("latin1", at, at + LENGTH_DIGITS);
     const length = /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : -1;
     if (length < 0 || length === 3 || at + length > body.length) {
-      throw new GitRemoteFault("the response is not in the format of a Git server; check the URL of the repository");
+      throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");
     }
     if (packets.length === PACKETS_MAX)
-      throw new GitRemoteFault(`the Git server sent more than ${PACKETS_MAX} packets in one response`);
+      throw new GitRemoteError(`the Git server sent more than ${PACKETS_MAX} packets in one response`);
     if (length > 3) packets.push(body.subarray(at + LENGTH_DIGITS, at + length));
     else packets.push(length === 0 ? "flush" : length === 1 ? "delimiter" : "end");
     at += Math.max(length, LENGTH_DIGITS);
@@ -90,31 +90,31 @@ function splitPackets(body: Buffer): Packet[] {
 const packetToLine = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
-/** @throws GitRemoteFault if a packet of the response reports an error */
+/** @throws GitRemoteError if a packet of the response reports an error */
 function throwReportedError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
   );
-  if (stated) throw new GitRemoteFault(`the Git server rejected the request: ${toPrintableText(stated.subarray(4))}`);
+  if (stated) throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(stated.subarray(4))}`);
 }
 
-/** @throws GitRemoteFault if the response has an unexpected status or content type */
+/** @throws GitRemoteError if the response has an unexpected status or content type */
 function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (status === 401 || status === 403) {
-    throw new GitRemoteFault(`the Git server does not accept the token, or no token is set (${status})`);
+    throw new GitRemoteError(`the Git server does not accept the token, or no token is set (${status})`);
   }
   if (status === 404)
-    throw new GitRemoteFault("there is no repository at this URL, or the token is not allowed to read it (404)");
-  if (status !== 200) throw new GitRemoteFault(`the Git server answered with the status ${status}`);
+    throw new GitRemoteError("there is no repository at this URL, or the token is not allowed to read it (404)");
+  if (status !== 200) throw new GitRemoteError(`the Git server answered with the status ${status}`);
   const [media = ""] = (headers["content-type"] ?? "").split(";");
   if (media.trim().toLowerCase() !== type)
-    throw new GitRemoteFault("the response is not in the format of a Git server; check the URL of the repository");
+    throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");
 }
 
-/** @throws GitRemoteFault if a list of refs or capabilities exceeds LIST_MAX_BYTES */
+/** @throws GitRemoteError if a list of refs or capabilities exceeds LIST_MAX_BYTES */
 function checkListSize({ body }: GitResponse): void {
   if (body.length > LIST_MAX_BYTES)
-    throw new GitRemoteFault(
+    throw new GitRemoteError(
       `the Git server's list of refs or capabilities is larger than ${LIST_MAX_BYTES / 1024} KB`,
     );
 }
@@ -129,7 +129,7 @@ async function requestCapabilities(send: SendGitRequest): Promise<Map<string, st
   throwReportedError(packets);
   const lines = packets.map(packetToLine).filter((line) => line !== null);
   if (!lines.includes("version 2"))
-    throw new GitRemoteFault("the Git server does not support version 2 of Git's protocol");
+    throw new GitRemoteError("the Git server does not support version 2 of Git's protocol");
   return new Map(
     lines.map((line) => {
       const [name = "", ...rest] = line.split("=");
@@ -166,38 +166,38 @@ function parseRef(line: string): GitRef | null {
   return { name, target, commit: peeled ?? target };
 }
 
-/** Returns the bytes of the pack that a response contains. @throws GitRemoteFault if the response contains no pack */
+/** Returns the bytes of the pack that a response contains. @throws GitRemoteError if the response contains no pack */
 function extractPack(packets: readonly Packet[]): Buffer {
   const start = packets.findIndex((received) => packetToLine(received) === "packfile");
-  if (start < 0) throw new GitRemoteFault("the response of the Git server contains no files");
+  if (start < 0) throw new GitRemoteError("the response of the Git server contains no files");
   const parts: Buffer[] = [];
   for (const received of packets.slice(start + 1)) {
     if (typeof received === "string") continue;
     const content = received.subarray(1);
     if (received[0] === ERROR_CHANNEL)
-      throw new GitRemoteFault(`the Git server rejected the request: ${toPrintableText(content)}`);
+      throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(content)}`);
     if (received[0] === PACK_CHANNEL) parts.push(content);
   }
   return Buffer.concat(parts);
 }
 
 export interface GitRemote {
-  /** Requests one ref by its full name, such as `refs/heads/main`. @throws GitRemoteFault if there is no such ref */
+  /** Requests one ref by its full name, such as `refs/heads/main`. @throws GitRemoteError if there is no such ref */
   find(name: string): Promise<GitRef>;
-  /** Downloads the pack of the ref's commit: all files of the commit, without history. @throws GitRemoteFault */
+  /** Downloads the pack of the ref's commit: all files of the commit, without history. @throws GitRemoteError */
   fetch(ref: GitRef): Promise<Buffer>;
 }
 
-/** Checks that the Git server supports what this module needs. @throws GitRemoteFault, and errors of `send` */
+/** Checks that the Git server supports what this module needs. @throws GitRemoteError, and errors of `send` */
 export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
   const capabilities = await requestCapabilities(send);
   const features = (capabilities.get("fetch") ?? "").split(" ");
   if (!capabilities.has("ls-refs") || !features.includes("shallow")) {
-    throw new GitRemoteFault("the Git server cannot send one commit without its history");
+    throw new GitRemoteError("the Git server cannot send one commit without its history");
   }
   const format = capabilities.get("object-format");
   if (format !== undefined && format !== "sha1") {
-    throw new GitRemoteFault("the repository uses SHA-256 hashes, which are not supported");
+    throw new GitRemoteError("the repository uses SHA-256 hashes, which are not supported");
   }
   const headOf = (name: string) => [`command=${name}`, ...(format === undefined ? [] : [`object-format=${format}`])];
   return {
@@ -205,7 +205,7 @@ export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
       const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${refName}`], checkListSize);
       const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(packetToLine(received) ?? ""));
       const matchingRef = refs.find((ref) => ref?.name === refName);
-      if (!matchingRef) throw new GitRemoteFault(`the repository has no branch or tag ${refName}`);
+      if (!matchingRef) throw new GitRemoteError(`the repository has no branch or tag ${refName}`);
       return matchingRef;
     },
     async fetch({ target }) {

@@ -5,7 +5,7 @@ import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
 import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../limits.js";
 
-export interface IsolateCheck {
+export interface CompileChecker {
   /**
    * Checks that V8 can compile `source`.
    * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit; OVERLOADED
@@ -47,11 +47,11 @@ const MESSAGE_MAX_CHARACTERS = 200;
  * Creates a check that uses at most `concurrency` isolates at a time. Each source gets a new isolate, which costs a
  * millisecond, so that sources of different actions never share an isolate.
  */
-export function createIsolateCheck({
+export function createCompileChecker({
   concurrency = 2,
   memoryMb = CODE_CHECK_MEMORY_MB,
   timeoutMs = CODE_CHECK_TIMEOUT_MS,
-}: Partial<IsolateLimits> = {}): IsolateCheck {
+}: Partial<IsolateLimits> = {}): CompileChecker {
   let free = concurrency;
   let closing: Promise<void> | null = null;
   let lastReleasedAt = Number.NEGATIVE_INFINITY;

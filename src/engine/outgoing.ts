@@ -2,7 +2,7 @@
  * Sends HTTP requests to other services on behalf of an app: with checked addresses, limits and redirect rules.
  *
  * Use: create one `OutgoingRequestSender` per process with `open`, which connects to checked addresses only
- * (`checked-connections.ts`). Create one `RunBudget` per run. Then `sender.send(request, scope)` resolves for every
+ * (`checked-connections.ts`). Create one `RunRequestBudget` per run. Then `sender.send(request, scope)` resolves for every
  * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` describes the sender: `pool`
  * separates the connections of apps, `mayUseOrigin` decides which origins the app may contact, `authorize` adds a
  * credential to each hop (the first request, a redirect or a retry).
@@ -10,12 +10,12 @@
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { REQUEST_REDIRECTS_MAX, RESPONSE_MAX_BYTES } from "../limits.js";
-import type { RunBudget } from "./outgoing/budget.js";
+import type { RunRequestBudget } from "./outgoing/budget.js";
 import { ConnectionPools, type OpenConnection } from "./outgoing/connection-pools.js";
 import { ACCEPT_ENCODING, readDecodedBody } from "./outgoing/decoding.js";
 import { getTransportReason, OutgoingError } from "./outgoing/failure.js";
 
-export { RunBudget } from "./outgoing/budget.js";
+export { RunRequestBudget } from "./outgoing/budget.js";
 export type { OpenConnection } from "./outgoing/connection-pools.js";
 export { type OutgoingCode, OutgoingError } from "./outgoing/failure.js";
 
@@ -66,7 +66,7 @@ export interface HopSummary {
 export interface OutgoingScope {
   /** Key of the connection pool. Two requests share a connection only if they have the same key. */
   pool: string;
-  budget: RunBudget;
+  budget: RunRequestBudget;
   /** Returns true if the app may send requests to `origin`, which is in normal form. */
   mayUseOrigin(origin: string): boolean;
   /** Returns the normal form of a URL's origin; null if its host name is invalid. */

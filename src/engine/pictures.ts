@@ -33,7 +33,7 @@ const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type PictureFormat = (typeof PICTURE_FORMATS)[number];
 
-export interface Resizing {
+export interface ResizeOptions {
   /** Width in pixels; null for the original width. */
   width: number | null;
   format: PictureFormat;
@@ -47,7 +47,7 @@ export interface PictureJob {
   maxPixels: number;
   /** Settings of the thumbnail; absent if no thumbnail is needed. `edge` is the length of its longer edge in pixels. */
   thumbnail?: { edge: number; quality: number };
-  resize?: Resizing;
+  resize?: ResizeOptions;
 }
 
 /** Header of one part of a picture process's response. `bytes` bytes of content follow the header. */
@@ -60,8 +60,8 @@ export interface PartHeader {
 }
 
 /** Error if the file is not a valid picture of its type. */
-export class PictureFault extends Error {
-  override readonly name = "PictureFault";
+export class InvalidPictureError extends Error {
+  override readonly name = "InvalidPictureError";
 }
 
 export interface PictureInspection {
@@ -84,13 +84,13 @@ class PartReader {
 
   /**
    * Yields the next `bytes` bytes of the response as they arrive.
-   * @throws PictureFault if the process ends too early
+   * @throws InvalidPictureError if the process ends too early
    */
   async *streamBytes(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       const chunk =
         this.unreadBytes.length > 0 ? this.unreadBytes : ((await this.chunks.next()).value as Buffer | undefined);
-      if (!chunk) throw new PictureFault(LIMIT_REASON);
+      if (!chunk) throw new InvalidPictureError(LIMIT_REASON);
       const part = chunk.subarray(0, missing);
       this.unreadBytes = chunk.subarray(part.length);
       missing -= part.length;
@@ -100,10 +100,10 @@ class PartReader {
 
   /**
    * Returns the next `bytes` bytes of the response as one buffer.
-   * @throws PictureFault if `bytes` exceeds `maxBytes`
+   * @throws InvalidPictureError if `bytes` exceeds `maxBytes`
    */
   async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
-    if (bytes > maxBytes) throw new PictureFault(`the converted picture has more than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new InvalidPictureError(`the converted picture has more than ${maxBytes} bytes`);
     const chunks: Buffer[] = [];
     for await (const chunk of this.streamBytes(bytes)) chunks.push(chunk);
     return Buffer.concat(chunks);
@@ -117,7 +117,7 @@ class PartReader {
 
 /** Returns null for the error of a picture that could not be decoded. Throws other errors again. */
 const toNullIfUndecodable = (error: unknown): null => {
-  if (error instanceof PictureFault) return null;
+  if (error instanceof InvalidPictureError) return null;
   throw error;
 };
 
@@ -143,7 +143,7 @@ export function createPictureProcessor({ log }: { log: Logger }) {
     return child;
   }
 
-  /** Sends the picture to a new process, and passes the response of the process to `readFrames`. @throws PictureFault */
+  /** Sends the picture to a new process, and passes the response of the process to `readFrames`. @throws InvalidPictureError */
   async function runJob<T>(
     source: Readable,
     job: PictureJob,
@@ -193,7 +193,7 @@ export function createPictureProcessor({ log }: { log: Logger }) {
     /**
      * Measures the picture and creates its thumbnail.
      * @param keep gets the file without private metadata as a stream, and must read all of it
-     * @throws PictureFault if the file is not of the type `contentType`
+     * @throws InvalidPictureError if the file is not of the type `contentType`
      */
     async inspect<T>(
       source: Readable,
@@ -205,7 +205,7 @@ export function createPictureProcessor({ log }: { log: Logger }) {
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
       return runJob(source, job, async (frames) => {
         const clean = await frames.readHeader();
-        if (clean.fault !== undefined) throw new PictureFault(clean.fault);
+        if (clean.fault !== undefined) throw new InvalidPictureError(clean.fault);
         const stored = await keep(frames.streamBytes(clean.bytes));
         const small = await frames.readHeader().catch(toNullIfUndecodable);
         const bytes = small?.size
@@ -217,14 +217,14 @@ export function createPictureProcessor({ log }: { log: Logger }) {
 
     /**
      * Returns the picture with another width, format or quality. The result is never wider than the original.
-     * @throws PictureFault
+     * @throws InvalidPictureError
      */
-    async resize(source: Readable, contentType: string, resizing: Resizing, maxBytes: number): Promise<Buffer> {
+    async resize(source: Readable, contentType: string, resizing: ResizeOptions, maxBytes: number): Promise<Buffer> {
       await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
       return runJob(source, job, async (frames) => {
         const { fault, bytes } = await frames.readHeader();
-        if (fault !== undefined) throw new PictureFault(fault);
+        if (fault !== undefined) throw new InvalidPictureError(fault);
         return frames.readBytes(bytes, maxBytes);
       });
     },

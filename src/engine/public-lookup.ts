@@ -24,7 +24,7 @@ const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 const createTimeoutError = () => Object.assign(new Error("no DNS server answered"), { code: "ETIMEOUT" });
 
 /** Creates a resolver. @param options.servers name servers as `address:port`; by default the system's name servers */
-export function createPublicLookup(options: { servers?: readonly string[]; limitMs?: number } = {}): ResolveHost {
+export function createPublicHostResolver(options: { servers?: readonly string[]; limitMs?: number } = {}): ResolveHost {
   const { servers, limitMs = LOOKUP_TIMEOUT_MS } = options;
   let resolver: dns.Resolver | undefined;
   let madeAt = 0;
@@ -56,13 +56,13 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
 }
 
 /** Resolves a host name with the system's resolver, which also resolves names of the local network. */
-export const systemLookup: ResolveHost = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
+export const systemHostResolver: ResolveHost = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
-const publicLookup = createPublicLookup();
+const publicLookup = createPublicHostResolver();
 
 /**
  * Returns the resolver for host names that apps use. If private networks are allowed, returns the system's resolver,
  * because only the system's resolver can resolve names of private networks.
  */
-export const selectLookup = (allowPrivateNetwork: boolean): ResolveHost =>
-  allowPrivateNetwork ? systemLookup : publicLookup;
+export const selectHostResolver = (allowPrivateNetwork: boolean): ResolveHost =>
+  allowPrivateNetwork ? systemHostResolver : publicLookup;

@@ -7,7 +7,7 @@ export interface VapidKeys {
   privateKey: string;
 }
 
-export interface PushRequest {
+export interface EncryptedPushRequest {
   url: URL;
   headers: Record<string, string | number>;
   body: Buffer;
@@ -27,7 +27,7 @@ export function createPushRequest(
   target: { endpoint: string; p256dh: string; auth: string },
   payload: string,
   { publicKey, privateKey, subject, topic }: VapidKeys & { subject: string; topic: string },
-): PushRequest {
+): EncryptedPushRequest {
   const { endpoint, p256dh, auth } = target;
   const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, payload, {
     TTL: STORAGE_SECONDS,

@@ -81,14 +81,14 @@ async function* readTextParts(response: IncomingMessage, isLive: boolean): Async
   if (part !== "") yield part;
 }
 
-export type ServiceRequests = ReturnType<typeof createServiceRequests>;
+export type ServiceRequestSender = ReturnType<typeof createServiceRequestSender>;
 
 /**
  * Creates the function that sends requests to the API.
  * @param apiUrl URL of the API: an origin with an optional path
  * @returns null for an https URL, because the browser decides which certificates it trusts
  */
-export function createServiceRequests(apiUrl: string) {
+export function createServiceRequestSender(apiUrl: string) {
   const { protocol, origin: apiOrigin, pathname } = new URL(apiUrl);
   if (protocol !== "http:") return null;
   let path = pathname;

@@ -4,7 +4,7 @@
  */
 
 /** Returns a function like `read` whose results are shared by concurrent callers. Callers must not change a result. */
-export function shareReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
+export function shareConcurrentReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const requested = new Map<Key, Promise<Result>>();
 
   async function startRead(key: Key): Promise<Result> {

@@ -7,7 +7,7 @@ import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
 import { createErrorOutcome, createSuccessOutcome, type DeliveryOutcome } from "./smtp/outcome.js";
-import { createSmtpPool, type PooledSession } from "./smtp/pool.js";
+import { createSmtpPool, type PooledSmtpSession } from "./smtp/pool.js";
 
 export type { DeliveryOutcome, RefusedRecipient } from "./smtp/outcome.js";
 
@@ -123,7 +123,7 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
   const pool = createSmtpPool<SmtpServer>((server) => openConnection(server, times));
 
   async function attemptDelivery(
-    session: PooledSession,
+    session: PooledSmtpSession,
     mail: OutgoingMail,
     started: { value: boolean },
   ): Promise<DeliveryOutcome> {
@@ -160,7 +160,7 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
     signal: AbortSignal,
   ): Promise<DeliveryOutcome | "stale"> {
     const started = { value: false };
-    let session: PooledSession | null = null;
+    let session: PooledSmtpSession | null = null;
     try {
       session = await pool.takeSession(server, signal);
       return await rejectOnAbort(signal, attemptDelivery(session, mail, started));

@@ -1,6 +1,6 @@
 /** Creates the modules that execute runs, and connects them. Does not start them. */
 import type { SecretScannerCache } from "../engine/secret-scan.js";
-import { createServiceRequests } from "../engine/service-requests.js";
+import { createServiceRequestSender } from "../engine/service-requests.js";
 import type { ReadSession } from "../rules/env-script.js";
 import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
@@ -126,7 +126,7 @@ export function createRunning(processDependencies: ProcessDependencies, parts: R
     timeoutMs: config.serverTimeoutMs,
     measures,
     traces,
-    serviceRequests: createServiceRequests(apiUrl),
+    serviceRequests: createServiceRequestSender(apiUrl),
     requests,
     log,
   });

@@ -9,7 +9,7 @@ import { createLocalBrowserSource } from "../engine/browser/processes/local-brow
 import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
 import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.mjs";
 import type { EgressOptions } from "../engine/egress-proxy.js";
-import { selectLookup } from "../engine/public-lookup.js";
+import { selectHostResolver } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";
 
 export interface BrowserSources {
@@ -32,7 +32,7 @@ function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
  */
 export function createBrowserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
-  const egressOptions = { allowPrivateNetwork, localAddress, resolve: selectLookup(allowPrivateNetwork) };
+  const egressOptions = { allowPrivateNetwork, localAddress, resolve: selectHostResolver(allowPrivateNetwork) };
   if (config.browserWsEndpoints.length === 0) {
     const sources = [createLocalBrowserSource({ chromePath: locateChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
-import { systemLookup } from "../../src/engine/public-lookup.js";
+import { systemHostResolver } from "../../src/engine/public-lookup.js";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -49,7 +49,7 @@ async function startHost(text: string, thenEnds: boolean) {
 
 describe("hosts that respond with anything to the service", () => {
   const connectionsOf = (answerLimitMs: number) =>
-    createCheckedConnections({ mayReach: () => true, resolve: systemLookup, responseTimeoutMs: answerLimitMs });
+    createCheckedConnections({ mayReach: () => true, resolve: systemHostResolver, responseTimeoutMs: answerLimitMs });
 
   for (const [name, [text, status]] of Object.entries(HOSTILE_RESPONSES)) {
     for (const hostEnds of [false, true]) {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { type SendReply, ServiceCalls } from "../../src/engine/browser/network/service-calls.js";
 import type { ServiceClient, ServiceRequest } from "../../src/engine/browser/run.js";
-import { createServiceRequests } from "../../src/engine/service-requests.js";
+import { createServiceRequestSender } from "../../src/engine/service-requests.js";
 
 const BASE = "http://service.internal:4000/under/";
 const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]) =>
@@ -171,7 +171,7 @@ describe("requests that Node sends instead of the page", () => {
     "a name with a line end": { headers: { "Auth-token\r\nCookie": "x" } },
   })) {
     it(`never have ${what}`, async () => {
-      const { send } = createServiceRequests(base)!;
+      const { send } = createServiceRequestSender(base)!;
       const request = { method: "GET", url: base, headers: {}, body: null, ...changes };
       const refused = await send(request, "https://app-1.actions.internal", new AbortController().signal).then(
         () => null,
@@ -183,6 +183,6 @@ describe("requests that Node sends instead of the page", () => {
   }
 
   it("are not sent if the service uses https, because the browser checks its certificates", () => {
-    expect(createServiceRequests("https://service.internal/")).to.equal(null);
+    expect(createServiceRequestSender("https://service.internal/")).to.equal(null);
   });
 });

@@ -5,7 +5,7 @@ import { isIPv6 } from "node:net";
 import { expect } from "chai";
 import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
-import { createPublicLookup, selectLookup, systemLookup } from "../../src/engine/public-lookup.js";
+import { createPublicHostResolver, selectHostResolver, systemHostResolver } from "../../src/engine/public-lookup.js";
 import { createBrowserSources } from "../../src/service/browser-sources.js";
 import { until } from "../harness/until.js";
 
@@ -62,7 +62,7 @@ describe("names whose name server never responds", () => {
   });
   after(() => server.stop());
 
-  const lookup = (limitMs = LIMIT_MS) => createPublicLookup({ servers: [server.at], limitMs });
+  const lookup = (limitMs = LIMIT_MS) => createPublicHostResolver({ servers: [server.at], limitMs });
   const codeOf = (found: Promise<unknown>) =>
     found.then(
       () => "found",
@@ -79,7 +79,7 @@ describe("names whose name server never responds", () => {
         answered += 1;
       });
     expect(await look("ready.test")).to.deep.equal([v4, v6]);
-    await systemLookup("localhost");
+    await systemHostResolver("localhost");
     expect(answered).to.equal(0);
   });
 
@@ -112,8 +112,8 @@ describe("names whose name server never responds", () => {
     for (const privateNetwork of ["", "1"]) {
       const config = readConfig({ ALLOW_PRIVATE_NETWORK: privateNetwork, CHROME_PATH: process.execPath });
       const { egressOptions } = createBrowserSources(config, pino({ level: "silent" }));
-      expect(egressOptions.resolve).to.equal(selectLookup(privateNetwork === "1"));
-      expect(egressOptions.resolve === systemLookup).to.equal(privateNetwork === "1");
+      expect(egressOptions.resolve).to.equal(selectHostResolver(privateNetwork === "1"));
+      expect(egressOptions.resolve === systemHostResolver).to.equal(privateNetwork === "1");
     }
   });
 });

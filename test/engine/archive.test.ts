@@ -7,18 +7,18 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Header } from "tar";
 import { type BackupSecret, HEADER_BYTES } from "../../src/engine/archive/sealing.js";
-import type { ArchivePart } from "../../src/engine/archive/tape.js";
+import type { ArchiveFile } from "../../src/engine/archive/tape.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 
 const KEY: BackupSecret = { kind: "key", bytes: Buffer.alloc(32, 7) };
 const CHUNK_BYTES = 64 * 1024 + 16;
 
-async function* each(parts: readonly ArchivePart[]): AsyncGenerator<ArchivePart> {
+async function* each(parts: readonly ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* parts;
 }
 
-async function read(path: string, secret: BackupSecret | null): Promise<ArchivePart[]> {
-  const parts: ArchivePart[] = [];
+async function read(path: string, secret: BackupSecret | null): Promise<ArchiveFile[]> {
+  const parts: ArchiveFile[] = [];
   for await (const part of readArchive(path, secret)) parts.push(part);
   return parts;
 }
@@ -42,7 +42,7 @@ function buildTar(entries: readonly { fields: object; content?: Buffer }[]): Buf
 }
 
 describe("an archive", () => {
-  const parts: ArchivePart[] = [
+  const parts: ArchiveFile[] = [
     { name: "manifest.json", content: Buffer.from("{}") },
     { name: "tables/run/00000001", content: Buffer.from(randomBytes(300_000)) },
     { name: "tables/run/00000002", content: Buffer.alloc(0) },

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
-import { PackageFault, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
+import { PackageError, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import { UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
@@ -89,7 +89,7 @@ describe("the process in which packages are bundled", () => {
 
   it("is ended above its memory limit, and the error says so", async () => {
     const fault = await refusalOf({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
-    expect(fault).to.be.instanceOf(PackageFault);
+    expect(fault).to.be.instanceOf(PackageError);
     expect(fault.message).to.equal("the bundler exceeded its limit of 1 MB");
   });
 

@@ -5,12 +5,12 @@ import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { stop } from "esbuild";
 import pino from "pino";
-import { BundlerBusyError, PackageFault } from "../../src/engine/bundler/fault.js";
+import { BundlerBusyError, PackageError } from "../../src/engine/bundler/fault.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { findNameInBuild, findNameInReadme, toCamelCaseName } from "../../src/engine/bundler/global-name.js";
 import { buildPackageScript } from "../../src/engine/bundler/make-script.js";
-import { readMemory, readProcessorTime } from "../../src/engine/bundler/process-tree.js";
-import { findNeededModules, findUsedNames, parseScript } from "../../src/engine/bundler/used-names.js";
+import { readProcessTreeCpuTime, readProcessTreeMemory } from "../../src/engine/bundler/process-tree.js";
+import { findNeededModules, findUsedNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
@@ -87,7 +87,7 @@ describe("the global name of a package", () => {
 });
 
 describe("globals that a script uses", () => {
-  const used = (source: string) => findUsedNames(parseScript(source));
+  const used = (source: string) => findUsedNames(parsePackageScript(source));
 
   it("are all names that it does not declare, except those that it only checks", () => {
     expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
@@ -120,7 +120,7 @@ describe("globals that a script uses", () => {
   });
 
   it("of Node are those that it loads at its start, not those that it can do without", () => {
-    const needed = (source: string) => findNeededModules(parseScript(source));
+    const needed = (source: string) => findNeededModules(parsePackageScript(source));
     const wrapInModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
     expect(needed(wrapInModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
     expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);
@@ -145,14 +145,14 @@ describe("a package that is bundled", () => {
   longTest("is not rejected if the machine gave its process no time, and is rejected if it did", async () => {
     expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
     const fault = await faultAfter(0.001);
-    expect(fault).to.be.instanceOf(PackageFault);
+    expect(fault).to.be.instanceOf(PackageError);
     expect((fault as Error).message).to.equal("the bundler exceeded its limit of 0.001 s");
   });
 
   longTest("uses the processor time of its process and of the child processes", async () => {
-    const before = await readProcessorTime(process.pid);
+    const before = await readProcessTreeCpuTime(process.pid);
     spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
-    expect((await readProcessorTime(process.pid)) - before).to.be.within(0.09, 5);
+    expect((await readProcessTreeCpuTime(process.pid)) - before).to.be.within(0.09, 5);
   });
 
   it("uses the memory of its process and of the child processes", async () => {
@@ -164,9 +164,9 @@ describe("a package that is bundled", () => {
     const parent = spawn(process.execPath, ["-e", code], { stdio: ["pipe", "pipe", "inherit"] });
     try {
       const [output] = await once(parent.stdout, "data");
-      const ofChild = await readMemory(Number(output));
+      const ofChild = await readProcessTreeMemory(Number(output));
       expect(ofChild).to.be.above(20 * 2 ** 20);
-      expect(await readMemory(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
+      expect(await readProcessTreeMemory(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
     } finally {
       // The child ends when its input is closed, and the parent ends after the child.
       parent.stdin.end();

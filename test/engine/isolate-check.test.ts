@@ -2,13 +2,13 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { createIsolateCheck } from "../../src/engine/isolate-check.js";
+import { createCompileChecker } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../src/limits.js";
 import { createCodeChecker } from "../../src/operations/actions/code-checker.js";
 import { longTest } from "../harness/samples.js";
 
-const { check, close } = createIsolateCheck();
+const { check, close } = createCompileChecker();
 const MODULE_URL = new URL("../../src/engine/isolate-check.js", import.meta.url).href;
 
 async function refused(source: string): Promise<string> {
@@ -40,8 +40,8 @@ const WASM_PROGRAM = `
  * waits until `close` rejects it.
  */
 const EXITING_PROGRAM = `
-  const { createIsolateCheck } = await import("${MODULE_URL}");
-  const { check, close } = createIsolateCheck({ concurrency: 2, timeoutMs: 1 });
+  const { createCompileChecker } = await import("${MODULE_URL}");
+  const { check, close } = createCompileChecker({ concurrency: 2, timeoutMs: 1 });
   const checks = Array.from({ length: 3 }, () => check("(function(){})();".repeat(60_000)));
   await Promise.allSettled(checks.slice(0, 2));
   const closed = close();
@@ -100,7 +100,7 @@ describe("the syntax check of code in an isolate", () => {
   });
 
   it("stops at its time limit and serves the next", async () => {
-    const hasty = createIsolateCheck({ concurrency: 1, timeoutMs: 1 });
+    const hasty = createCompileChecker({ concurrency: 1, timeoutMs: 1 });
     const error: unknown = await hasty.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code takes longer than 1 ms to compile");
     await check("async function execute() {}");
@@ -137,7 +137,7 @@ describe("the syntax check of code in an isolate", () => {
   });
 
   longTest("stops at its memory limit and serves the next", async () => {
-    const small = createIsolateCheck({ concurrency: 1, memoryMb: 8, timeoutMs: 60_000 });
+    const small = createCompileChecker({ concurrency: 1, memoryMb: 8, timeoutMs: 60_000 });
     const error: unknown = await small.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code needs more than 8 MB to compile");
     await small.check("async function execute() {}");

@@ -12,9 +12,9 @@ import {
   type OutgoingRequest,
   OutgoingRequestSender,
   type OutgoingScope,
-  RunBudget,
+  RunRequestBudget,
 } from "../../src/engine/outgoing.js";
-import { systemLookup } from "../../src/engine/public-lookup.js";
+import { systemHostResolver } from "../../src/engine/public-lookup.js";
 import { RESPONSE_MAX_BYTES, RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX } from "../../src/limits.js";
 import { normalizeOrigin } from "../../src/rules/integration-origins.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
@@ -29,7 +29,7 @@ describe("outgoing requests", () => {
   let sockets: Set<unknown>;
   const closers: (() => void)[] = [];
 
-  const anywhere = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
+  const anywhere = createCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
   const sender = new OutgoingRequestSender(anywhere.connect);
 
   async function listen(one: Server | Http2SecureServer): Promise<number> {
@@ -68,7 +68,7 @@ describe("outgoing requests", () => {
 
   const scopeOf = (more: Partial<OutgoingScope> = {}): OutgoingScope => ({
     pool: "1",
-    budget: new RunBudget(),
+    budget: new RunRequestBudget(),
     mayUseOrigin: (one) => one === origin,
     originOf: normalizeOrigin,
     hasCredential: false,
@@ -121,7 +121,7 @@ describe("outgoing requests", () => {
   it("use HTTP/2 if the server supports it, many at once over one connection", async () => {
     const second = http2Server(listener);
     const other = `https://localhost:${await listen(second)}`;
-    const scope = { mayUseOrigin: (one: string) => one === other, budget: new RunBudget() };
+    const scope = { mayUseOrigin: (one: string) => one === other, budget: new RunRequestBudget() };
     await send(`${other}/`, {}, scope);
     await Promise.all(Array.from({ length: 8 }, () => send(`${other}/`, {}, scope)));
     expect(received.map(({ httpVersion }) => httpVersion)).to.deep.equal(Array(9).fill("2.0"));
@@ -233,7 +233,7 @@ describe("outgoing requests", () => {
     const strict = createCheckedConnections({
       mayReach: isPublicAddress,
       mayUsePort: (port) => port === 443,
-      resolve: systemLookup,
+      resolve: systemHostResolver,
     });
     const outgoing = new OutgoingRequestSender(strict.connect);
     for (const url of [`${origin}/`, "https://localhost/", "https://[::1]/", "https://169.254.169.254/"]) {
@@ -333,7 +333,7 @@ describe("outgoing requests", () => {
   });
 
   it("of one run are 100, redirects and retries included, and 8 at once", async () => {
-    const budget = new RunBudget();
+    const budget = new RunRequestBudget();
     const open: ServerResponse[] = [];
     answer = (_request, response) => open.push(response);
     const all = Array.from({ length: 20 }, () => send("/", {}, { budget }));
@@ -350,7 +350,7 @@ describe("outgoing requests", () => {
   });
 
   it("of one run receive 20 MB in total", async () => {
-    const budget = new RunBudget();
+    const budget = new RunRequestBudget();
     answer = (_request, response) => response.end(Buffer.alloc(RESPONSE_MAX_BYTES));
     for (let count = 0; count < 4; count += 1) await send("/", {}, { budget });
     answer = (_request, response) => response.end("x");
@@ -359,7 +359,7 @@ describe("outgoing requests", () => {
 
   it("end with the run: those in progress and those that wait", async () => {
     const run = new AbortController();
-    const budget = new RunBudget();
+    const budget = new RunRequestBudget();
     answer = (_request, response) => response.write("part");
     const all = Array.from({ length: 12 }, () => send("/", {}, { budget, signal: run.signal }));
     const ended = Promise.allSettled(all);

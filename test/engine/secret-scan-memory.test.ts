@@ -3,7 +3,7 @@ import { decodeDigitLayers } from "../../src/engine/secret-scan/digits.js";
 import { removeEscapes } from "../../src/engine/secret-scan/escapes.js";
 import type { Layer } from "../../src/engine/secret-scan/layers.js";
 import { WHOLE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
-import { viewAsPairs, viewAsWords } from "../../src/engine/secret-scan/words.js";
+import { viewAsInt32Words, viewAsUint16Numbers } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
 /** Digits before the scanned part of the buffer. The scan's result would change if it read them. */
@@ -21,8 +21,10 @@ describe("the secret scan, for bytes at any offset in memory", () => {
   for (const offset of [0, 1, 2, 3]) {
     it(`reads texts at offset ${offset} with one, two and four bytes in the same way`, () => {
       const { bytes } = layerOf("0123456789", offset);
-      expect(textOf({ bytes: new Uint8Array(new Int32Array(viewAsWords(bytes)).buffer) })).to.equal("01234567");
-      expect(textOf({ bytes: new Uint8Array(new Uint16Array(viewAsPairs(bytes)).buffer) })).to.equal("0123456789");
+      expect(textOf({ bytes: new Uint8Array(new Int32Array(viewAsInt32Words(bytes)).buffer) })).to.equal("01234567");
+      expect(textOf({ bytes: new Uint8Array(new Uint16Array(viewAsUint16Numbers(bytes)).buffer) })).to.equal(
+        "0123456789",
+      );
     });
 
     for (const encoding of ["base64", "hex"] as const) {

@@ -1,12 +1,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { shareReads } from "../../src/engine/shared-reads.js";
+import { shareConcurrentReads } from "../../src/engine/shared-reads.js";
 
 describe("shared reads", () => {
   let stands = 0;
   const started: string[] = [];
   /** Reads the variable `stands`, and returns its value from the start of the read. A key that begins with - makes the read fail. */
-  const read = shareReads(async (key: string) => {
+  const read = shareConcurrentReads(async (key: string) => {
     started.push(key);
     const found = stands;
     await turn();

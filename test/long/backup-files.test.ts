@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
-import type { ArchivePart } from "../../src/engine/archive/tape.js";
+import type { ArchiveFile } from "../../src/engine/archive/tape.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 import { writeKeyFile } from "../../src/engine/key-ring.js";
 import { backUp, KEY, restoreTo } from "../backup/support.js";
@@ -15,7 +15,7 @@ import { filesUnder } from "../media/support.js";
 // biome-ignore lint/suspicious/noExplicitAny: the tests change a manifest in any way
 type CommandOutput = any;
 
-async function* each(parts: readonly ArchivePart[]): AsyncGenerator<ArchivePart> {
+async function* each(parts: readonly ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* parts;
 }
 
@@ -43,7 +43,7 @@ describe("a file that claims to be a backup", function () {
   let folder: string;
   let original: FreshDatabase;
   let place: FreshDatabase;
-  let parts: ArchivePart[];
+  let parts: ArchiveFile[];
   let count = 0;
 
   before(async () => {
@@ -65,7 +65,7 @@ describe("a file that claims to be a backup", function () {
 
   /** Restores a changed backup, which must fail. Returns the error. */
   async function refusal(
-    change: (parts: ArchivePart[]) => ArchivePart[],
+    change: (parts: ArchiveFile[]) => ArchiveFile[],
     replace = false,
     url = place.url,
   ): Promise<string> {
@@ -78,7 +78,7 @@ describe("a file that claims to be a backup", function () {
     );
   }
 
-  const said = (name: string, change: (said: CommandOutput) => void) => (all: ArchivePart[]) =>
+  const said = (name: string, change: (said: CommandOutput) => void) => (all: ArchiveFile[]) =>
     all.map((part) => {
       if (part.name !== name) return part;
       const value = JSON.parse(part.content.toString());
@@ -115,10 +115,10 @@ describe("a file that claims to be a backup", function () {
 
   it("leaves nothing if its contents do not fit, and removes files that it had put into the store", async () => {
     const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
-    const ahead = (name: string, part: ArchivePart) => (all: ArchivePart[]) =>
+    const ahead = (name: string, part: ArchiveFile) => (all: ArchiveFile[]) =>
       all.flatMap((one) => (one.name === name ? [part, one] : [one]));
     const row = parts.find(({ name }) => name === "tables/app/00000001")!;
-    const changes: [(all: ArchivePart[]) => ArchivePart[], RegExp][] = [
+    const changes: [(all: ArchiveFile[]) => ArchiveFile[], RegExp][] = [
       [ahead("summary.json", blob), /the number of media files differs from the summary/],
       [
         (all) => all.map((one) => (one === row ? { ...row, content: Buffer.from("x\ty\n") } : one)),

@@ -11,7 +11,7 @@ import { Browsers } from "../../engine/browser/browsers.js";
 import { createLocalBrowserSource } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
 import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
-import { createIsolateCheck } from "../../engine/isolate-check.js";
+import { createCompileChecker } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
@@ -35,7 +35,7 @@ export function checkNode(version = process.versions.node): Diagnostic {
 
 export async function checkIsolatedVmModule(): Promise<Diagnostic> {
   try {
-    await createIsolateCheck().check("async function execute() {}");
+    await createCompileChecker().check("async function execute() {}");
     return createPassedDiagnostic("isolate", "compiles code");
   } catch (error) {
     return createProblemDiagnostic(

@@ -1,6 +1,6 @@
 /** Defines the commands of `svc` and their options, and converts their results and failures to output and exit codes. */
 import { Command, CommanderError } from "commander";
-import { ProjectFault } from "../../engine/bundler/fault.js";
+import { ProjectError } from "../../engine/bundler/fault.js";
 import { serviceVersion } from "../../version.js";
 import { addCheckCommand } from "./commands/check.js";
 import { addDataCommand } from "./commands/data.js";
@@ -20,7 +20,7 @@ import { CliSession, type CommandEnvironment, type CommandRunner, type GlobalOpt
 function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   const { message } = error as Error;
-  return new CliError(error instanceof ProjectFault ? message : `unexpected: ${message}`);
+  return new CliError(error instanceof ProjectError ? message : `unexpected: ${message}`);
 }
 
 /**

@@ -18,10 +18,10 @@ import { ArchiveError, createDamageError } from "./failure.js";
 export type BackupSecret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
 /** First bytes of every encrypted file. The digit at their end is the version of the format. */
-export const SEAL_MAGIC = Buffer.from("svc-backup-seal1");
+export const ENCRYPTED_FILE_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const HEADER_CHECKSUM_BYTES = 16;
-export const HEADER_BYTES = SEAL_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
+export const HEADER_BYTES = ENCRYPTED_FILE_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
 
 const SECRET_KIND_CODES = { passphrase: 1, key: 2 } as const;
 const SECRET_DESCRIPTIONS = { passphrase: "a passphrase", key: "a key file" } as const;
@@ -87,9 +87,13 @@ async function* splitIntoPieces(
 }
 
 /** Encrypts a stream: yields the header of the file, then the encrypted chunks. */
-export async function* sealStream(plain: AsyncIterable<Buffer>, secret: BackupSecret): AsyncGenerator<Buffer> {
-  const head = Buffer.concat([SEAL_MAGIC, Buffer.from([SECRET_KIND_CODES[secret.kind]]), randomBytes(SALT_BYTES)]);
-  const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
+export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: BackupSecret): AsyncGenerator<Buffer> {
+  const head = Buffer.concat([
+    ENCRYPTED_FILE_MAGIC,
+    Buffer.from([SECRET_KIND_CODES[secret.kind]]),
+    randomBytes(SALT_BYTES),
+  ]);
+  const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + 1));
   yield Buffer.concat([head, computeHeaderChecksum(keys, head)]);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
@@ -102,12 +106,12 @@ export async function* sealStream(plain: AsyncIterable<Buffer>, secret: BackupSe
 async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - HEADER_CHECKSUM_BYTES);
   const kind = (["passphrase", "key"] as const).find(
-    (kindName) => SECRET_KIND_CODES[kindName] === head[SEAL_MAGIC.length],
+    (kindName) => SECRET_KIND_CODES[kindName] === head[ENCRYPTED_FILE_MAGIC.length],
   );
   if (header.length < HEADER_BYTES || !kind) throw createDamageError("the header is incomplete");
   if (secret?.kind !== kind)
     throw new ArchiveError(`the backup file is encrypted; to decrypt the file, pass ${SECRET_DESCRIPTIONS[kind]}`);
-  const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
+  const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + 1));
   if (!timingSafeEqual(computeHeaderChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
     const secretName = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${secretName} is wrong: the file was encrypted with another ${secretName}`);
@@ -120,7 +124,7 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
  * @param sealedChunks bytes of the file after the header
  * @throws ArchiveError if the file is damaged or truncated
  */
-export async function* unsealStream(
+export async function* decryptStream(
   header: Buffer,
   sealedChunks: AsyncIterable<Buffer>,
   secret: BackupSecret | null,

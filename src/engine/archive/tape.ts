@@ -7,13 +7,13 @@ import { Header } from "tar";
 import { createDamageError } from "./failure.js";
 
 /** One file of a tar archive, completely in memory. */
-export interface ArchivePart {
+export interface ArchiveFile {
   name: string;
   content: Buffer;
 }
 
 /** Maximum size in bytes of one file in a tar archive. The limit exists because readers hold a whole file in memory. */
-export const PART_MAX_BYTES = 8 * 2 ** 20;
+export const ARCHIVE_FILE_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
 const END_PART_NAME = "end.json";
 /**
@@ -24,14 +24,14 @@ const PART_NAME_MAX_LENGTH = 99;
 
 const isValidPartName = (name: string): boolean => name.length <= PART_NAME_MAX_LENGTH && PART_NAME_PATTERN.test(name);
 
-function addToDigest(hash: Hash, { name, content }: ArchivePart): void {
+function addToDigest(hash: Hash, { name, content }: ArchiveFile): void {
   hash.update(`${name}\n${content.length}\n`).update(content);
 }
 
-function* encodePart({ name, content }: ArchivePart): Generator<Buffer> {
-  if (!isValidPartName(name) || content.length > PART_MAX_BYTES)
+function* encodePart({ name, content }: ArchiveFile): Generator<Buffer> {
+  if (!isValidPartName(name) || content.length > ARCHIVE_FILE_MAX_BYTES)
     throw new Error(
-      `the archive cannot contain ${name}: the name is not valid, or the content is larger than ${PART_MAX_BYTES} bytes`,
+      `the archive cannot contain ${name}: the name is not valid, or the content is larger than ${ARCHIVE_FILE_MAX_BYTES} bytes`,
     );
   const header = Buffer.alloc(BLOCK_BYTES);
   const fields = {
@@ -49,7 +49,7 @@ function* encodePart({ name, content }: ArchivePart): Generator<Buffer> {
   yield Buffer.alloc((BLOCK_BYTES - (content.length % BLOCK_BYTES)) % BLOCK_BYTES);
 }
 
-export async function* writeTar(parts: AsyncIterable<ArchivePart>): AsyncGenerator<Buffer> {
+export async function* writeTar(parts: AsyncIterable<ArchiveFile>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   let count = 0;
   for await (const part of parts) {
@@ -93,7 +93,7 @@ class ByteReader {
 }
 
 /** Returns the next part (one file of the archive); null at an empty block, which marks the end of a tar file. */
-async function readNextPart(bytes: ByteReader): Promise<ArchivePart | null> {
+async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
   if (block.length < BLOCK_BYTES) throw createDamageError("the last bytes are missing");
   const header = new Header(block, 0);
@@ -102,7 +102,7 @@ async function readNextPart(bytes: ByteReader): Promise<ArchivePart | null> {
   if (!cksumValid) throw createDamageError("the header of a part cannot be read");
   if (type !== "File" || linkpath || !isValidPartName(path))
     throw createDamageError("the archive contains a part that no backup contains");
-  if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
+  if (!Number.isSafeInteger(size) || size < 0 || size > ARCHIVE_FILE_MAX_BYTES)
     throw createDamageError(`the size of the part ${path} is not valid`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.readBytes(padded);
@@ -110,7 +110,7 @@ async function readNextPart(bytes: ByteReader): Promise<ArchivePart | null> {
   return { name: path, content: content.subarray(0, size) };
 }
 
-function isEndPart({ name, content }: ArchivePart, count: number, sha256: string): boolean {
+function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string): boolean {
   if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
   if (content.toString() !== expected) throw createDamageError("the parts differ from those that were written");
@@ -122,7 +122,7 @@ function isEndPart({ name, content }: ArchivePart, count: number, sha256: string
  * of all parts is verified at the end.
  * @throws ArchiveError if the file is damaged
  */
-export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchivePart> {
+export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchiveFile> {
   const bytes = new ByteReader(stream);
   const hash = createHash("sha256");
   try {

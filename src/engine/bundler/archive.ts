@@ -1,7 +1,7 @@
 /** Unpacks the archive of an npm package into memory. Rejects links, devices, and paths outside of the package. */
 import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
-import { PackageFault } from "./fault.js";
+import { PackageError } from "./fault.js";
 
 /** Maximum total size in bytes of the unpacked content of one archive. FILES_MAX limits the number of its files. */
 export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
@@ -28,8 +28,8 @@ function unzipArchive(archive: Buffer): Buffer {
     return gunzipSync(archive, { maxOutputLength: UNPACKED_MAX_BYTES });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE")
-      throw new PackageFault(`the package unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
-    throw new PackageFault("the archive of the package cannot be unpacked");
+      throw new PackageError(`the package unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+    throw new PackageError("the archive of the package cannot be unpacked");
   }
 }
 
@@ -43,13 +43,13 @@ function getPathInPackage({ path }: ReadEntry): string {
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
   const isUnsafe = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
   if (isUnsafe || path.length > PATH_MAX_CHARACTERS)
-    throw new PackageFault("the archive of the package contains a file outside of the package");
+    throw new PackageError("the archive of the package contains a file outside of the package");
   return `/${segments.slice(1).join("/")}`;
 }
 
 /**
  * Returns the files of a package's archive.
- * @throws PackageFault if the archive is too large, or has entries that are not files or folders of the package
+ * @throws PackageError if the archive is too large, or has entries that are not files or folders of the package
  */
 export function unpackFiles(archive: Buffer): PackageFiles {
   const files: PackageFiles = new Map();
@@ -57,10 +57,10 @@ export function unpackFiles(archive: Buffer): PackageFiles {
   let fault: Error | null = null;
   const extractEntry = (entry: ReadEntry) => {
     count += 1;
-    if (count > FILES_MAX) throw new PackageFault(`the package contains more than ${FILES_MAX} files`);
+    if (count > FILES_MAX) throw new PackageError(`the package contains more than ${FILES_MAX} files`);
     if (entry.type === "Directory" || METADATA_ENTRY_TYPES.has(entry.type)) return;
     if (!FILE_ENTRY_TYPES.has(entry.type))
-      throw new PackageFault(`the archive of the package contains a link or a device (${entry.type})`);
+      throw new PackageError(`the archive of the package contains a link or a device (${entry.type})`);
     const path = getPathInPackage(entry);
     if (!BUNDLED_FILE_PATTERN.test(path)) return;
     const chunks: Buffer[] = [];
@@ -83,6 +83,6 @@ export function unpackFiles(archive: Buffer): PackageFiles {
   });
   parser.end(unzipArchive(archive));
   if (fault !== null) throw fault;
-  if (!files.has("/package.json")) throw new PackageFault("the archive of the package contains no package.json");
+  if (!files.has("/package.json")) throw new PackageError("the archive of the package contains no package.json");
   return files;
 }

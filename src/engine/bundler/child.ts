@@ -9,7 +9,7 @@ import { isBuiltin } from "node:module";
 import type { BundleJob, BundlerAnswer } from "../bundler.js";
 import { UNPACKED_MAX_BYTES, unpackFiles } from "./archive.js";
 import { isDeclaration } from "./declarations.js";
-import { PackageFault } from "./fault.js";
+import { PackageError } from "./fault.js";
 import { FileTree } from "./file-tree.js";
 import { buildPackageScript } from "./make-script.js";
 import { readRepository } from "./project/git-project.js";
@@ -47,12 +47,12 @@ async function processInput(input: Buffer): Promise<BundlerAnswer> {
       }
       tree.add(folder, files);
     } catch (error) {
-      if (error instanceof PackageFault && packages[0]!.name !== name)
-        throw new PackageFault(`the package needs ${name}, whose archive is not valid: ${error.message}`);
+      if (error instanceof PackageError && packages[0]!.name !== name)
+        throw new PackageError(`the package needs ${name}, whose archive is not valid: ${error.message}`);
       throw error;
     }
     if (unpacked > UNPACKED_MAX_BYTES) {
-      throw new PackageFault(`the package and its dependencies unpack to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+      throw new PackageError(`the package and its dependencies unpack to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
     }
   }
   return { script: await buildPackageScript(tree, packages, { maxBytes, subpath, isBuiltin }) };
@@ -60,7 +60,7 @@ async function processInput(input: Buffer): Promise<BundlerAnswer> {
 
 async function main(): Promise<void> {
   const answer = await processInput(await readStandardInput()).catch((error: unknown): BundlerAnswer => {
-    if (error instanceof PackageFault) return { fault: error.message };
+    if (error instanceof PackageError) return { fault: error.message };
     return { fault: "the files cannot be read", reason: String((error as Error)?.stack ?? error).slice(0, 2_000) };
   });
   const out = createWriteStream("", { fd: 3 });

@@ -1,12 +1,12 @@
 /** Errors for packages and project files that cannot be built, with messages for the author of an action. */
 
 /** Error that a package or the source of an action has caused. */
-export class PackageFault extends Error {
-  override readonly name = "PackageFault";
+export class PackageError extends Error {
+  override readonly name = "PackageError";
 }
 
 /** Error in a file of a project folder. The message contains the path of the file. */
-export class ProjectFault extends PackageFault {}
+export class ProjectError extends PackageError {}
 
 /** Error if the machine was too busy to bundle a package. A retry may succeed. */
 export class BundlerBusyError extends Error {

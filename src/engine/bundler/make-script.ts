@@ -11,11 +11,11 @@ import {
   transform,
 } from "esbuild";
 import { collectDeclarations } from "./declarations.js";
-import { PackageFault } from "./fault.js";
+import { PackageError } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
 import { findNameInBuild, findNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
 import { createResolution } from "./resolution.js";
-import { findNeededModules, findUsedNames, parseScript } from "./used-names.js";
+import { findNeededModules, findUsedNames, parsePackageScript } from "./used-names.js";
 
 /** npm package, and the path of its folder in the file tree. */
 export interface PackageInTree {
@@ -222,7 +222,7 @@ async function bundleModule(
       plugins: [createPackagesPlugin(tree, root)],
     });
   } catch (error) {
-    throw new PackageFault(
+    throw new PackageError(
       `the package cannot be bundled for browsers:  ${describeBuildError((error as { errors?: Message[] }).errors, error)}`,
     );
   }
@@ -231,11 +231,11 @@ async function bundleModule(
 function checkModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
   const nodeModules = needed.filter(isBuiltin);
   if (nodeModules.length > 0)
-    throw new PackageFault(
+    throw new PackageError(
       `the package needs the Node modules ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`,
     );
   if (needed.length > 0)
-    throw new PackageFault(
+    throw new PackageError(
       `the package needs ${needed.slice(0, 5).join(", ")}, which it does not list as a dependency`,
     );
 }
@@ -244,7 +244,7 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
  * Builds the script of a package with its dependencies.
  * @param packages the requested package first
  * @param options.subpath path of the module in the package; "" for the main module
- * @throws PackageFault
+ * @throws PackageError
  */
 export async function buildPackageScript(
   tree: FileTree,
@@ -256,10 +256,10 @@ export async function buildPackageScript(
   const global = findGlobalName(tree, root, subpath);
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
-  const program = parseScript(bundleText);
+  const program = parsePackageScript(bundleText);
   const neededModules = findNeededModules(program);
   if (subpath !== "" && neededModules.includes(root.name + subpath))
-    throw new PackageFault(`the package has no file or export ${JSON.stringify(subpath.slice(1))}`);
+    throw new PackageError(`the package has no file or export ${JSON.stringify(subpath.slice(1))}`);
   checkModules(neededModules, options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
   const within = ({ folder }: PackageInTree) =>
@@ -271,7 +271,7 @@ export async function buildPackageScript(
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
     const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
-    throw new PackageFault(
+    throw new PackageError(
       `the package's script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`,
     );
   }

@@ -9,7 +9,7 @@ async function readChildPids(pid: number): Promise<number[]> {
 }
 
 /** Returns the CPU time of a process and its children in seconds; Infinity if the machine does not report it. */
-export async function readProcessorTime(pid: number): Promise<number> {
+export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readChildPids(pid)]);
     // Sums four fields of `stat`: the CPU time in user and in kernel mode of the process, and of its children that have
@@ -18,7 +18,7 @@ export async function readProcessorTime(pid: number): Promise<number> {
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
       .slice(11, 15);
-    const childTimes = await Promise.all(children.map(readProcessorTime));
+    const childTimes = await Promise.all(children.map(readProcessTreeCpuTime));
     return [...childTimes, ...ticks.map((tickCount) => Number(tickCount) / TICKS_PER_SECOND)].reduce(
       (sum, seconds) => sum + seconds,
       0,
@@ -29,11 +29,11 @@ export async function readProcessorTime(pid: number): Promise<number> {
 }
 
 /** Returns the resident memory of a process and its children in bytes; 0 if the machine does not report it. */
-export async function readMemory(pid: number): Promise<number> {
+export async function readProcessTreeMemory(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), readChildPids(pid)]);
     const ownBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
-    const childSizes = await Promise.all(children.map(readMemory));
+    const childSizes = await Promise.all(children.map(readProcessTreeMemory));
     return childSizes.reduce((sum, childBytes) => sum + childBytes, ownBytes);
   } catch {
     return 0;

@@ -1,6 +1,6 @@
 /** Finds the file to which an import in an action's source refers. The service and the command line both use it. */
 import { extname, join } from "node:path/posix";
-import { PackageFault } from "./fault.js";
+import { PackageError } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
@@ -57,7 +57,7 @@ function toPlainJson(text: string): string {
   return pieces.join("");
 }
 
-/** Parses the settings of a tsconfig.json that affect imports. @throws PackageFault if it is not valid JSON */
+/** Parses the settings of a tsconfig.json that affect imports. @throws PackageError if it is not valid JSON */
 export function parseTsconfig(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
   const none = { baseUrl: "", paths: [] };
   if (text === undefined) return none;
@@ -65,7 +65,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
   try {
     options = (JSON.parse(toPlainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
   } catch {
-    throw new PackageFault("tsconfig.json is not valid JSON");
+    throw new PackageError("tsconfig.json is not valid JSON");
   }
   const { baseUrl, paths } = options;
   const input = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];

@@ -4,7 +4,7 @@
  */
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
-import { PackageFault } from "./fault.js";
+import { PackageError } from "./fault.js";
 import { findFile, findFileByAlias, isOutsideFolder, isRelative } from "./source-modules.js";
 import { TEST_MODULE } from "./test-module.js";
 
@@ -185,13 +185,13 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
   }
 }
 
-/** Builds the script of an action. @throws PackageFault that names file, line and column */
+/** Builds the script of an action. @throws PackageError that names file, line and column */
 export async function buildSourceScript(job: SourceJob): Promise<SourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
     const errors = getBuildErrors(error);
     const faultyFiles = errors.map(findFileWithoutExecute);
     const [file = null] = faultyFiles.includes(null) ? [] : faultyFiles;
-    throw new PackageFault(
+    throw new PackageError(
       file === null ? describeBuildError(errors) : `${file}: it must declare or export the function execute`,
     );
   });
@@ -200,6 +200,6 @@ export async function buildSourceScript(job: SourceJob): Promise<SourceScript> {
   const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${SOURCE_NAMESPACE}:`, ""));
   const bytes = Buffer.byteLength(code);
   if (bytes > job.maxBytes)
-    throw new PackageFault(`the built code must have at most ${job.maxBytes} bytes (got ${bytes})`);
+    throw new PackageError(`the built code must have at most ${job.maxBytes} bytes (got ${bytes})`);
   return { code, map: JSON.stringify({ version: 3, sources: named, names: [], mappings }) };
 }

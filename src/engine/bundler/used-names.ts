@@ -137,5 +137,5 @@ export function findNeededModules(program: Program): string[] {
   return [...names];
 }
 
-export const parseScript = (source: string): Program =>
+export const parsePackageScript = (source: string): Program =>
   parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });

@@ -45,7 +45,7 @@ function describeFailure(error: NodeJS.ErrnoException, timeoutMs: number): strin
 }
 
 /** Connects to a host within a time limit. @throws RequestError with the reason why there is no connection */
-export function connectWithin(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
+export function connectWithTimeout(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
   const { hostname, port, addresses, localAddress } = destination;
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {

@@ -102,7 +102,7 @@ export async function createCluster(context: ClusterContext, password: string, s
  * Sets a new password for the superuser if the password file is lost. The password is hexadecimal, so that it needs no
  * quotes in SQL.
  */
-export async function resetPassword(context: ClusterContext, password: string): Promise<void> {
+export async function resetSuperuserPassword(context: ClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];
   await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>

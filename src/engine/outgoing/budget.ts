@@ -5,7 +5,7 @@
 import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
 import { OutgoingError } from "./failure.js";
 
-export class RunBudget {
+export class RunRequestBudget {
   private requests = 0;
   private bytes = 0;
   private inProgress = 0;

@@ -2,7 +2,7 @@
  * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie
  * are numbered in the order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
  */
-import { BeginningFinder, PATTERN_MIN_BYTES } from "./beginnings.js";
+import { PATTERN_MIN_BYTES, PatternStartFinder } from "./beginnings.js";
 import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
 /**
@@ -61,7 +61,7 @@ export class Automaton {
   private readonly otherChildNodes: Int32Array;
   private readonly branches: Uint8Array;
   private readonly root = new Int32Array(256);
-  private readonly beginnings: BeginningFinder;
+  private readonly beginnings: PatternStartFinder;
   readonly longestPatternBytes: number;
   /** Number of steps of all passes. Tests read it to check that passes take linear time. */
   stepCount = 0;
@@ -84,7 +84,7 @@ export class Automaton {
     const order = this.orderByDepth();
     this.computeFailureLinks(order, parents, labels);
     this.shortenFailureLinks(order);
-    this.beginnings = new BeginningFinder(patterns);
+    this.beginnings = new PatternStartFinder(patterns);
     this.longestPatternBytes = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 

@@ -26,7 +26,7 @@ const computeFilterBits = (entries: number, min: number, max: number): number =>
 const readWordAt = (bytes: Uint8Array, index: number): number =>
   bytes[index]! | (bytes[index + 1]! << 8) | (bytes[index + 2]! << 16) | (bytes[index + 3]! << 24);
 
-export class BeginningFinder {
+export class PatternStartFinder {
   /**
    * Table by the hash of a 32-bit word. Bit `n` of an entry is set if a pattern has a word with this hash `n` bytes
    * after its start.

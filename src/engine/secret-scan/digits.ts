@@ -4,9 +4,9 @@
  */
 import { removeEscapes } from "./escapes.js";
 import { type Layer, stripLineBreaks } from "./layers.js";
-import { BASE64_NUMERALS, HEX_NUMERALS, NUMERAL_PAIRS, type Numerals } from "./numerals.js";
+import { BASE64_NUMERAL_SYSTEM, DIGIT_PAIR_TABLE, HEX_NUMERAL_SYSTEM, type NumeralSystem } from "./numerals.js";
 import { addSpan, type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
-import { viewAsPairs } from "./words.js";
+import { viewAsUint16Numbers } from "./words.js";
 
 /** Maximum number of bytes that line breaks and escapes may add to each byte of an encoded secret. */
 const ADDED_BYTES_MAX = 6;
@@ -29,7 +29,7 @@ interface Digits {
 
 function createDigits(layer: Layer): Digits {
   const { bytes } = layer;
-  return { layer, even: viewAsPairs(bytes), odd: viewAsPairs(bytes.subarray(1)) };
+  return { layer, even: viewAsUint16Numbers(bytes), odd: viewAsUint16Numbers(bytes.subarray(1)) };
 }
 
 /**
@@ -39,7 +39,7 @@ function createDigits(layer: Layer): Digits {
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
-  kind: Numerals,
+  kind: NumeralSystem,
   fromIndex: number,
   toIndex: number,
 ): void {
@@ -56,10 +56,10 @@ function addRuns(
     let to = (from + shortest) & ~1;
     for (let pair = to >> 1; to + 8 <= toIndex; pair += 4, to += 8) {
       const both =
-        NUMERAL_PAIRS[even[pair]!]! &
-        NUMERAL_PAIRS[even[pair + 1]!]! &
-        NUMERAL_PAIRS[even[pair + 2]!]! &
-        NUMERAL_PAIRS[even[pair + 3]!]!;
+        DIGIT_PAIR_TABLE[even[pair]!]! &
+        DIGIT_PAIR_TABLE[even[pair + 1]!]! &
+        DIGIT_PAIR_TABLE[even[pair + 2]!]! &
+        DIGIT_PAIR_TABLE[even[pair + 3]!]!;
       if ((both & bit) === 0) break;
     }
     while (to < toIndex && values[bytes[to]!]! >= 0) to += 1;
@@ -136,7 +136,7 @@ class DigitRuns {
   constructor(
     private readonly digits: Digits,
     private readonly runs: readonly number[],
-    private readonly numerals: Numerals,
+    private readonly numerals: NumeralSystem,
   ) {
     let capacity = 0;
     for (let run = 0; run < runs.length; run += 2) capacity += this.countNeededBytes(runs[run]!, runs[run + 1]!);
@@ -223,7 +223,7 @@ class DigitRuns {
  */
 export function findTrailingDigitsStart(bytes: Uint8Array): number {
   let from = bytes.length;
-  while (from > 0 && BASE64_NUMERALS.values[bytes[from - 1]!]! >= 0) from -= 1;
+  while (from > 0 && BASE64_NUMERAL_SYSTEM.values[bytes[from - 1]!]! >= 0) from -= 1;
   return from;
 }
 
@@ -237,18 +237,19 @@ export function* decodeDigitLayers(layer: Layer, spans: Spans, longest: number):
   if (spans.length === 0) return;
   const digits = createDigits(layer);
   const base64: number[] = [];
-  addRuns(base64, digits, BASE64_NUMERALS, 0, layer.bytes.length);
+  addRuns(base64, digits, BASE64_NUMERAL_SYSTEM, 0, layer.bytes.length);
   // Hex digits are also base64 digits, so hex runs are searched only within base64 runs.
   const hex: number[] = [];
-  for (let run = 0; run < base64.length; run += 2) addRuns(hex, digits, HEX_NUMERALS, base64[run]!, base64[run + 1]!);
-  yield* decodedRuns(digits, base64, BASE64_NUMERALS, spans, longest);
-  yield* decodedRuns(digits, hex, HEX_NUMERALS, spans, longest);
+  for (let run = 0; run < base64.length; run += 2)
+    addRuns(hex, digits, HEX_NUMERAL_SYSTEM, base64[run]!, base64[run + 1]!);
+  yield* decodedRuns(digits, base64, BASE64_NUMERAL_SYSTEM, spans, longest);
+  yield* decodedRuns(digits, hex, HEX_NUMERAL_SYSTEM, spans, longest);
 }
 
 function* decodedRuns(
   digits: Digits,
   all: readonly number[],
-  numerals: Numerals,
+  numerals: NumeralSystem,
   spans: Spans,
   longest: number,
 ): Generator<Layer> {

@@ -2,7 +2,7 @@
 import { ByteWriter, isLineBreak, type Layer, pushCodeUnit } from "./layers.js";
 import { HEX_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
-import { findEqualBytes, repeatInWord, viewAsWords } from "./words.js";
+import { findEqualBytes, repeatInWord, viewAsInt32Words } from "./words.js";
 
 const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
@@ -103,7 +103,7 @@ class EscapeFinder {
     private readonly bytes: Uint8Array,
     private readonly spans: Spans,
   ) {
-    this.words = viewAsWords(bytes);
+    this.words = viewAsInt32Words(bytes);
   }
 
   /**

@@ -16,7 +16,7 @@ BASE64_VALUES["_".charCodeAt(0)] = 63;
  * Table by two adjacent bytes, as a 16-bit number in memory order. The bits of an entry show in which numeral systems
  * both bytes are digits.
  */
-export const NUMERAL_PAIRS = new Uint8Array(2 ** 16);
+export const DIGIT_PAIR_TABLE = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
 /**
@@ -32,16 +32,16 @@ for (let pair = 0; pair < 2 ** 16; pair += 1) {
   const bits = (BASE64_VALUES[pair & 0xff]! << 6) | BASE64_VALUES[pair >> 8]!;
   FIRST_TWO_DIGIT_BITS[pair] = (bits >> 4) | ((bits & 0xf) << 12);
   LAST_TWO_DIGIT_BITS[pair] = (bits & 0xf00) | ((bits & 0xff) << 16);
-  if (BASE64_VALUES[pair & 0xff]! >= 0 && BASE64_VALUES[pair >> 8]! >= 0) NUMERAL_PAIRS[pair]! |= BASE64_BIT;
-  if (HEX_VALUES[pair & 0xff]! >= 0 && HEX_VALUES[pair >> 8]! >= 0) NUMERAL_PAIRS[pair]! |= HEX_BIT;
+  if (BASE64_VALUES[pair & 0xff]! >= 0 && BASE64_VALUES[pair >> 8]! >= 0) DIGIT_PAIR_TABLE[pair]! |= BASE64_BIT;
+  if (HEX_VALUES[pair & 0xff]! >= 0 && HEX_VALUES[pair >> 8]! >= 0) DIGIT_PAIR_TABLE[pair]! |= HEX_BIT;
   BYTE_BY_HEX_PAIR[pair] = (HEX_VALUES[pair & 0xff]! << 4) | HEX_VALUES[pair >> 8]!;
 }
 
-export interface Numerals {
+export interface NumeralSystem {
   bitsPerDigit: number;
   /** Value of each digit, by its character code; -1 for characters that are no digits. */
   values: Int8Array;
-  /** Bit of this numeral system in NUMERAL_PAIRS. */
+  /** Bit of this numeral system in DIGIT_PAIR_TABLE. */
   bit: number;
   /**
    * Minimum length of a run of digits. It always contains 8 complete bytes, at whichever digit the first byte begins.
@@ -56,7 +56,7 @@ export interface Numerals {
   decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;
 }
 
-export const BASE64_NUMERALS: Numerals = {
+export const BASE64_NUMERAL_SYSTEM: NumeralSystem = {
   bitsPerDigit: 6,
   values: BASE64_VALUES,
   bit: BASE64_BIT,
@@ -77,7 +77,7 @@ export const BASE64_NUMERALS: Numerals = {
   },
 };
 
-export const HEX_NUMERALS: Numerals = {
+export const HEX_NUMERAL_SYSTEM: NumeralSystem = {
   bitsPerDigit: 4,
   values: HEX_VALUES,
   bit: HEX_BIT,

@@ -17,7 +17,7 @@ import {
   removeDroppedBytes,
 } from "./patterns.js";
 import { WHOLE_TEXT_SPANS } from "./spans.js";
-import { viewAsWords } from "./words.js";
+import { viewAsInt32Words } from "./words.js";
 
 export interface Secret {
   /** Name of the secret. Messages and masked texts contain this name instead of the value. */
@@ -87,7 +87,7 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
      * returns true.
      */
     scan: ({ bytes, newSpans }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
-      automaton.scan(bytes, viewAsWords(bytes), onHit, newSpans),
+      automaton.scan(bytes, viewAsInt32Words(bytes), onHit, newSpans),
   };
 }
 

@@ -9,13 +9,13 @@ function alignBytes(bytes: Uint8Array, size: number): Uint8Array {
 }
 
 /** Returns the bytes as 32-bit words, without an incomplete word at the end. Callers must not change the words. */
-export function viewAsWords(bytes: Uint8Array): Int32Array {
+export function viewAsInt32Words(bytes: Uint8Array): Int32Array {
   const { buffer, byteOffset, length } = alignBytes(bytes, Int32Array.BYTES_PER_ELEMENT);
   return new Int32Array(buffer, byteOffset, length >> 2);
 }
 
 /** Returns the bytes as 16-bit numbers. Callers must not change the numbers. */
-export function viewAsPairs(bytes: Uint8Array): Uint16Array {
+export function viewAsUint16Numbers(bytes: Uint8Array): Uint16Array {
   const { buffer, byteOffset, length } = alignBytes(bytes, Uint16Array.BYTES_PER_ELEMENT);
   return new Uint16Array(buffer, byteOffset, length >> 1);
 }

@@ -9,7 +9,7 @@ const CONNECTIONS_PER_SERVER = 10;
 const MESSAGES_PER_CONNECTION = 100;
 const IDLE_TIMEOUT_MS = 5_000;
 
-export interface PooledSession {
+export interface PooledSmtpSession {
   connection: SMTPConnection;
   /** True if the connection has been used for an earlier message. */
   isReused: boolean;
@@ -17,7 +17,7 @@ export interface PooledSession {
   isBroken: boolean;
 }
 
-interface OpenSession extends PooledSession {
+interface OpenSession extends PooledSmtpSession {
   key: string;
   messageCount: number;
   timer: NodeJS.Timeout | undefined;
@@ -80,7 +80,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
   }
 
   return {
-    async takeSession(server: Server, signal: AbortSignal): Promise<PooledSession> {
+    async takeSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
       const key = computeServerKey(server);
       const idle = await acquireSession(key, signal);
       if (idle) {
@@ -109,7 +109,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       }
     },
 
-    giveBack(session: PooledSession): void {
+    giveBack(session: PooledSmtpSession): void {
       const pooled = session as OpenSession;
       pooled.messageCount += 1;
       if (stopped || pooled.isBroken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {

@@ -1,7 +1,7 @@
 /** Creates the modules for all operations on actions except runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { createIsolateCheck } from "../../engine/isolate-check.js";
+import { createCompileChecker } from "../../engine/isolate-check.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import type { DependencyResolver } from "../packages/packages.js";
@@ -39,7 +39,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
   const { db, packages, addAssetUrls, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } = options;
   const convertRow = createActionRowConverter(addAssetUrls);
   const lockDraft = createLockDraft(convertRow);
-  const isolateCheck = createIsolateCheck();
+  const isolateCheck = createCompileChecker();
   const codeChecker = createCodeChecker(isolateCheck.check);
   const sources = createSourceBuilds({ packages });
   const actionValidation = createActionValidation({

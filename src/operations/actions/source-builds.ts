@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { ActionRow } from "../../data/action.js";
 import type { ActionSource } from "../../data/action-types.js";
-import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import type { SourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -98,7 +98,7 @@ export function createSourceBuilds({ packages }: { packages: DependencyResolver 
         throw new ActionError("OVERLOADED", `the service cannot build "source" now: ${error.message}`, {
           retryAfter: RETRY_SECONDS,
         });
-      if (!(error instanceof PackageFault)) throw error;
+      if (!(error instanceof PackageError)) throw error;
       const build = { fault: error.message };
       buildsByKey.set(key, { build });
       return build;

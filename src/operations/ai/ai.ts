@@ -6,7 +6,12 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { OutgoingError, type OutgoingRequestSender, type OutgoingResponse, RunBudget } from "../../engine/outgoing.js";
+import {
+  OutgoingError,
+  type OutgoingRequestSender,
+  type OutgoingResponse,
+  RunRequestBudget,
+} from "../../engine/outgoing.js";
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -154,10 +159,10 @@ export function createAi(options: {
 }) {
   const { db, settings, scannerCache, requestSender, logEvents, allowHttp } = options;
   const usage = createAiUsage({ db });
-  const budgets = new LRUCache<number, RunBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
+  const budgets = new LRUCache<number, RunRequestBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
 
-  function budgetOf(runId: number): RunBudget {
-    const runBudget = budgets.get(runId) ?? new RunBudget();
+  function budgetOf(runId: number): RunRequestBudget {
+    const runBudget = budgets.get(runId) ?? new RunRequestBudget();
     budgets.set(runId, runBudget);
     return runBudget;
   }

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { selectLookup } from "../../engine/public-lookup.js";
+import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SendNotice } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
 import { createAlertDeliverer } from "./alert-delivery.js";
@@ -28,7 +28,7 @@ export function createAlerts(options: {
   const connections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || port === HTTPS_PORT,
-    resolve: selectLookup(allowPrivateNetwork),
+    resolve: selectHostResolver(allowPrivateNetwork),
   });
   const sendAlert = createAlertSender({ notice, baseUrl });
   const delivery = createAlertDeliverer({ db, settings, connections, allowHttp: allowPrivateNetwork, log });

@@ -6,7 +6,7 @@
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import type { BackupSecret } from "../../engine/archive/sealing.js";
-import type { ArchivePart } from "../../engine/archive/tape.js";
+import type { ArchiveFile } from "../../engine/archive/tape.js";
 import { writeArchive } from "../../engine/archive.js";
 import { BlobMissingError, type BlobStore } from "../../engine/blob-store/blob.js";
 import { computeKeyFingerprint } from "../../engine/cipher.js";
@@ -57,11 +57,11 @@ export interface BackupReport {
 }
 
 /** Splits `bytes` into numbered parts of PART_MAX_BYTES. If `bytes` is empty, yields one empty part. */
-async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<ArchivePart> {
+async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<ArchiveFile> {
   let number = 0;
   let heldBytes: Buffer[] = [];
   let size = 0;
-  const makePart = (content: Buffer): ArchivePart => ({
+  const makePart = (content: Buffer): ArchiveFile => ({
     name: `${prefix}/${String(++number).padStart(8, "0")}`,
     content,
   });
@@ -146,7 +146,7 @@ class BackupWriter {
     );
   }
 
-  private async *table({ name, columns }: Table): AsyncGenerator<ArchivePart> {
+  private async *table({ name, columns }: Table): AsyncGenerator<ArchiveFile> {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* splitIntoParts(`tables/${name}`, stream as AsyncIterable<Buffer>);
@@ -169,7 +169,7 @@ class BackupWriter {
    * Yields the parts of the backup that contain media files, without files of unfinished uploads. No process deletes
    * media files during the backup.
    */
-  private async *blobs(): AsyncGenerator<ArchivePart> {
+  private async *blobs(): AsyncGenerator<ArchiveFile> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
     try {
@@ -189,7 +189,7 @@ class BackupWriter {
     }
   }
 
-  async *parts(): AsyncGenerator<ArchivePart> {
+  async *parts(): AsyncGenerator<ArchiveFile> {
     const manifest = await this.beginBackup();
     yield createJsonPart(MANIFEST_FILE, manifest);
     const { keys } = this.options;

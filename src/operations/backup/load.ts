@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Client } from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { ArchivePart } from "../../engine/archive/tape.js";
+import type { ArchiveFile } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
 import { type BackupManifest, type BackupSummary, parseSummary, SUMMARY_FILE } from "./manifest.js";
 import {
@@ -39,15 +39,15 @@ export interface LoadOptions {
 class PartGroup {
   constructor(
     readonly name: string,
-    private readonly parts: AsyncIterator<ArchivePart>,
-    private first: ArchivePart | null,
+    private readonly parts: AsyncIterator<ArchiveFile>,
+    private first: ArchiveFile | null,
   ) {}
 
   /**
    * First part after this group; null at the end of the backup file. Set when `contents` has yielded all parts of the
    * group.
    */
-  nextPart: ArchivePart | null = null;
+  nextPart: ArchiveFile | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
     for (let part = this.first; ; ) {
@@ -187,10 +187,10 @@ export class BackupLoader {
   }
 
   /** Writes all tables and media files of the backup. Returns the summary, which is the backup's last part. */
-  private async loadParts(parts: AsyncIterator<ArchivePart>): Promise<BackupSummary> {
+  private async loadParts(parts: AsyncIterator<ArchiveFile>): Promise<BackupSummary> {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
-    for (let part: ArchivePart | null = done ? null : value; part !== null; ) {
+    for (let part: ArchiveFile | null = done ? null : value; part !== null; ) {
       if (part.name === SUMMARY_FILE) return parseSummary(part);
       const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
@@ -235,7 +235,7 @@ export class BackupLoader {
    * Writes all rows and media files in one transaction. Calls `beforeCommit` at the end of this transaction, when other
    * sessions see none of the rows yet.
    */
-  async loadBackup(parts: AsyncIterator<ArchivePart>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
+  async loadBackup(parts: AsyncIterator<ArchiveFile>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
       await this.prepareDatabase();

@@ -3,7 +3,7 @@
  * and no database.
  */
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { ArchivePart } from "../../engine/archive/tape.js";
+import type { ArchiveFile } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/describe-value.js";
 import { isTableName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
 
@@ -78,7 +78,7 @@ function isBackupSummary(fields: Record<string, unknown>): boolean {
   );
 }
 
-function parsePart({ name, content }: ArchivePart): Record<string, unknown> {
+function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
@@ -89,7 +89,7 @@ function parsePart({ name, content }: ArchivePart): Record<string, unknown> {
 }
 
 /** Parses the first part of a backup. @throws ArchiveError if it is not a manifest, or of another format version */
-export function parseManifest(part: ArchivePart | undefined): BackupManifest {
+export function parseManifest(part: ArchiveFile | undefined): BackupManifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== BACKUP_FORMAT)
@@ -101,21 +101,21 @@ export function parseManifest(part: ArchivePart | undefined): BackupManifest {
 }
 
 /** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
-export function parseSummary(part: ArchivePart): BackupSummary {
+export function parseSummary(part: ArchiveFile): BackupSummary {
   const text = parsePart(part);
   if (isBackupSummary(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
 /** Returns the master keys of the settings from the part keys.json. @throws ArchiveError if it contains no keys */
-export function parseKeys(part: ArchivePart): Buffer[] {
+export function parseKeys(part: ArchiveFile): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;
   throw new ArchiveError("the file is not a backup of this service: its keys.json contains no valid keys");
 }
 
-export const createJsonPart = (name: string, value: object): ArchivePart => ({
+export const createJsonPart = (name: string, value: object): ArchiveFile => ({
   name,
   content: Buffer.from(JSON.stringify(value)),
 });

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { selectLookup, systemLookup } from "../../engine/public-lookup.js";
+import { selectHostResolver, systemHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -61,9 +61,9 @@ export function createMessagingModules(options: {
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
-    resolve: selectLookup(allowPrivateNetwork),
+    resolve: selectHostResolver(allowPrivateNetwork),
   });
-  const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
+  const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
   const smtp = createSmtp();
   const { protocol, hostname } = new URL(baseUrl);
   const reportUrl = (appId: number) =>

@@ -2,9 +2,9 @@
  * Downloads the files of a branch or tag from a Git server. The requests follow the same network rules as the HTTP
  * requests that actions send. A sandboxed process of the bundler parses the downloaded files.
  */
-import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../engine/bundler/fault.js";
-import { GitRemoteFault, openGitRemote, type SendGitRequest } from "../../engine/git-remote.js";
-import { OutgoingError, type OutgoingRequestSender, RunBudget } from "../../engine/outgoing.js";
+import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
+import { GitRemoteError, openGitRemote, type SendGitRequest } from "../../engine/git-remote.js";
+import { OutgoingError, type OutgoingRequestSender, RunRequestBudget } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES } from "../../rules/action-source.js";
 import type { GitFields } from "../../rules/git-input.js";
@@ -37,7 +37,7 @@ function toActionError(error: unknown): unknown {
     const message = `the service cannot read the repository now: ${error.message}`;
     return new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   }
-  const isFault = error instanceof GitRemoteFault || error instanceof OutgoingError || error instanceof PackageFault;
+  const isFault = error instanceof GitRemoteError || error instanceof OutgoingError || error instanceof PackageError;
   if (isFault)
     return new ActionError("GIT_PULL_FAILED", error.message.slice(0, ERROR_REASON_MAX_CHARACTERS).toWellFormed());
   const isLate = error instanceof DOMException && error.name === "TimeoutError";
@@ -65,12 +65,12 @@ export function createGitRepository({
     const basic = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
     const scope = {
       pool: `${appId} git`,
-      budget: new RunBudget(),
+      budget: new RunRequestBudget(),
       // Rejects redirects to other servers, so that the service sends the token only to the server in the configured
       // URL.
       mayUseOrigin: (requested: string) => {
         if (requested === origin) return true;
-        throw new GitRemoteFault(
+        throw new GitRemoteError(
           `the Git server redirects to ${requested}, but a pull sends requests only to ${origin}; connect the app with the URL to which the server redirects`,
         );
       },

@@ -6,7 +6,12 @@ import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { FairSemaphore, mayTakeSlots } from "../../engine/fair-semaphore.js";
-import { PictureFault, type PictureInspection, type PictureProcessor, type Resizing } from "../../engine/pictures.js";
+import {
+  InvalidPictureError,
+  type PictureInspection,
+  type PictureProcessor,
+  type ResizeOptions,
+} from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
   OVERLOADED_RETRY_SECONDS,
@@ -74,7 +79,7 @@ export function createMediaPictures({ pictureProcessor }: { pictureProcessor: Pi
     ): Promise<PictureInspection & { storedCopy: T }> {
       return resizeInTurn(appId, () => pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, keep)).catch(
         (error: unknown) => {
-          if (!(error instanceof PictureFault)) throw error;
+          if (!(error instanceof InvalidPictureError)) throw error;
           throw new ActionError(
             "REQUEST_INVALID",
             `the file begins like a picture of type ${contentType}, but cannot be read: ${error.message}`,
@@ -93,7 +98,7 @@ export function createMediaPictures({ pictureProcessor }: { pictureProcessor: Pi
       key: string,
       open: () => Promise<Readable>,
       contentType: string,
-      resizing: Resizing,
+      resizing: ResizeOptions,
     ): Promise<Buffer> {
       const cachedPicture = cachedPictures.get(key);
       if (cachedPicture) return cachedPicture;
@@ -109,7 +114,7 @@ export function createMediaPictures({ pictureProcessor }: { pictureProcessor: Pi
           .finally(() => pendingPictures.delete(key));
       pendingPictures.set(key, started);
       return started.catch((error: unknown) => {
-        if (!(error instanceof PictureFault)) throw error;
+        if (!(error instanceof InvalidPictureError)) throw error;
         throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);
       });
     },

@@ -5,7 +5,7 @@
 import type { Config } from "../../config.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { selectLookup } from "../../engine/public-lookup.js";
+import { selectHostResolver } from "../../engine/public-lookup.js";
 
 /** Ports to which these connections can be opened, unless ALLOW_PRIVATE_NETWORK allows all ports. */
 const WEB_PORTS: readonly number[] = [80, 443];
@@ -23,7 +23,7 @@ export function createPackageConnections({ allowPrivateNetwork, egressAddress, n
   const shared = {
     mayReach: (address: string) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port: number) => allowPrivateNetwork || WEB_PORTS.includes(port),
-    resolve: selectLookup(allowPrivateNetwork),
+    resolve: selectHostResolver(allowPrivateNetwork),
     localAddress: egressAddress,
   };
   return {

@@ -8,7 +8,7 @@ import { valid } from "semver";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
-import { BundlerBusyError, PackageFault, SandboxUnavailableError } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -92,7 +92,7 @@ export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), lateAssets: []
 
 /** Returns a bundler error as an error for the action's author, with `retryAfter` if the package did not cause it. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
-  if (error instanceof PackageFault) {
+  if (error instanceof PackageError) {
     const instead = findAlternative(dependency);
     const reason = error.message + (instead && `; use ${instead} instead`);
     return createUnresolvedError(dependency, `cannot be used: ${reason}`);
@@ -179,7 +179,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     checkLicences(dependency, parts);
     const text = Buffer.from(source);
     const fault = await probe({ name: dependency, sha256: sha256Hex(text), source }, asking.signal);
-    if (fault !== null) throw toBundlingError(dependency, new PackageFault(fault));
+    if (fault !== null) throw toBundlingError(dependency, new PackageError(fault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
     await quota.countScript(author, dependency, sha256Hex(text), bytes);

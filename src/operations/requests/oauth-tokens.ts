@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { OutgoingError, type OutgoingRequestSender, RunBudget } from "../../engine/outgoing.js";
+import { OutgoingError, type OutgoingRequestSender, RunRequestBudget } from "../../engine/outgoing.js";
 import { isObject } from "../../rules/describe-value.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
@@ -155,7 +155,7 @@ export function createOauthTokens(options: {
       { url, method: "POST", headers, body, timeoutMs: FETCH_TIMEOUT_MS },
       {
         pool: `${appId} tokens`,
-        budget: new RunBudget(),
+        budget: new RunRequestBudget(),
         mayUseOrigin: (requested) => requested === origin,
         originOf: normalizeOrigin,
         hasCredential: true,

@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../engine/outgoing.js";
-import { selectLookup } from "../../engine/public-lookup.js";
+import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
 import { createBindingTrials } from "./binding-trials.js";
@@ -26,7 +26,7 @@ export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: Out
   const { connect } = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
-    resolve: selectLookup(allowPrivateNetwork),
+    resolve: selectHostResolver(allowPrivateNetwork),
     localAddress: egressAddress,
   });
   return new OutgoingRequestSender(connect);

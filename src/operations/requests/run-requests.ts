@@ -10,7 +10,7 @@ import {
   type OutgoingRequestSender,
   type OutgoingResponse,
   type OutgoingScope,
-  RunBudget,
+  RunRequestBudget,
 } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
@@ -170,7 +170,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
   return {
     /** Returns the function that sends the requests of one run, and the list to which it adds each sent request. */
     beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
-      const budget = new RunBudget();
+      const budget = new RunRequestBudget();
       const records: RequestRecord[] = [];
       const onHop = (origin: string, method: string) => {
         const host = hostAndPortOf(origin);

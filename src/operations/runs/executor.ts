@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
-import type { ServiceRequests } from "../../engine/service-requests.js";
+import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
@@ -147,7 +147,7 @@ interface ExecutorOptions {
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
-  serviceRequests: ServiceRequests;
+  serviceRequests: ServiceRequestSender;
   requests: RunRequests;
   log: Logger;
 }

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
-import { shareReads } from "../../engine/shared-reads.js";
+import { shareConcurrentReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -133,7 +133,7 @@ export function createSettings(options: {
   const secretValues = createSecretValues({ db, openSettings });
 
   const storedOf = (tiers: keyof typeof SELECT_BY_READER) =>
-    shareReads((appId: number) =>
+    shareConcurrentReads((appId: number) =>
       queryPreparedRows<StoredSetting>(db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
     );
   /** Concurrent reads of one app's settings share a query. Each reader decrypts the values itself. */

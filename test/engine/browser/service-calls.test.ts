@@ -7,7 +7,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ServiceCalls } from "../../../src/engine/browser/network/service-calls.js";
 import type { ConsoleLine, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { createServiceRequests } from "../../../src/engine/service-requests.js";
+import { createServiceRequestSender } from "../../../src/engine/service-requests.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 const ORIGIN = "https://app-1.actions.internal";
@@ -121,7 +121,7 @@ describe("calls of the service from a network isolate", () => {
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    const requests = createServiceRequests(base)!;
+    const requests = createServiceRequestSender(base)!;
     service = { base, send: (request, signal) => requests.send(request, ORIGIN, signal) };
     egress = createEgressProxy({ allowPrivateNetwork: true });
     browsers = testBrowsers({ openProxyPort: () => egress.openProxyPort() });

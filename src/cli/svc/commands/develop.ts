@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
-import { ProjectFault } from "../../../engine/bundler/fault.js";
+import { ProjectError } from "../../../engine/bundler/fault.js";
 import { ServiceResponseError } from "../client.js";
 import { findProjectRoot, readTarget } from "../config.js";
 import { CliError, createUsageError, UnrecoverableError } from "../failure.js";
@@ -57,7 +57,7 @@ async function repeatWork(
       try {
         await work();
       } catch (error) {
-        if (error instanceof ProjectFault) session.output.writeFailure(error.message, {});
+        if (error instanceof ProjectError) session.output.writeFailure(error.message, {});
         else if (!(error instanceof CliError) || error instanceof UnrecoverableError) throw error;
         else session.output.writeFailure(error.message, error.details);
       }

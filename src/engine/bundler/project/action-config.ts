@@ -5,7 +5,7 @@
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
 import { build, type Loader, type Plugin } from "esbuild";
-import { ProjectFault } from "../fault.js";
+import { ProjectError } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
 /**
@@ -71,7 +71,7 @@ async function bundleConfig(entry: string, finder: ModuleFinder, texts: Readonly
         ? `${location.file.replace(`${PROJECT_NAMESPACE}:`, "")}:${location.line}:${location.column + 1}: ${text}`
         : text,
     );
-    throw new ProjectFault(`${entry} does not compile:\n${lines.join("\n")}`);
+    throw new ProjectError(`${entry} does not compile:\n${lines.join("\n")}`);
   }
 }
 
@@ -196,7 +196,7 @@ class ConstantEvaluator {
 
 /**
  * Returns the config of an action's file; an empty object if the file exports no config.
- * @throws ProjectFault if the config is invalid
+ * @throws ProjectError if the config is invalid
  */
 export async function readActionConfig(
   entry: string,
@@ -210,11 +210,11 @@ export async function readActionConfig(
     config = new ConstantEvaluator(script).evaluateExport("config");
   } catch (error) {
     if (!(error instanceof NotLiteralError)) throw error;
-    throw new ProjectFault(
+    throw new ProjectError(
       `the object config in ${entry} can contain only literals and constants (got ${error.message})`,
     );
   }
   if (typeof config === "object" && config !== null && !Array.isArray(config))
     return JSON.parse(JSON.stringify(config)) as ManifestItem;
-  throw new ProjectFault(`config in ${entry} must be an object`);
+  throw new ProjectError(`config in ${entry} must be an object`);
 }

@@ -3,7 +3,7 @@
  * paths in the action's field `source`, and back.
  */
 import { dirname, join } from "node:path/posix";
-import { PackageFault, ProjectFault } from "../fault.js";
+import { PackageError, ProjectError } from "../fault.js";
 import { findFile, findFileByAlias, isRelative, parseTsconfig } from "../source-modules.js";
 
 /** Returns the text of a file; null if the file does not exist. `path` is relative to the project's root. */
@@ -73,24 +73,24 @@ const isShared = (path: string): boolean => path.startsWith("lib/") || path.star
 
 /**
  * Converts the path of a file in the project to its path in the field `source` of the action in `folder`.
- * @throws ProjectFault if `source` cannot contain the file
+ * @throws ProjectError if `source` cannot contain the file
  */
 function toSourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
-  throw new ProjectFault(`an action cannot import ${path}: put modules that several actions use into the folder lib/`);
+  throw new ProjectError(`an action cannot import ${path}: put modules that several actions use into the folder lib/`);
 }
 
 /** Adds the name of the file to the error message, unless the message already names a file. */
 const addFileName = (file: string, error: unknown): unknown =>
-  error instanceof PackageFault && !(error instanceof ProjectFault)
-    ? new ProjectFault(`${file}: ${error.message}`)
+  error instanceof PackageError && !(error instanceof ProjectError)
+    ? new ProjectError(`${file}: ${error.message}`)
     : error;
 
 /**
  * Returns the files of an action for its field `source`.
  * @param folder folder of the action, such as `actions/hello`
- * @throws ProjectFault
+ * @throws ProjectError
  */
 export function readSourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
@@ -102,7 +102,7 @@ export function readSourceFiles(folder: string, entry: string, read: ReadFile): 
       const name = toSourcePath(folder, path);
       const other = files.get(name);
       if (other)
-        throw new ProjectFault(
+        throw new ProjectError(
           `${entry} imports ${other.path} and ${path}, which would have the same path in the action; rename one of them`,
         );
       files.set(name, { path, text });
@@ -116,7 +116,7 @@ export function readSourceFiles(folder: string, entry: string, read: ReadFile): 
 /**
  * Returns the texts of a test file and of all files that it imports. The keys are their paths in the project.
  * @param folder folder of the action
- * @throws ProjectFault
+ * @throws ProjectError
  */
 export function readTestFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
   try {

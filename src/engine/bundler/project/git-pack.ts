@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
-import { PackageFault } from "../fault.js";
+import { PackageError } from "../fault.js";
 
 const OBJECTS_MAX = 100_000;
 /** Maximum total size in bytes of all unpacked objects of a pack. */
@@ -37,12 +37,12 @@ interface Delta {
 }
 
 const createBrokenPackFault = (reason: string) =>
-  new PackageFault(`the pack that the Git server sent is damaged or not supported: ${reason}`);
+  new PackageError(`the pack that the Git server sent is damaged or not supported: ${reason}`);
 
 const computeObjectHash = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
-/** Reads numbers and bytes from a buffer. @throws PackageFault at the end of the buffer */
+/** Reads numbers and bytes from a buffer. @throws PackageError at the end of the buffer */
 class ByteReader {
   at = 0;
 
@@ -92,7 +92,7 @@ class ByteReader {
 /**
  * Decompresses the next object.
  * @param size expected size of the decompressed object in bytes
- * @throws PackageFault if the object is damaged or has another size
+ * @throws PackageError if the object is damaged or has another size
  */
 function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
@@ -110,7 +110,7 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
 /**
  * Applies a delta to its base object, and returns the complete object.
  * @param countUnpackedBytes called with the object's size; throws if all objects are too large together
- * @throws PackageFault
+ * @throws PackageError
  */
 function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
@@ -152,18 +152,18 @@ function readObjectCount(pack: Buffer): number {
   const version = pack.readUInt32BE(4);
   if (version !== 2) throw createBrokenPackFault(`the version of the pack format is ${version} instead of 2`);
   const count = pack.readUInt32BE(8);
-  if (count > OBJECTS_MAX) throw new PackageFault(`the repository has more than ${OBJECTS_MAX} files and folders`);
+  if (count > OBJECTS_MAX) throw new PackageError(`the repository has more than ${OBJECTS_MAX} files and folders`);
   return count;
 }
 
-/** Unpacks the objects of a pack. @throws PackageFault for a pack that is damaged or too large */
+/** Unpacks the objects of a pack. @throws PackageError for a pack that is damaged or too large */
 export function readPack(pack: Buffer): GitObjects {
   const count = readObjectCount(pack);
   let total = 0;
   const countUnpackedBytes = (bytes: number) => {
     total += bytes;
     if (total > UNPACKED_MAX_BYTES)
-      throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+      throw new PackageError(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
   /** Deltas whose base object has not been unpacked yet. The key is the hash of the base object. */

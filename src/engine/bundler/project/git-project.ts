@@ -2,7 +2,7 @@
  * Reads the project folder of a Git commit: the files that a project can have, and the manifest (JSON description of
  * the app) that they define.
  */
-import { PackageFault, ProjectFault } from "../fault.js";
+import { PackageError, ProjectError } from "../fault.js";
 import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
@@ -46,7 +46,7 @@ interface TreeEntry {
   hash: string;
 }
 
-const createBrokenRepositoryFault = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
+const createBrokenRepositoryFault = (reason: string) => new PackageError(`the repository cannot be read: ${reason}`);
 
 function getObjectContent(objects: GitObjects, hash: string, type: ObjectType): Buffer {
   const object = objects.get(hash);
@@ -65,7 +65,7 @@ function readHeaderLine(content: Buffer, name: string): string {
   return hash;
 }
 
-/** Returns the entries of a folder (a Git tree object). @throws PackageFault */
+/** Returns the entries of a folder (a Git tree object). @throws PackageError */
 function parseTreeEntries(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = [];
   for (let at = 0; at < content.length; ) {
@@ -96,13 +96,13 @@ function findProjectFiles(objects: GitObjects, root: string, folder: string): Ma
   const files = new Map<string, string>();
   let visitedEntries = 0;
   const readTree = (tree: string, parent: string, depth: number) => {
-    if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
+    if (depth > DEPTH_MAX) throw new ProjectError(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
     const entries = parseTreeEntries(getObjectContent(objects, tree, "tree"));
     // The entries of the root folder do not count towards ENTRIES_MAX, because a repository's root may contain much
     // that is not part of the project.
     if (parent !== "") visitedEntries += entries.length;
     if (visitedEntries > ENTRIES_MAX)
-      throw new PackageFault(`the project has more than ${ENTRIES_MAX} files and folders`);
+      throw new PackageError(`the project has more than ${ENTRIES_MAX} files and folders`);
     for (const { mode, name, hash } of entries) {
       const path = parent + name;
       if (
@@ -113,13 +113,13 @@ function findProjectFiles(objects: GitObjects, root: string, folder: string): Ma
         continue;
       if (mode === TREE_MODE) readTree(hash, `${path}/`, depth + 1);
       else files.set(path, checkFile(path, mode, hash));
-      if (files.size > FILES_MAX) throw new PackageFault(`the project has more than ${FILES_MAX} files`);
+      if (files.size > FILES_MAX) throw new PackageError(`the project has more than ${FILES_MAX} files`);
     }
   };
   let tree = root;
   for (const segment of folder === "" ? [] : folder.split("/")) {
     const treeEntry = parseTreeEntries(getObjectContent(objects, tree, "tree")).find(({ name }) => name === segment);
-    if (treeEntry?.mode !== TREE_MODE) throw new PackageFault(`the repository has no folder ${folder}`);
+    if (treeEntry?.mode !== TREE_MODE) throw new PackageError(`the repository has no folder ${folder}`);
     tree = treeEntry.hash;
   }
   readTree(tree, "", 0);
@@ -131,21 +131,21 @@ const isLink = (mode: string, name: string): boolean =>
   (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || PROJECT_FILES.includes(name));
 
 function checkFile(path: string, mode: string, hash: string): string {
-  if (mode === LINK_MODE) throw new ProjectFault(`${path} is a symbolic link, which a project cannot have`);
-  if (mode === SUBMODULE_MODE) throw new ProjectFault(`${path} is a submodule, which a project cannot have`);
+  if (mode === LINK_MODE) throw new ProjectError(`${path} is a symbolic link, which a project cannot have`);
+  if (mode === SUBMODULE_MODE) throw new ProjectError(`${path} is a submodule, which a project cannot have`);
   return hash;
 }
 
 function readTextFile(objects: GitObjects, path: string, hash: string): string {
   const object = objects.get(hash);
-  if (object?.type !== "blob") throw new ProjectFault(`${path} is missing in the repository, or larger than 1 MB`);
+  if (object?.type !== "blob") throw new ProjectError(`${path} is missing in the repository, or larger than 1 MB`);
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(object.content);
   } catch {
-    throw new ProjectFault(`${path} is not UTF-8 text`);
+    throw new ProjectError(`${path} is not UTF-8 text`);
   }
-  if (text.startsWith(LFS_POINTER)) throw new ProjectFault(`${path} is stored in Git LFS, which is not supported`);
+  if (text.startsWith(LFS_POINTER)) throw new ProjectError(`${path} is stored in Git LFS, which is not supported`);
   return text;
 }
 
@@ -164,13 +164,13 @@ function createProjectFiles(objects: GitObjects, hashes: ReadonlyMap<string, str
   };
 }
 
-/** Returns the manifest (description of the app) of the project as JSON. @throws PackageFault */
+/** Returns the manifest (description of the app) of the project as JSON. @throws PackageError */
 export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
   const objects = readPack(pack);
   const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {
     const where = folder === "" ? "the root of the repository" : folder;
-    throw new PackageFault(
+    throw new PackageError(
       `${where} contains no project: none of these folders and files exists there: ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
     );
   }
@@ -180,7 +180,7 @@ export async function readRepository({ commit, folder, entries }: RepositoryJob,
   ).readManifest();
   const document = JSON.stringify(manifest);
   if (Buffer.byteLength(document) > DOCUMENT_MAX_BYTES)
-    throw new PackageFault(
+    throw new PackageError(
       `all definitions of the project together are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`,
     );
   return document;

@@ -2,7 +2,7 @@
  * Reads a project folder, and returns its definitions as a manifest (JSON description of an app). The command line
  * passes files on disk; the service passes files of a Git repository.
  */
-import { ProjectFault } from "../fault.js";
+import { ProjectError } from "../fault.js";
 import { type ManifestItem, readActionConfig } from "./action-config.js";
 import { removeConfig } from "./action-file.js";
 import { ModuleFinder, type ReadFile, readSourceFiles } from "./action-modules.js";
@@ -39,7 +39,7 @@ export const toItemName = (file: string): string => {
   }
 };
 
-/** Reads the `config` of an action's file. @throws ProjectFault if it is invalid */
+/** Reads the `config` of an action's file. @throws ProjectError if it is invalid */
 export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<ManifestItem> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.readImportedModules(file));
@@ -61,7 +61,7 @@ export class ProjectReader {
     try {
       return JSON.parse(text) as T;
     } catch (error) {
-      throw new ProjectFault(`${path} is not JSON: ${(error as Error).message}`);
+      throw new ProjectError(`${path} is not JSON: ${(error as Error).message}`);
     }
   }
 
@@ -81,11 +81,11 @@ export class ProjectReader {
     return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#files.read);
   }
 
-  /** Reads an action with its source. @throws ProjectFault if the folder contains no action */
+  /** Reads an action with its source. @throws ProjectError if the folder contains no action */
   async readAction(folder: string): Promise<ManifestItem> {
     const file = this.findActionFile(folder);
     if (file === null)
-      throw new ProjectFault(
+      throw new ProjectError(
         `the folder actions/${folder} must contain one of these files: ${this.#entries.join(", ")}`,
       );
     const item = { name: toItemName(folder), ...(await this.readConfig(folder)) };
