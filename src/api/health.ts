@@ -5,7 +5,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Status } from "../errors.js";
-import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
+import { RUN_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
 /**
  * Functions that check the readiness of the service, by the name of the checked component. Each returns true if the
@@ -86,7 +86,7 @@ function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string 
  */
 function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
-  return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);
+  return method === "OPTIONS" || String(token).startsWith(RUN_TOKEN_PREFIX);
 }
 
 export function createHttpEntryPoint(parts: ReadinessChecks): HttpEntryPoint {

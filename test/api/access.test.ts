@@ -12,7 +12,7 @@ import {
 import { loadSchema } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import {
   ACCESS_TABLE,
   allowsOperation,
@@ -84,7 +84,7 @@ describe("the access matrix", () => {
     kind: "editor" | "task" | "api",
     { personId = null, scopes = null }: Owner,
   ): Promise<string> {
-    const token = newToken(kind);
+    const token = generateToken(kind);
     const appId = kind === "editor" ? null : apps.own;
     const values = [kind, hashToken(token), appId, personId, scopes];
     await insert("INSERT INTO credential (kind, hash, app_id, person_id, scopes) VALUES ($1, $2, $3, $4, $5)", values);

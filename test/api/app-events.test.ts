@@ -1,7 +1,7 @@
 /** Tests log events that the service emits itself: changes of an app, and opened pages. */
 import { expect } from "chai";
 import { PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -116,7 +116,7 @@ describe("events of the app itself", () => {
     const data = { fields: ["settings"], keys: ["start"] };
     expect(entry.data.payload.log).to.deep.include({ type: "app.update", data });
     for (let depth = 1; depth <= 9; depth += 1) {
-      const token = newToken("task");
+      const token = generateToken("task");
       const { id } = await newest();
       await service.db.query("INSERT INTO credential (kind, hash, app_id, run_id) VALUES ('task', $1, $2, $3)", [
         ...[hashToken(token), service.appId, id],

@@ -7,7 +7,7 @@ import { TOKENS_PER_APP } from "../../src/limits.js";
 import { createAppTokens } from "../../src/operations/access/app-tokens.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
 import { createPeople } from "../../src/operations/access/people.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import type { Role } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -26,12 +26,12 @@ describe("roles and scopes", () => {
         [organizationId, role, `${role}@example.com`],
       );
       await db.query("INSERT INTO app_member (app_id, person_id, role) VALUES ($1, $2, $3)", [appId, person!.id, role]);
-      tokens[role] = newToken("editor");
+      tokens[role] = generateToken("editor");
       const credential = "INSERT INTO credential (kind, hash, person_id) VALUES ('editor', $1, $2)";
       await db.query(credential, [hashToken(tokens[role]), person!.id]);
     }
     for (const scope of ["read", "publish"] as const) {
-      tokens[scope] = newToken("api");
+      tokens[scope] = generateToken("api");
       const credential = "INSERT INTO credential (kind, hash, app_id, scopes) VALUES ('api', $1, $2, $3)";
       await db.query(credential, [hashToken(tokens[scope]), appId, [scope]]);
     }
@@ -206,7 +206,7 @@ describe("roles and scopes", () => {
     );
     const member = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'admin')";
     await db.query(member, [elsewhere[0]!.id, person!.id]);
-    const token = newToken("editor");
+    const token = generateToken("editor");
     await db.query("INSERT INTO credential (kind, hash, person_id) VALUES ('editor', $1, $2)", [
       hashToken(token),
       person!.id,

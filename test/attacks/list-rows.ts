@@ -1,6 +1,6 @@
 /** Creates an app, its callers, and rows that are hidden from these callers. */
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import type { TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { COLUMN_SOURCE, HIDDEN_TEXT, VISIBLE_TEXT } from "./list-requests.js";
@@ -78,7 +78,7 @@ export function createHiddenRows(service: TestService) {
     const ofApp = `app_member (app_id, person_id, role) VALUES ($1, $2, '${role}')`;
     const table = role === "editor" || role === "owner" ? tables[role] : ofApp;
     await db.query(`INSERT INTO ${table}`, [id, person!.id]);
-    const token = newToken("editor");
+    const token = generateToken("editor");
     await db.query(
       "INSERT INTO credential (kind, hash, person_id, expires_at) VALUES ('editor', $1, $2, now() + interval '1 day')",
       [hashToken(token), person!.id],

@@ -1,6 +1,6 @@
 /** Creates an app with one resource of each kind. All resources, the app and its organization have the same number as ID. */
 import type { DataSource } from "typeorm";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { createLogData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 
@@ -69,7 +69,7 @@ async function addAccess(db: DataSource, number: number, mark: string): Promise<
  */
 export async function addNumberedApp(service: TestService, number: number, mark: string): Promise<string> {
   const { db } = service;
-  const token = newToken("admin");
+  const token = generateToken("admin");
   const email = `${mark}@example.net`;
 
   async function send(path: string, body: unknown, ...tables: string[]): Promise<void> {

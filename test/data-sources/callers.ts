@@ -1,7 +1,7 @@
 /** Callers of a data source with access rules, their tokens, and forms of a rule with the callers that each form allows. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import type { EntryVerb } from "../../src/rules/entries/access-rules.js";
 import type { TestService } from "../harness/service.js";
 
@@ -39,7 +39,7 @@ export async function tokensOf(service: TestService): Promise<Partial<Record<Who
   const base = `/v1/apps/${service.appId}/data-sources`;
   await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
   for (const kind of ["editor", "admin", "api", "live", "viewer"] as const) tokens[kind] = service.tokens[kind];
-  tokens.task = newToken("task");
+  tokens.task = generateToken("task");
   await rows(service.db, "INSERT INTO credential (kind, hash, app_id) VALUES ('task', $1, $2)", [
     hashToken(tokens.task),
     service.appId,

@@ -1,7 +1,7 @@
 /** Tests the permissions with which a git connection pulls, and input that it rejects. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -31,7 +31,7 @@ describe("rights and input of git connections", () => {
   it("pulls with the rights that the person who connected has now", async () => {
     const person = { firstName: "Ada", lastName: "Lovelace", email: "ada@example.com" };
     const { user } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
-    const token = newToken("editor");
+    const token = generateToken("editor");
     const issue = "INSERT INTO credential (kind, hash, person_id) VALUES ('editor', $1, $2)";
     await rows(service.db, issue, [hashToken(token), user.id]);
     const member = path(`/members/${user.id}`);

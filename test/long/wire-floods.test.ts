@@ -9,7 +9,7 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import WebSocket from "ws";
-import { newToken } from "../../src/operations/access/tokens.js";
+import { generateToken } from "../../src/operations/access/tokens.js";
 import { createNeighbour, type NeighbourApp } from "../harness/neighbour.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 
@@ -84,7 +84,7 @@ describe("a flood over few connections", () => {
   const kinds: [string, () => string][] = [
     ["made-up tokens with a wrong checksum", () => `svc_live_${randomBytes(32).toString("base64url")}000000`],
     ["made-up tokens of the older format", () => `svc_live_${randomBytes(32).toString("base64url")}`],
-    ["made-up tokens with a right checksum", () => newToken("live")],
+    ["made-up tokens with a right checksum", () => generateToken("live")],
     ["one token of a visitor", () => service.credentials().tokens.live],
   ];
   for (const [name, token] of kinds) {

@@ -5,7 +5,7 @@ import type { CredentialKind } from "../../src/data/credential.js";
 import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import type { MediaFile } from "../../src/data/media-types.js";
 import { createKeyRing } from "../../src/engine/key-ring.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { createSignedMediaUrls, type SignedMediaUrls } from "../../src/operations/media/links.js";
 import { lockApp } from "../../src/operations/settings/app-lock.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
@@ -39,7 +39,7 @@ describe("media: access", () => {
     for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind as Who, token);
     tokens.set("task", await issueTaskToken(service.db, service.appId));
     tokens.set("nobody", null);
-    const nameless = newToken("live");
+    const nameless = generateToken("live");
     await service.db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [
       hashToken(nameless),
       service.appId,

@@ -8,7 +8,7 @@ import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
 import { createCredentials } from "../../src/operations/access/credentials.js";
-import { hashToken, isWellFormedToken, newToken } from "../../src/operations/access/tokens.js";
+import { hashToken, isWellFormedToken, generateToken } from "../../src/operations/access/tokens.js";
 import { longTest } from "../harness/samples.js";
 import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
 
@@ -19,7 +19,7 @@ describe("a token", () => {
   it("is svc_<kind>_, 43 characters of base64url and the CRC32 of these in six digits of base62", () => {
     for (const kind of KINDS) {
       for (let count = 0; count < 200; count += 1) {
-        const token = newToken(kind);
+        const token = generateToken(kind);
         expect(token).to.match(new RegExp(`^svc_${kind}_[\\w-]{43}[0-9A-Za-z]{6}$`));
         const sum = [...token.slice(-6)].reduce((value, digit) => value * 62n + BigInt(BASE62.indexOf(digit)), 0n);
         expect(sum).to.equal(BigInt(crc32(token.slice(0, -6))));
@@ -29,7 +29,7 @@ describe("a token", () => {
   });
 
   it("is recognized in no other form: one changed character, another kind, more or fewer characters", () => {
-    const token = newToken("live");
+    const token = generateToken("live");
     for (let at = 0; at < token.length; at += 1) {
       const other = token[at] === "A" ? "B" : "A";
       const changed = token.slice(0, at) + other + token.slice(at + 1);
@@ -96,7 +96,7 @@ describe("an unknown token", () => {
       for (let time = 0; time < 20; time += 1) expect(await credentials.resolve(madeUp, "203.0.113.1")).to.equal(null);
     }
     expect(queries()).to.equal(0);
-    for (const token of [newToken("live"), `svc_live_${"A".repeat(43)}`]) {
+    for (const token of [generateToken("live"), `svc_live_${"A".repeat(43)}`]) {
       const before = queries();
       for (let time = 0; time < 20; time += 1) expect(await credentials.resolve(token, "203.0.113.1")).to.equal(null);
       expect(queries() - before).to.equal(1);
@@ -105,7 +105,7 @@ describe("an unknown token", () => {
 
   it("is accepted as soon as a change of rights makes it valid", async () => {
     const { credentials } = counted();
-    const token = newToken("live");
+    const token = generateToken("live");
     expect(await credentials.resolve(token)).to.equal(null);
     await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, 1)", [hashToken(token)]);
     await credentials.clearCallerCaches();
@@ -150,16 +150,16 @@ describe("an unknown token", () => {
   it("counts for its address: too many are rejected without a query; other addresses and known tokens are not affected", async () => {
     const { credentials, queries, clock } = counted();
     const flooding = "203.0.113.2";
-    const flood = () => statusOf(credentials.resolve(newToken("live"), flooding));
+    const flood = () => statusOf(credentials.resolve(generateToken("live"), flooding));
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
     // A token counts after its lookup, so the first token above the limit is still looked up.
     for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS + 1; sent += 1) expect(await flood()).to.equal("unknown");
     const before = queries();
-    const refusal = await credentials.resolve(newToken("live"), flooding).catch((error: ActionError) => error);
+    const refusal = await credentials.resolve(generateToken("live"), flooding).catch((error: ActionError) => error);
     expect(refusal).to.have.property("status", "RATE_LIMIT_EXCEEDED");
     expect((refusal as ActionError).details).to.have.keys("retryAfter", "nextValidRequestDate");
     expect(queries()).to.equal(before);
-    expect(await statusOf(credentials.resolve(newToken("live"), "203.0.113.3"))).to.equal("unknown");
+    expect(await statusOf(credentials.resolve(generateToken("live"), "203.0.113.3"))).to.equal("unknown");
     expect(await statusOf(credentials.resolve(known, flooding))).to.equal("known");
     clock.now += (refusal as ActionError).details.retryAfter! * 1_000;
     expect(await flood()).to.equal("unknown");
@@ -167,7 +167,7 @@ describe("an unknown token", () => {
 
   it("counts separately from known tokens, of which an address may send any number", async () => {
     const { credentials } = counted();
-    const tokens = Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS + 50 }, () => newToken("live"));
+    const tokens = Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS + 50 }, () => generateToken("live"));
     await db.query("INSERT INTO credential (kind, hash, app_id) SELECT 'live', unnest($1::bytea[]), 1", [
       tokens.map(hashToken),
     ]);
@@ -210,7 +210,7 @@ describe("an unknown token", () => {
 
   it("counts if lookups of many unknown ones were in progress together", async () => {
     const { credentials, queries } = counted();
-    const flood = () => statusOf(credentials.resolve(newToken("live"), "203.0.113.7"));
+    const flood = () => statusOf(credentials.resolve(generateToken("live"), "203.0.113.7"));
     await Promise.all(Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS + 20 }, flood));
     const before = queries();
     expect(await flood()).to.equal("RATE_LIMIT_EXCEEDED");

@@ -6,7 +6,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { User } from "../../operations/access/people.js";
-import type { AccessEventPage } from "../../operations/accounts/access-events.js";
+import type { AccessLogPage } from "../../operations/accounts/access-events.js";
 import type { SignInResult } from "../../operations/accounts/accounts.js";
 import type { CallerAccess } from "../../operations/accounts/caller-access.js";
 import type { ProviderIdentity } from "../../operations/accounts/identities.js";
@@ -219,7 +219,7 @@ export class AuthResolver {
       description: "The `nextCursor` of the previous response, to continue the list.",
     })
     cursor?: string | null,
-  ): Promise<AccessEventPage> {
+  ): Promise<AccessLogPage> {
     const enteredOrganization = await this.accessChecks.requireOrganizationAccess(
       context,
       "manageOrganization",

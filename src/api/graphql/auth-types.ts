@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";
-import type { AccessEntry } from "../../operations/accounts/access-events.js";
+import type { AccessLogEntry } from "../../operations/accounts/access-events.js";
 import type { Membership } from "../../operations/accounts/caller-access.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
@@ -103,7 +103,7 @@ class AccessPaginationType {
 
 @ObjectType("AccessList", { implements: PageType, description: "Page of the audit log of access." })
 export class AccessListType {
-  @PageItemsField(() => [AccessEntryType], "Entries on this page.") entries: AccessEntry[];
+  @PageItemsField(() => [AccessEntryType], "Entries on this page.") entries: AccessLogEntry[];
   @Field(() => AccessPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the log." })
   pagination: AccessPaginationType;
 }

@@ -2,7 +2,7 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { ActionComparisons, Comparison } from "../../operations/actions/comparison.js";
+import type { ActionComparison, ActionComparisons } from "../../operations/actions/comparison.js";
 import type { DraftRestorer, RestoreResult } from "../../operations/actions/restoring.js";
 import type { ActionVersions, Version } from "../../operations/actions/versions.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
@@ -87,7 +87,7 @@ export class ActionVersionResolver {
         "Version to compare with: `master` (the draft), `production` (the live version) or the ID of a version; `master` by default.",
     })
     against?: string | null,
-  ): Promise<Comparison> {
+  ): Promise<ActionComparison> {
     await this.accessChecks.requireAppAccess(context, "compareVersions", appId);
     return this.services.comparison.compareVersion(appId, actionId, versionId, against ?? "master");
   }
@@ -97,13 +97,13 @@ export class ActionVersionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
-  ): Promise<Comparison> {
+  ): Promise<ActionComparison> {
     await this.accessChecks.requireAppAccess(context, "compareVersions", appId);
     return this.services.comparison.compareLive(appId, actionId);
   }
 
   @FieldResolver(() => [ActionFieldEnum], { description: "Properties that differ, without `code`." })
-  fields(@Root() { changes }: Comparison): string[] {
+  fields(@Root() { changes }: ActionComparison): string[] {
     return changes.map(({ field }) => field);
   }
 
@@ -111,7 +111,7 @@ export class ActionVersionResolver {
     description:
       "Scripts of packages that differ between the live version and the draft; empty if `fields` has no `assets`.",
   })
-  scripts(@Root() { changes }: Comparison): ScriptChange[] {
+  scripts(@Root() { changes }: ActionComparison): ScriptChange[] {
     return listChangedScripts(changes);
   }
 }

@@ -1,11 +1,11 @@
 /** REST routes of version history and comparisons: entries for the route table in rest/routes.ts. */
 import type { Action } from "../../operations/actions/action-rows.js";
-import type { Comparison } from "../../operations/actions/comparison.js";
+import type { ActionComparison } from "../../operations/actions/comparison.js";
 import { warningsOf } from "./action-routes.js";
 import type { Route } from "./route.js";
 
 /** Returns the differences of two versions, without the complete versions. */
-const removeComparedVersions = ({ before, after, ...diff }: Comparison) => diff;
+const removeComparedVersions = ({ before, after, ...diff }: ActionComparison) => diff;
 
 const ACTION_ROUTE = "/v3/apps/:appId/actions/:actionId";
 

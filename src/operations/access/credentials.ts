@@ -11,7 +11,7 @@ import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PE
 import { allowsOperation, type Caller, type TokenScope } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
-import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
+import { generateToken, hashToken, isWellFormedToken } from "./tokens.js";
 
 /**
  * PostgreSQL notification channel. A message is the ID of a credential that has ended. An empty message means that the
@@ -85,7 +85,7 @@ interface CredentialRow {
  * SQL condition that is true if the OAuth grant `g` is valid. A grant that a person created with an API token ends when
  * this API token ends.
  */
-export const IS_GRANT_VALID = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
+export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /**
@@ -115,7 +115,7 @@ const SELECT_CREDENTIAL = `
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
-     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${IS_GRANT_VALID}))
+     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${IS_GRANT_VALID_SQL}))
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
        ELSE EXISTS (SELECT FROM credential p
@@ -300,7 +300,7 @@ export function createCredentials({
         isPageSession: pageSession = false,
         parentId = null,
         actionId = null,
-        secret: token = newToken(kind),
+        secret: token = generateToken(kind),
       } = credential;
       const { visitorAddressHash = null, scopes = null } = credential;
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];

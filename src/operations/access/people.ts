@@ -14,7 +14,7 @@ export interface User extends Person {
  * SQL condition that is true if the person and the app belong to the same organization, or if the person has a role on
  * the app.
  */
-export const BELONGS_TO_APP = `(person.organization_id = app.organization_id
+export const BELONGS_TO_APP_SQL = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
 const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
@@ -53,7 +53,7 @@ export function createPeople({ db }: { db: DataSource }) {
       if (userId === null) return null;
       const personRows = await rows(
         db,
-        `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP} WHERE person.id = $1 AND app.id = $2`,
+        `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP_SQL} WHERE person.id = $1 AND app.id = $2`,
         [userId, appId],
       );
       if (personRows.length === 0)

@@ -5,7 +5,7 @@ import type { CredentialKind } from "../../data/credential.js";
 
 const SECRET_BYTES = 32;
 /** Prefix of run tokens. The service issues a token for each run. */
-export const TASK_TOKEN_PREFIX = "svc_task_";
+export const RUN_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -27,14 +27,15 @@ function tokenChecksum(text: string): string {
 }
 
 /** Returns a new 256-bit random secret with a prefix. Tokens and one-time exchange codes use it. */
-export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
+export const generateSecret = (prefix: string): string =>
+  `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
 /**
  * Returns a new token. Secret scanners recognize a leaked token by its prefix. The checksum lets the service reject an
  * invented token without a database query.
  */
-export function newToken(kind: CredentialKind): string {
-  const text = newSecret(`svc_${kind}`);
+export function generateToken(kind: CredentialKind): string {
+  const text = generateSecret(`svc_${kind}`);
   return text + tokenChecksum(text);
 }
 

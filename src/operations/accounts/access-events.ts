@@ -36,7 +36,7 @@ export async function recordAccessEvent(executor: SqlClient | DataSource, event:
 }
 
 /** Entry of the audit log of access in the form that responses contain. Times are ISO 8601. */
-export interface AccessEntry {
+export interface AccessLogEntry {
   id: number;
   type: string;
   organizationId: number | null;
@@ -47,8 +47,8 @@ export interface AccessEntry {
   createdAt: string;
 }
 
-export interface AccessEventPage {
-  entries: AccessEntry[];
+export interface AccessLogPage {
+  entries: AccessLogEntry[];
   pagination: { hasMore: boolean; nextCursor?: string };
 }
 
@@ -66,9 +66,9 @@ const SELECT_ACCESS_EVENTS = `
           OR organization_id IS NULL AND $2)
    ORDER BY id DESC LIMIT $4`;
 
-export type ListAccessEntries = ReturnType<typeof createAccessEntryList>;
+export type ListAccessLogEntries = ReturnType<typeof createAccessLogLister>;
 
-export function createAccessEntryList({ db }: { db: DataSource }) {
+export function createAccessLogLister({ db }: { db: DataSource }) {
   /**
    * Returns the organization's entries of the audit log of access, the newest first.
    * @throws ActionError REQUEST_INVALID
@@ -77,10 +77,10 @@ export function createAccessEntryList({ db }: { db: DataSource }) {
     organizationId: number,
     isAdministrator: boolean,
     options: { limit?: number | null; cursor?: string | null },
-  ): Promise<AccessEventPage> => {
+  ): Promise<AccessLogPage> => {
     const { limit } = parsePageLimits(options);
     const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];
-    const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
+    const eventRows = await rows<AccessLogEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
     const hasMore = eventRows.length > limit;
     const last = entries.at(-1);

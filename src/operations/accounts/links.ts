@@ -6,7 +6,7 @@
 import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { hashToken, newSecret } from "../access/tokens.js";
+import { generateSecret, hashToken } from "../access/tokens.js";
 
 export type LinkKind = "setup" | "invitation" | "reset";
 
@@ -62,7 +62,7 @@ export function createOneTimeLinks({ db, baseUrl }: { db: DataSource; baseUrl: s
   return {
     /** Creates a one-time link. For an invitation, pass the executor of the transaction that creates the invitation. */
     async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: SqlClient = db) {
-      const token = newSecret(`svc_${kind}`);
+      const token = generateSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
       const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
       const linkUrl = `${baseUrl}/studio/${PAGE_BY_LINK_KIND[kind]}#token=${token}`;

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
-import { createAccessEntryList } from "./access-events.js";
+import { createAccessLogLister } from "./access-events.js";
 import { createAccounts } from "./accounts.js";
 import { createCallerAccess } from "./caller-access.js";
 import { createIdentities } from "./identities.js";
@@ -67,7 +67,7 @@ export function createPeopleAccounts(options: {
     identities,
     openId: createOpenId({ db, providers, accounts, identities }),
     whoAmI: createCallerAccess({ db }),
-    listAccess: createAccessEntryList({ db }),
+    listAccess: createAccessLogLister({ db }),
     mail,
   };
 }

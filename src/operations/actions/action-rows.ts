@@ -184,7 +184,7 @@ export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionE
  * Inserts a row or updates all its columns. TypeORM's `save` is not used, because it merges JSON key by key, and loses
  * keys that every object inherits, such as `toString`.
  */
-export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
+export async function writeActionRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {
     await manager.insert(ActionRow, row as object);
     return;

@@ -17,7 +17,7 @@ import {
 } from "./action-rows.js";
 import type { ActionValidation } from "./action-validation.js";
 import type { DraftWriter } from "./draft-writer.js";
-import { runOnce } from "./idempotency.js";
+import { runOncePerIdempotencyKey } from "./idempotency.js";
 
 /**
  * Summary of a draft's live version for lists of drafts. `updatedAt` is the time at which the draft was last published.
@@ -121,7 +121,7 @@ export function createActions(options: {
       const validatedAction = await validation.validateCreate(db.manager, appId, data, resolvedPackages);
       const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
       return db.transaction((manager) =>
-        runOnce(manager, caller, idempotentRequest, async () =>
+        runOncePerIdempotencyKey(manager, caller, idempotentRequest, async () =>
           convertRow(await draftWriter.insert(manager, caller, appId, validatedAction)),
         ),
       );

@@ -16,11 +16,11 @@ import { findVersion } from "./versions.js";
  * One of the two states that are compared: the ID of a saved version, "master" for the draft, or "production" for the
  * live version.
  */
-export type ComparedSide = number | "master" | "production";
+export type ComparedState = number | "master" | "production";
 
-export interface Comparison extends ActionDiff {
-  from: ComparedSide;
-  to: ComparedSide;
+export interface ActionComparison extends ActionDiff {
+  from: ComparedState;
+  to: ComparedState;
   /** All fields of the state `from`, the first of the two compared states. */
   before: ActionInput;
   /** All fields of the state `to`, the second of the two compared states. */
@@ -28,7 +28,7 @@ export interface Comparison extends ActionDiff {
 }
 
 interface ActionState {
-  side: ComparedSide;
+  side: ComparedState;
   input: ActionInput;
   /** Scripts of the action's npm packages; missing if the comparison ignores scripts. */
   assets?: ComparedScript[];
@@ -48,7 +48,7 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
   access: version.access ?? access,
 });
 
-const sideLabel = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
+const sideLabel = (side: ComparedState): string => (typeof side === "number" ? `version ${side}` : side);
 
 /**
  * Maximum length of both codes together, up to which they are compared on the main thread. Longer code is compared in
@@ -81,7 +81,7 @@ const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
   ...omitNullSource(source ? omitSourceMap(source) : null),
 });
 
-async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<Comparison> {
+async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {
   const labels = { before: sideLabel(from.side), after: sideLabel(to.side) };
   const [before, after] = [withoutNullSource(from.input), withoutNullSource(to.input)];
   // `assets` replaces the scripts in `before` and `after`. If `assets` is undefined, the comparison ignores scripts.
@@ -89,7 +89,7 @@ async function compareStates(appId: number, from: ActionState, to: ActionState):
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
 
-function parseSide(against: string): ComparedSide {
+function parseSide(against: string): ComparedState {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
   throw new ActionError("REQUEST_INVALID", '"against" must be "master", "production" or the ID of a version');
@@ -106,7 +106,7 @@ export function createActionComparisons({ db }: { db: DataSource }) {
   }
 
   /** Reads one of the two states to compare. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
-  async function readState(masterId: number, master: ActionInput, side: ComparedSide): Promise<ActionState> {
+  async function readState(masterId: number, master: ActionInput, side: ComparedState): Promise<ActionState> {
     if (side === "master") return { side, input: master };
     if (side !== "production")
       return { side, input: fieldsAfterRestore((await findVersion(db, masterId, side)).data, master) };
@@ -119,7 +119,12 @@ export function createActionComparisons({ db }: { db: DataSource }) {
      * @param against `master` for the draft, `production` for the live version, or the ID of a saved version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
      */
-    async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
+    async compareVersion(
+      appId: number,
+      actionId: number,
+      versionId: number,
+      against: string,
+    ): Promise<ActionComparison> {
       const side = parseSide(against);
       const master = authoredFieldsOf(await findAction(db.manager, appId, actionId));
       const from = await readState(actionId, master, versionId);
@@ -131,12 +136,12 @@ export function createActionComparisons({ db }: { db: DataSource }) {
      * @param actionId ID of the draft or of the live version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
      */
-    async compareLive(appId: number, actionId: number): Promise<Comparison> {
+    async compareLive(appId: number, actionId: number): Promise<ActionComparison> {
       const foundAction = await findAction(db.manager, appId, actionId);
       const master =
         foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
       const production = await readProduction(master.id);
-      const stateOf = (side: ComparedSide, row: ActionRow): ActionState => ({
+      const stateOf = (side: ComparedState, row: ActionRow): ActionState => ({
         side,
         input: authoredFieldsOf(row),
         assets: comparedScriptsOf(row),

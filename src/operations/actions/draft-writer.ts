@@ -21,13 +21,13 @@ import {
   authoredFieldsOf,
   nameTakenError,
   rejectDuplicateName,
-  writeRow,
+  writeActionRow,
 } from "./action-rows.js";
 import type { ValidatedAction } from "./action-validation.js";
 import { recordVersion } from "./versions.js";
 
 /** Returns the names of those fields whose values differ between `before` and `after`. */
-export function changedFields(before: ActionInput, after: ActionInput): string[] {
+export function findChangedFields(before: ActionInput, after: ActionInput): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof ActionInput>;
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
@@ -83,7 +83,7 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
    */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
-    await rejectDuplicateName(writeRow(manager, row), nameTakenError(input.name));
+    await rejectDuplicateName(writeActionRow(manager, row), nameTakenError(input.name));
     await writeRoutes(manager, row);
     await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
   }
@@ -121,7 +121,7 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
       row: ActionRow,
       validated: ValidatedAction,
     ): Promise<ActionRow> {
-      const fields = changedFields(authoredFieldsOf(row), validated.input);
+      const fields = findChangedFields(authoredFieldsOf(row), validated.input);
       const { assets: before } = row;
       if (validated.input.source || validated.input.code.length > row.code.length)
         await checkTotalSize(manager, row.appId, validated.input, row.id);

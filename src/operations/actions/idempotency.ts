@@ -40,7 +40,7 @@ export interface IdempotentRequest {
  * @param manager transaction in which `work` writes
  * @throws REQUEST_INVALID if the key was used for a different request
  */
-export async function runOnce<T extends object>(
+export async function runOncePerIdempotencyKey<T extends object>(
   manager: EntityManager,
   { credentialId }: Caller,
   { appId, key, request }: IdempotentRequest,

@@ -16,7 +16,7 @@ import type { DependencyResolver, ResolvedPackages } from "../packages/packages.
 import type { ScriptAuthor } from "../packages/script-quota.js";
 import { authoredFieldsOf } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
-import { changedFields, type DraftWriter } from "./draft-writer.js";
+import { type DraftWriter, findChangedFields } from "./draft-writer.js";
 
 /**
  * An exported action with all fields that authors can write. An empty field is included too, so that an import clears
@@ -142,7 +142,7 @@ export function createImportSteps(options: {
       }
       if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
       const validatedAction = await validation.validateUpdate(manager, row, data, resolved, rewrittenIds);
-      const fields = changedFields(authoredFieldsOf(row), validatedAction.input);
+      const fields = findChangedFields(authoredFieldsOf(row), validatedAction.input);
       return {
         current: row,
         validated: validatedAction,

@@ -20,12 +20,12 @@ import {
   type LockDraft,
   readDraft,
   rejectDuplicateName,
-  writeRow,
+  writeActionRow,
 } from "./action-rows.js";
 import type { ActionValidation } from "./action-validation.js";
 import { auditFactsOfAddedScripts, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import { markPublished, wasPublished } from "./versions.js";
+import { markVersionPublished, wasVersionPublished } from "./versions.js";
 
 /** The draft to publish, and the caller's claim that its tests have passed. */
 export interface PublishTarget extends DraftTarget {
@@ -58,7 +58,8 @@ async function requirePublishable(
   master: ActionRow,
 ): Promise<void> {
   if (!app?.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
-  if (app.requiresTests && !tested && !(await wasPublished(manager, master))) throw new ActionError("TESTS_REQUIRED");
+  if (app.requiresTests && !tested && !(await wasVersionPublished(manager, master)))
+    throw new ActionError("TESTS_REQUIRED");
 }
 
 function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
@@ -114,9 +115,9 @@ export function createActionPublisher(options: {
       "NAME_ALREADY_EXISTS",
       `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
     );
-    await rejectDuplicateName(writeRow(manager, liveVersion), refusal);
+    await rejectDuplicateName(writeActionRow(manager, liveVersion), refusal);
     await publishRoutes(manager, liveVersion);
-    await markPublished(manager, master);
+    await markVersionPublished(manager, master);
     const data = { name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
     await recordChange(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, liveVersion);

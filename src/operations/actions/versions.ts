@@ -20,11 +20,11 @@ import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./a
  * Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore
  * ("pre-restore").
  */
-export type SnapshotOccasion = "create" | "update" | "pre-restore";
+export type VersionReason = "create" | "update" | "pre-restore";
 
 /** All fields of a draft in the form in which the database stores a version. */
 export interface StoredSnapshot extends ActionInput {
-  action: SnapshotOccasion;
+  action: VersionReason;
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
@@ -48,7 +48,7 @@ interface VersionHead {
 }
 
 export interface VersionSummary extends VersionHead {
-  action: SnapshotOccasion;
+  action: VersionReason;
   name: string;
   description: string | null;
   active: boolean;
@@ -73,7 +73,7 @@ export interface VersionPagination {
   hasMore: boolean;
 }
 
-function createSnapshot(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): StoredSnapshot {
+function createSnapshot(row: ActionRow, occasion: VersionReason, productionTaskId: number | null): StoredSnapshot {
   const { assets, masterId: masterTaskId, actionVersion } = row;
   const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
   return { action: occasion, ...authoredFieldsOf(row), assets, actionVersion, ...links };
@@ -106,7 +106,7 @@ const DELETE_OLD_VERSIONS = `
 
 /** Reason for a snapshot, and the person and Git commit that caused it. */
 interface SnapshotOrigin extends Pick<Caller, "personId" | "commit"> {
-  occasion: SnapshotOccasion;
+  occasion: VersionReason;
 }
 
 async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion, personId, commit }: SnapshotOrigin) {
@@ -164,7 +164,7 @@ const MARK_PUBLISHED = `
  * Sets the publishing time of the version that equals the draft. Call it when the draft is published.
  * @param manager a transaction that has locked the draft
  */
-export async function markPublished(manager: EntityManager, master: ActionRow): Promise<void> {
+export async function markVersionPublished(manager: EntityManager, master: ActionRow): Promise<void> {
   await rows(manager, MARK_PUBLISHED, [master.id, draftStateHash(master)]);
 }
 
@@ -175,7 +175,7 @@ const SELECT_PUBLISHED_VERSION =
  * True if a version that equals the draft was live before.
  * @param manager a transaction that has locked the draft
  */
-export async function wasPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
+export async function wasVersionPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
   return (await rows(manager, SELECT_PUBLISHED_VERSION, [master.id, draftStateHash(master)])).length > 0;
 }
 

@@ -20,7 +20,7 @@ import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
-import { hashToken, newSecret, newToken } from "../access/tokens.js";
+import { generateSecret, generateToken, hashToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import { createVisitorLimits, hashVisitorAddress } from "./visitors.js";
 
@@ -200,7 +200,7 @@ export function createPageSessions(options: {
      */
     async createCode(caller: Caller | null, preview: PreviewPage): Promise<string> {
       const { caller: editor } = await checkPreview(caller, preview);
-      return mintPreview(editor, preview, newSecret("once"));
+      return mintPreview(editor, preview, generateSecret("once"));
     },
 
     /**
@@ -208,7 +208,7 @@ export function createPageSessions(options: {
      * page.
      */
     async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
-      const token = newToken("viewer");
+      const token = generateToken("viewer");
       const sql = [hashToken(code), hashToken(token), appId, actionId];
       const redeemedRows = await rows(db, REDEEM_PREVIEW_CODE, sql);
       const app = redeemedRows.length > 0 ? await appOf(appId) : null;

@@ -11,7 +11,7 @@ import { refuseField } from "../../rules/fields.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { runOnce } from "../actions/idempotency.js";
+import { runOncePerIdempotencyKey } from "../actions/idempotency.js";
 import { recordChange } from "../records/audit.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
@@ -42,7 +42,7 @@ export function createMessages(options: {
   ): Promise<MessageReceipt[]> {
     const store = await outboxWriter.prepare(caller, appId, messages, "communicate");
     return db.transaction((manager) =>
-      runOnce(manager, caller, { appId, key, request: messages }, () => store(manager)),
+      runOncePerIdempotencyKey(manager, caller, { appId, key, request: messages }, () => store(manager)),
     );
   }
 

@@ -10,7 +10,7 @@ import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.j
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
-import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
+import { BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { recordChange } from "../records/audit.js";
@@ -31,7 +31,7 @@ const INSERT_EDITOR = `
 
 const ADD_EDITOR = `
   INSERT INTO app_editor (app_id, person_id)
-  SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP} WHERE app.id = $1 AND person.id = $2
+  SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;

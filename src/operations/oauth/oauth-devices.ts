@@ -5,7 +5,7 @@
 import { randomInt } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { hashToken, newSecret } from "../access/tokens.js";
+import { generateSecret, hashToken } from "../access/tokens.js";
 import { OauthFailure } from "./oauth-failure.js";
 
 /** Letters of a user code. Consonants form no words and are not confused with digits (RFC 8628, section 6.1). */
@@ -45,7 +45,7 @@ export class OauthDevices {
   }
 
   async start(clientId: string, scopes: readonly string[], appId: number | null): Promise<DeviceAuthorization> {
-    const [deviceCode, userCode] = [newSecret("svc_device"), createUserCode()];
+    const [deviceCode, userCode] = [generateSecret("svc_device"), createUserCode()];
     await rows(this.#db, "DELETE FROM oauth_device WHERE expires_at < now() - interval '1 hour'");
     await rows(
       this.#db,

@@ -7,7 +7,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
-import { type Credentials, IS_GRANT_VALID } from "../access/credentials.js";
+import { type Credentials, IS_GRANT_VALID_SQL } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
 import { lockCallersSignInMethods } from "../accounts/sign-in-methods.js";
 import { recordChange } from "../records/audit.js";
@@ -131,7 +131,7 @@ export class OauthGrants {
   async find(id: number): Promise<OAuthGrant | null> {
     const [appRows] = await rows<OAuthGrant>(
       this.#db,
-      `SELECT ${GRANT_COLUMNS} FROM oauth_grant g WHERE g.id = $1 AND ${IS_GRANT_VALID}`,
+      `SELECT ${GRANT_COLUMNS} FROM oauth_grant g WHERE g.id = $1 AND ${IS_GRANT_VALID_SQL}`,
       [id],
     );
     return appRows ?? null;
@@ -159,7 +159,7 @@ export class OauthGrants {
     const [row] = await rows<OAuthGrant & Omit<CodeOrRefreshToken, "grant">>(
       this.#db,
       `SELECT ${GRANT_COLUMNS}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
-              s.used_at IS NOT NULL AS "isUsed", NOT ${IS_GRANT_VALID} AS "isRevoked"
+              s.used_at IS NOT NULL AS "isUsed", NOT ${IS_GRANT_VALID_SQL} AS "isRevoked"
          FROM oauth_secret s JOIN oauth_grant g ON g.id = s.grant_id WHERE s.hash = $1 AND s.kind = $2`,
       [hashToken(secret), kind],
     );
@@ -209,7 +209,7 @@ export class OauthGrants {
       this.#db,
       `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
          FROM oauth_grant g JOIN oauth_client c ON c.id = g.client_id
-        WHERE g.person_id = $1 AND ${IS_GRANT_VALID} ORDER BY g.id DESC LIMIT 500`,
+        WHERE g.person_id = $1 AND ${IS_GRANT_VALID_SQL} ORDER BY g.id DESC LIMIT 500`,
       [personId],
     );
     return grantRows.map((row) => ({

@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
-import { newSecret, newToken } from "../access/tokens.js";
+import { generateSecret, generateToken } from "../access/tokens.js";
 import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
 import { type DeviceAuthorization, OauthDevices } from "./oauth-devices.js";
 import { OauthFailure } from "./oauth-failure.js";
@@ -131,7 +131,7 @@ export class OAuthServer {
       return address.href;
     }
     const grant = await this.#grant(request.client, request.scopes, decision);
-    const code = newSecret("svc_code");
+    const code = generateSecret("svc_code");
     const { redirectUri, codeChallenge } = request;
     await this.grants.addSecret("code", code, grant.id, {
       expiresAt: new Date(Date.now() + CODE_LIFETIME_MS),
@@ -231,7 +231,7 @@ export class OAuthServer {
   }
 
   async #issue(client: OauthClient, grant: OAuthGrant): Promise<TokenResponse> {
-    const [access, refresh] = [newToken("api"), newSecret("svc_refresh")];
+    const [access, refresh] = [generateToken("api"), generateSecret("svc_refresh")];
     const seconds = await this.grants.addAccessToken(access, grant, client.name, ACCESS_TOKEN_LIFETIME_MS);
     await this.grants.addSecret("refresh", refresh, grant.id, {
       expiresAt: new Date(Date.now() + REFRESH_TOKEN_LIFETIME_MS),
