@@ -4,13 +4,13 @@
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { ListedOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
+import type { AllowedVisitorOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 
 /** Returns the origins, and stores the time of their last change in the context, for REST's ETag. */
-function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
+function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: AllowedVisitorOrigins): string[] {
   context.updatedAt = updatedAt;
   return origins;
 }

@@ -42,7 +42,7 @@ export interface AlertRule extends AlertInput {
 }
 
 /** An alert rule with the data that its evaluation needs. */
-export interface WatchedRule extends AlertInput {
+export interface WatchedAlertRule extends AlertInput {
   id: number;
   appId: number;
   appName: string;
@@ -52,7 +52,7 @@ export interface WatchedRule extends AlertInput {
   reportedAt: Date[];
 }
 
-export interface StoredRuleState extends AlertState {
+export interface StoredAlertRuleState extends AlertState {
   ruleId: number;
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
@@ -85,7 +85,11 @@ function toAlertRule({ createdAt, updatedAt, firing, ...row }: AlertRuleRow): Al
 }
 
 /** Reads the alert rules of an app, sorted by name; if `id` is set, only the rule with this ID. */
-export async function readRules(executor: SqlClient, appId: number, id: number | null = null): Promise<AlertRule[]> {
+export async function readAlertRules(
+  executor: SqlClient,
+  appId: number,
+  id: number | null = null,
+): Promise<AlertRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, ${FIRING_ACTIONS_JSON}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
     FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
   return (await rows<AlertRuleRow>(executor, sql, [appId, id])).map(toAlertRule);
@@ -96,26 +100,30 @@ const ruleColumnValues = (input: AlertInput): unknown[] => {
   return [name, condition, actionId, failures, of, minutes, channel, to, setting, enabled];
 };
 
-export async function insertRule(executor: SqlClient, appId: number, input: AlertInput): Promise<number> {
+export async function insertAlertRuleRow(executor: SqlClient, appId: number, input: AlertInput): Promise<number> {
   const sql = `INSERT INTO alert_rule (app_id, name, condition, action_id, failures, of, minutes, channel, recipients, setting, enabled)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
   return (await rows<{ id: number }>(executor, sql, [appId, ...ruleColumnValues(input)]))[0]!.id;
 }
 
 /** Updates an alert rule. Also resets its state, because the state was computed with the old conditions. */
-export async function updateRule(executor: SqlClient, id: number, input: AlertInput): Promise<void> {
+export async function updateAlertRuleRow(executor: SqlClient, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;
   await rows(executor, sql, [id, ...ruleColumnValues(input)]);
   await rows(executor, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
 }
 
-export async function deleteRule(executor: SqlClient, appId: number, id: number): Promise<void> {
+export async function deleteAlertRuleRow(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, "DELETE FROM alert_rule WHERE app_id = $1 AND id = $2", [appId, id]);
 }
 
 /** Reads the newest `limit` messages of an alert rule, the newest first. */
-export async function readDeliveries(executor: SqlClient, ruleId: number, limit: number): Promise<AlertDelivery[]> {
+export async function readAlertDeliveries(
+  executor: SqlClient,
+  ruleId: number,
+  limit: number,
+): Promise<AlertDelivery[]> {
   const sql = `SELECT id, status, body->>'text' AS text, detail, attempts, created_at AS "createdAt"
     FROM alert_delivery WHERE rule_id = $1 ORDER BY id DESC LIMIT $2`;
   const deliveryRows = await rows<AlertDelivery & { createdAt: Date }>(executor, sql, [ruleId, limit]);
@@ -126,19 +134,22 @@ export async function readDeliveries(executor: SqlClient, ruleId: number, limit:
  * Reads and locks all enabled alert rules until the transaction ends. A change of a rule also locks first the rule and
  * then its states, so that no deadlock can occur.
  */
-export async function lockEnabledRules(executor: SqlClient): Promise<WatchedRule[]> {
+export async function lockEnabledAlertRules(executor: SqlClient): Promise<WatchedAlertRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
     FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id FOR NO KEY UPDATE OF rule`;
   return rows(executor, sql);
 }
 
-export async function readRuleStates(executor: SqlClient, ruleIds: readonly number[]): Promise<StoredRuleState[]> {
+export async function readAlertRuleStates(
+  executor: SqlClient,
+  ruleIds: readonly number[],
+): Promise<StoredAlertRuleState[]> {
   const sql = `SELECT rule_id AS "ruleId", action_id AS "actionId", outcomes, last_success AS "lastSuccess", firing, told AS "isReported",
       fired_at AS "firedAt", reason, run_id AS "runId" FROM alert_state WHERE rule_id = ANY ($1::bigint[])`;
   return rows(executor, sql, [ruleIds]);
 }
 
-export async function storeRuleState(executor: SqlClient, ruleState: StoredRuleState): Promise<void> {
+export async function storeAlertRuleState(executor: SqlClient, ruleState: StoredAlertRuleState): Promise<void> {
   const sql = `INSERT INTO alert_state (rule_id, action_id, outcomes, last_success, firing, told, fired_at, reason, run_id)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (rule_id, action_id) DO UPDATE SET outcomes = excluded.outcomes, last_success = excluded.last_success,

@@ -12,11 +12,11 @@ import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
 import {
   type AlertDelivery,
   type AlertRule,
-  deleteRule,
-  insertRule,
-  readDeliveries,
-  readRules,
-  updateRule,
+  deleteAlertRuleRow,
+  insertAlertRuleRow,
+  readAlertDeliveries,
+  readAlertRules,
+  updateAlertRuleRow,
 } from "./alert-rows.js";
 import type { SendAlert } from "./alert-sender.js";
 
@@ -44,7 +44,7 @@ export function createAlertRules(options: {
   const { db, delivery, sendAlert, now } = options;
 
   async function findRule(appId: number, id: number): Promise<AlertRule> {
-    const [rule] = await readRules(db, appId, id);
+    const [rule] = await readAlertRules(db, appId, id);
     if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
     return rule;
   }
@@ -53,7 +53,7 @@ export function createAlertRules(options: {
   async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
     const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
     if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
-    const [rule] = await readRules(manager, appId, id);
+    const [rule] = await readAlertRules(manager, appId, id);
     requireExpectedVersion(rule!, precondition);
   }
 
@@ -90,7 +90,7 @@ export function createAlertRules(options: {
 
   return {
     /** Lists the app's alert rules, sorted by name. Each rule contains the actions for which it is firing now. */
-    list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
+    list: (appId: number): Promise<AlertRule[]> => readAlertRules(db, appId),
 
     /** Returns one alert rule. @throws NOT_FOUND */
     find: findRule,
@@ -98,7 +98,7 @@ export function createAlertRules(options: {
     /** Lists the newest messages of an alert rule, the newest first. @throws ActionError NOT_FOUND */
     async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
       await findRule(appId, id);
-      return readDeliveries(db, id, MAX_LISTED_DELIVERIES);
+      return readAlertDeliveries(db, id, MAX_LISTED_DELIVERIES);
     },
 
     /** Creates an alert rule. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
@@ -108,13 +108,13 @@ export function createAlertRules(options: {
       const id = await writeRule(caller, appId, "create", async (manager) => {
         // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
         await lockApp(manager, appId);
-        if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
+        if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
           throw new ActionError(
             "REQUEST_INVALID",
             `an app can have at most ${ALERT_RULES_PER_APP} alerts; remove one first`,
           );
         }
-        return insertRule(manager, appId, input);
+        return insertAlertRuleRow(manager, appId, input);
       });
       return findRule(appId, id);
     },
@@ -128,7 +128,7 @@ export function createAlertRules(options: {
       await checkReferences(appId, input);
       await writeRule(caller, appId, "update", async (manager) => {
         await lockRule(manager, { appId, id, precondition });
-        await updateRule(manager, id, input);
+        await updateAlertRuleRow(manager, id, input);
         return id;
       });
       return findRule(appId, id);
@@ -139,7 +139,7 @@ export function createAlertRules(options: {
       const { appId, id } = target;
       await writeRule(caller, appId, "delete", async (manager) => {
         await lockRule(manager, target);
-        await deleteRule(manager, appId, id);
+        await deleteAlertRuleRow(manager, appId, id);
         return id;
       });
     },
@@ -168,7 +168,7 @@ export function createAlertRules(options: {
         await sendAlert(manager, rule, { ...testFacts, state: "test" });
         // Reads the message before the commit, because another process may send it and change its status right after
         // the commit.
-        [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
+        [delivery] = (await readAlertDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });
       return delivery!;

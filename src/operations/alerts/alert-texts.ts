@@ -2,11 +2,11 @@
  * Composes the texts of an alert for people and programs. The texts contain names, numbers and a URL of Studio. They
  * never contain an error, console output or the payload of a run.
  */
-import type { WatchedRule } from "./alert-rows.js";
+import type { WatchedAlertRule } from "./alert-rows.js";
 
 /** Data from which the texts of an alert message are built. */
 export interface AlertFacts {
-  rule: Pick<WatchedRule, "id" | "appId" | "appName" | "name" | "condition">;
+  rule: Pick<WatchedAlertRule, "id" | "appId" | "appName" | "name" | "condition">;
   state: "firing" | "recovered" | "test";
   action: { id: number; name: string } | null;
   reason: string;

@@ -15,11 +15,11 @@ import {
   NEW_STATE,
 } from "../../rules/alert-conditions.js";
 import {
-  lockEnabledRules,
-  readRuleStates,
-  type StoredRuleState,
-  storeRuleState,
-  type WatchedRule,
+  lockEnabledAlertRules,
+  readAlertRuleStates,
+  type StoredAlertRuleState,
+  storeAlertRuleState,
+  type WatchedAlertRule,
 } from "./alert-rows.js";
 import type { SendAlert } from "./alert-sender.js";
 
@@ -92,9 +92,9 @@ interface ScheduleState {
  * state of this evaluation in which the rule was firing; null if there was none.
  */
 interface RuleEvaluation {
-  rule: WatchedRule;
+  rule: WatchedAlertRule;
   actionId: number;
-  previousState: StoredRuleState;
+  previousState: StoredAlertRuleState;
   currentState: AlertState;
   firstFiringState: AlertState | null;
 }
@@ -106,7 +106,7 @@ const ruleEvaluationKey = (ruleId: number, actionId: number): string => `${ruleI
  * Returns null if the rule belongs to another action. A rule without an action has one state per action for the
  * conditions `failed` and `skipped`, and one state for the whole app for other conditions.
  */
-function affectedActionId(rule: WatchedRule, actionId: number): number | null {
+function affectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
   return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP_ID;
 }
@@ -115,8 +115,8 @@ class RuleEvaluations {
   private readonly all = new Map<string, RuleEvaluation>();
 
   constructor(
-    readonly rules: readonly WatchedRule[],
-    storedStates: readonly StoredRuleState[],
+    readonly rules: readonly WatchedAlertRule[],
+    storedStates: readonly StoredAlertRuleState[],
   ) {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
     for (const before of storedStates) this.addEvaluation(byId.get(before.ruleId)!, before.actionId, before);
@@ -126,13 +126,13 @@ class RuleEvaluations {
     }
   }
 
-  private addEvaluation(rule: WatchedRule, actionId: number, previousState: StoredRuleState): RuleEvaluation {
+  private addEvaluation(rule: WatchedAlertRule, actionId: number, previousState: StoredAlertRuleState): RuleEvaluation {
     const alertCase = { rule, actionId, previousState, currentState: previousState, firstFiringState: null };
     this.all.set(ruleEvaluationKey(rule.id, actionId), alertCase);
     return alertCase;
   }
 
-  private of(rule: WatchedRule, actionId: number): RuleEvaluation {
+  private of(rule: WatchedAlertRule, actionId: number): RuleEvaluation {
     const storedStates = this.all.get(ruleEvaluationKey(rule.id, actionId));
     return (
       storedStates ??
@@ -234,11 +234,11 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     return isReported;
   }
 
-  async function evaluateRules(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
+  async function evaluateRules(manager: EntityManager, rules: readonly WatchedAlertRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
     const cases = new RuleEvaluations(
       rules,
-      await readRuleStates(
+      await readAlertRuleStates(
         manager,
         rules.map(({ id }) => id),
       ),
@@ -289,7 +289,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
         ? previousState.firedAt
         : new Date(now())
       : null;
-    await storeRuleState(manager, { ...currentState, ruleId: rule.id, actionId, isReported, firedAt });
+    await storeAlertRuleState(manager, { ...currentState, ruleId: rule.id, actionId, isReported, firedAt });
   }
 
   return {
@@ -297,7 +297,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     async checkRules(): Promise<null> {
       await db.transaction(async (manager) => {
         if ((await rows(manager, LOCK_ALERT_CURSOR)).length === 0) return;
-        const rules = await lockEnabledRules(manager);
+        const rules = await lockEnabledAlertRules(manager);
         if (rules.length > 0) await evaluateRules(manager, rules);
         else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
         await rows(manager, "UPDATE alert_cursor SET looked_at = now()");

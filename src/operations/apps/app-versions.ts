@@ -107,7 +107,7 @@ function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow)
  * Takes a snapshot of an app in the transaction that changes the app. This transaction must have locked the app.
  * Returns the ID of the new version.
  */
-export async function takeAppSnapshot(
+export async function createAppSnapshot(
   manager: EntityManager,
   caller: Caller,
   appId: number,
@@ -164,7 +164,7 @@ export function createAppVersions(options: {
     appId: number,
     { id, data }: VersionRow,
   ): Promise<void> {
-    const preRestoreVersionId = await takeAppSnapshot(manager, caller, appId, "pre-restore");
+    const preRestoreVersionId = await createAppSnapshot(manager, caller, appId, "pre-restore");
     const changes = parseAppChanges(pickSnapshotFields(data), { asAdmin: false });
     await writeAppChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
@@ -218,7 +218,7 @@ export function createAppVersions(options: {
       receivedDataLimiter.takeRows(caller, appId, size?.bytes ?? 0);
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        const versionId = await takeAppSnapshot(manager, caller, appId, "create");
+        const versionId = await createAppSnapshot(manager, caller, appId, "create");
         await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });
         return versionId;
       });

@@ -17,7 +17,7 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 import { type AppChanges, type AppTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
-import { takeAppSnapshot } from "./app-versions.js";
+import { createAppSnapshot } from "./app-versions.js";
 
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
@@ -130,7 +130,7 @@ export function createApps(options: {
   async function setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
     await db.transaction(async (manager) => {
       await lock(manager, appId, precondition);
-      if (published) await takeAppSnapshot(manager, caller, appId, "publish");
+      if (published) await createAppSnapshot(manager, caller, appId, "publish");
       await rows(
         manager,
         `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,

@@ -18,19 +18,19 @@ import {
   BACKUP_FORMAT,
   type BackupManifest,
   type BackupSummary,
-  createJsonPart,
+  createJsonFile,
   KEYS_FILE,
   MANIFEST_FILE,
   SUMMARY_FILE,
 } from "./manifest.js";
 import {
+  type BackupTable,
   PORTABLE_FORMAT_SETTINGS,
   quoteName,
   readMigrations,
   readPartitions,
   readSequences,
   readTables,
-  type Table,
 } from "./tables.js";
 
 /** Maximum size of a part in the backup file. Larger tables and media files are split into several parts. */
@@ -130,7 +130,7 @@ class BackupWriter {
    * Returns the fingerprint of the key that encrypts the settings. Returns null if the database stores no fingerprint,
    * as in the first releases.
    */
-  private async settingsKeyFingerprint(tables: readonly Table[]): Promise<string | null> {
+  private async settingsKeyFingerprint(tables: readonly BackupTable[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
     const storedFingerprint = rows[0]?.fingerprint ?? null;
@@ -146,7 +146,7 @@ class BackupWriter {
     );
   }
 
-  private async *table({ name, columns }: Table): AsyncGenerator<ArchiveFile> {
+  private async *table({ name, columns }: BackupTable): AsyncGenerator<ArchiveFile> {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* splitIntoParts(`tables/${name}`, stream as AsyncIterable<Buffer>);
@@ -191,16 +191,16 @@ class BackupWriter {
 
   async *parts(): AsyncGenerator<ArchiveFile> {
     const manifest = await this.beginBackup();
-    yield createJsonPart(MANIFEST_FILE, manifest);
+    yield createJsonFile(MANIFEST_FILE, manifest);
     const { keys } = this.options;
     if (keys !== null && keys.length > 0)
-      yield createJsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
+      yield createJsonFile(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
     // Reads the positions of sequences last. A database snapshot does not include them, and they must be above all IDs
     // in the backup.
     this.backupSummary.sequences = await readSequences(this.client);
-    yield createJsonPart(SUMMARY_FILE, this.backupSummary);
+    yield createJsonFile(SUMMARY_FILE, this.backupSummary);
   }
 }
 

@@ -14,13 +14,13 @@ import type { ArchiveFile } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
 import { type BackupManifest, type BackupSummary, parseSummary, SUMMARY_FILE } from "./manifest.js";
 import {
+  type BackupTable,
   type PartitionBounds,
   PORTABLE_FORMAT_SETTINGS,
   quoteName,
   readPartitions,
   readSequences,
   readTables,
-  type Table,
 } from "./tables.js";
 
 const inconsistentBackup = (reason: string): ArchiveError =>
@@ -67,7 +67,7 @@ export class BackupLoader {
   private readonly copied = new Map<string, number>();
   private readonly writtenBlobKeys: string[] = [];
   private store: BlobStore | null = null;
-  private tables: readonly Table[] = [];
+  private tables: readonly BackupTable[] = [];
 
   constructor(private readonly options: LoadOptions) {}
 
@@ -129,7 +129,7 @@ export class BackupLoader {
     for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
   }
 
-  private async copyTable(group: PartGroup, table: Table | undefined): Promise<void> {
+  private async copyTable(group: PartGroup, table: BackupTable | undefined): Promise<void> {
     if (this.copied.has(group.name)) throw inconsistentBackup(`the part ${group.name} appears twice`);
     if (!table) {
       for await (const _skipped of group.contents());

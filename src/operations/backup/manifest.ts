@@ -5,7 +5,7 @@
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchiveFile } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/describe-value.js";
-import { isTableName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
+import { type BackupSequence, type BackupTable, isTableName, type PartitionBounds } from "./tables.js";
 
 export const BACKUP_FORMAT = 1;
 export const MANIFEST_FILE = "manifest.json";
@@ -23,7 +23,7 @@ export interface BackupManifest {
   /** Names of the migrations that the backed-up database had applied. */
   migrations: string[];
   /** Tables in the order in which the backup contains them and a restore writes them. */
-  tables: Table[];
+  tables: BackupTable[];
   partitions: Record<string, PartitionBounds[]>;
   /** Fingerprint of the key that encrypts the settings; null if the database stores no fingerprint. */
   settingsKey: string | null;
@@ -35,7 +35,7 @@ export interface BackupManifest {
  */
 export interface BackupSummary {
   rows: Record<string, number>;
-  sequences: Sequence[];
+  sequences: BackupSequence[];
   /** Keys of media files whose content was already missing in the media store at the time of the backup. */
   lostBlobs: string[];
   blobs: number;
@@ -115,7 +115,7 @@ export function parseKeys(part: ArchiveFile): Buffer[] {
   throw new ArchiveError("the file is not a backup of this service: its keys.json contains no valid keys");
 }
 
-export const createJsonPart = (name: string, value: object): ArchiveFile => ({
+export const createJsonFile = (name: string, value: object): ArchiveFile => ({
   name,
   content: Buffer.from(JSON.stringify(value)),
 });

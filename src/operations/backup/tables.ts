@@ -10,7 +10,7 @@ import pg from "pg";
 const EXCLUDED_TABLES = ["migration", "instance", "rate_window"];
 
 /** A table and its columns. Computed columns are not listed, because their values cannot be inserted. */
-export interface Table {
+export interface BackupTable {
   name: string;
   columns: string[];
 }
@@ -50,9 +50,12 @@ const SELECT_REFERENCES = `
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
 /** Sorts tables so that each table comes after the tables that its foreign keys refer to. */
-function sortByReferences(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
-  const doneTables = new Set<Table>();
-  const put = (table: Table, path: readonly Table[]): void => {
+function sortByReferences(
+  tables: readonly BackupTable[],
+  references: readonly { from: string; to: string }[],
+): BackupTable[] {
+  const doneTables = new Set<BackupTable>();
+  const put = (table: BackupTable, path: readonly BackupTable[]): void => {
     if (doneTables.has(table) || path.includes(table)) return;
     for (const { from, to } of references) {
       const referencedTable = from === table.name && tables.find(({ name }) => name === to);
@@ -68,8 +71,8 @@ function sortByReferences(tables: readonly Table[], references: readonly { from:
  * Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer
  * to.
  */
-export async function readTables(client: Client): Promise<Table[]> {
-  const { rows: tables } = await client.query<Table>(SELECT_TABLES, [EXCLUDED_TABLES]);
+export async function readTables(client: Client): Promise<BackupTable[]> {
+  const { rows: tables } = await client.query<BackupTable>(SELECT_TABLES, [EXCLUDED_TABLES]);
   const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
   const namedTables = tables.filter(({ name, columns }) => isTableName(name) && columns.every(isTableName));
   return sortByReferences(namedTables, references);
@@ -82,21 +85,21 @@ const SELECT_PARTITIONS = `
     CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS bounds
    WHERE parent.relkind = 'p' AND parent.relnamespace = 'public'::regnamespace ORDER BY parent.relname, low NULLS FIRST`;
 
-export interface Partition {
+export interface BackupPartition {
   table: string;
   name: string;
   low: number | null;
   high: number | null;
 }
 
-export const readPartitions = async (client: Client): Promise<Partition[]> =>
-  (await client.query<Partition>(SELECT_PARTITIONS)).rows;
+export const readPartitions = async (client: Client): Promise<BackupPartition[]> =>
+  (await client.query<BackupPartition>(SELECT_PARTITIONS)).rows;
 
 /**
  * Position of a sequence. If `called` is true, `last` is the last number that the sequence returned; otherwise the
  * first number that it will return.
  */
-export interface Sequence {
+export interface BackupSequence {
   name: string;
   last: number;
   called: boolean;
@@ -106,14 +109,14 @@ export interface Sequence {
  * Reads the positions of all sequences except that of the table of migrations. All positions are safe integers in
  * JavaScript.
  */
-export async function readSequences(client: Client): Promise<Sequence[]> {
+export async function readSequences(client: Client): Promise<BackupSequence[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT sequencename AS name FROM pg_sequences
       WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq' ORDER BY sequencename`,
   );
-  const sequences: Sequence[] = [];
+  const sequences: BackupSequence[] = [];
   for (const { name } of rows.filter((row) => isTableName(row.name))) {
-    const state = await client.query<Omit<Sequence, "name">>(
+    const state = await client.query<Omit<BackupSequence, "name">>(
       `SELECT last_value AS last, is_called AS called FROM public.${quoteName(name)}`,
     );
     if (Number.isSafeInteger(state.rows[0]!.last)) sequences.push({ name, ...state.rows[0]! });

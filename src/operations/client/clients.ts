@@ -36,7 +36,7 @@ function createRequestCounter(): (caller: Caller) => void {
   };
 }
 
-export function createClients(options: {
+export function createClientModules(options: {
   db: DataSource;
   credentials: Credentials;
   notifications: DatabaseNotifications;

@@ -99,18 +99,18 @@ export const hashVisitorAddress = (appId: number, address: string): Buffer =>
  * List of the origins whose pages can start visitor sessions of the app. `updatedAt` is the time of the app's last
  * change, ISO 8601.
  */
-export interface ListedOrigins {
+export interface AllowedVisitorOrigins {
   origins: string[];
   updatedAt: string;
 }
 
-type StoredOrigins = Pick<ListedOrigins, "origins"> & { updatedAt: Date };
+type StoredOrigins = Pick<AllowedVisitorOrigins, "origins"> & { updatedAt: Date };
 
 const SELECT_ORIGINS = `SELECT origins, updated_at AS "updatedAt" FROM app WHERE id = $1`;
 const SET_ORIGINS = `UPDATE app SET origins = $2, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1
   RETURNING origins, updated_at AS "updatedAt"`;
 
-const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): ListedOrigins => ({
+const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): AllowedVisitorOrigins => ({
   origins,
   updatedAt: updatedAt.toISOString(),
 });
@@ -155,7 +155,7 @@ export function createVisitorSessions(options: {
     },
 
     /** Returns the app's list of page origins, with the time of the app's last change. */
-    async listOrigins(appId: number): Promise<ListedOrigins> {
+    async listOrigins(appId: number): Promise<AllowedVisitorOrigins> {
       const [app] = await rows<StoredOrigins>(db, SELECT_ORIGINS, [appId]);
       if (!app) throw new ActionError("APP_NOT_FOUND");
       return toListedOrigins(app);
@@ -166,7 +166,7 @@ export function createVisitorSessions(options: {
       caller: Caller,
       { appId, precondition }: { appId: number; precondition: ExpectedETags },
       input: unknown,
-    ): Promise<ListedOrigins> {
+    ): Promise<AllowedVisitorOrigins> {
       const origins = parsePageOrigins(input, allowHttp);
       reportUnknownField(caller);
       return db.transaction(async (manager) => {

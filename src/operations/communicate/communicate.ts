@@ -18,7 +18,7 @@ import { createMessages } from "./messages.js";
 import { createNoticeSender } from "./notices.js";
 import { createOutbox } from "./outbox.js";
 import { createOutboxWriter } from "./outbox-writer.js";
-import { createSender } from "./sender.js";
+import { createMessageSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
 /**
@@ -83,7 +83,7 @@ export function createMessagingModules(options: {
     }),
   };
   const outboxWriter = createOutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
-  const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
+  const sender = createMessageSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
   return {
     messages: createMessages({ db, outbox, outboxWriter, now }),
     outboxWriter,

@@ -17,7 +17,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
-import { createMessageEventData, EVENT_BY_STATUS, messageEmitter } from "./status-events.js";
+import { createMessageEventData, EVENT_BY_STATUS, getMessageEmitter } from "./status-events.js";
 
 /**
  * Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes.
@@ -212,7 +212,7 @@ export function createDeliveryReports(options: {
       ({ address }) => report.recipient === null || address === report.recipient,
     );
     const data = createMessageEventData(id, reportedRecipients, detail);
-    await logEvents.emit(executor, messageEmitter(message), appId, { type, data });
+    await logEvents.emit(executor, getMessageEmitter(message), appId, { type, data });
     return true;
   }
 

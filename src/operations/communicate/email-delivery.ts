@@ -10,7 +10,7 @@ import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { MailDestination, MessageDestinations } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
-import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
+import { type AttemptOutcome, createFailedAttemptOutcome } from "./try-outcome.js";
 
 /**
  * Controls one attempt to send a message. `markSending` marks the message as being sent. If another process has claimed
@@ -113,10 +113,10 @@ export function createEmailDelivery(options: {
       destination = await destinations.mail(appId);
     } catch (error) {
       if (!(error instanceof DestinationFault)) throw error;
-      return createFailedOutcome(message, error.message);
+      return createFailedAttemptOutcome(message, error.message);
     }
     if (!destination)
-      return createFailedOutcome(message, "the app no longer has a mail server; write the setting __smtp");
+      return createFailedAttemptOutcome(message, "the app no longer has a mail server; write the setting __smtp");
     const email = message.content as Omit<Email, "to">;
     const content = await composeMail(message, email, destination, domain);
     const { connect } = destination.isOperatorServer ? connections.unchecked : connections.checked;

@@ -39,9 +39,9 @@ function retryDelayMs(attempts: number): number {
   return longestPauseMs * (0.75 + Math.random() / 4);
 }
 
-export type MessageSender = ReturnType<typeof createSender>;
+export type MessageSender = ReturnType<typeof createMessageSender>;
 
-export function createSender(options: {
+export function createMessageSender(options: {
   db: DataSource;
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;

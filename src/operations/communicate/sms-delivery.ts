@@ -13,7 +13,7 @@ import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
-import { type AttemptOutcome, createFailedOutcome } from "./try-outcome.js";
+import { type AttemptOutcome, createFailedAttemptOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
@@ -123,13 +123,16 @@ export function createSmsDelivery(options: {
       destination = await destinations.sms(appId);
     } catch (error) {
       if (!(error instanceof DestinationFault)) throw error;
-      return createFailedOutcome(message, error.message);
+      return createFailedAttemptOutcome(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;
     if (!destination)
-      return createFailedOutcome(message, "the app no longer has a provider of text messages; write the setting __sms");
+      return createFailedAttemptOutcome(
+        message,
+        "the app no longer has a provider of text messages; write the setting __sms",
+      );
     if (provider !== null && provider !== destination.provider)
-      return createFailedOutcome(
+      return createFailedAttemptOutcome(
         message,
         `the message requires the provider ${provider}, but the setting __sms has ${destination.provider}`,
       );
@@ -139,7 +142,7 @@ export function createSmsDelivery(options: {
         ? createTwilioRequest(message, to, destination, reportUrlOf(appId))
         : createWebhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
-      return createFailedOutcome(message, "the setting __sms.url must be an https URL");
+      return createFailedAttemptOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await markSending())) return { kind: "fenced" };
     try {
       return await outcomeOf(
@@ -150,7 +153,7 @@ export function createSmsDelivery(options: {
     } catch (error) {
       const detail = await detailOf(appId, (error as Error).message);
       if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
-      return error.forbidden ? createFailedOutcome(message, detail) : { kind: "later", recipients, detail };
+      return error.forbidden ? createFailedAttemptOutcome(message, detail) : { kind: "later", recipients, detail };
     }
   };
 }

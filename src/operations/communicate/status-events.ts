@@ -11,7 +11,7 @@ const MAX_LOGGED_RECIPIENTS = 10;
  * Returns the emitter of a log event about a message. The event gets the run that sent the message as its cause. So the
  * limit on chains of runs also counts runs that these events start.
  */
-export const messageEmitter = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
+export const getMessageEmitter = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
   credentialId: 0,
   personId,
@@ -54,7 +54,7 @@ export async function emitStatusEvent(
     (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
   );
   const emitEvent = (type: string, of: readonly Recipient[]) =>
-    logEvents.emit(executor, messageEmitter(message), appId, { type, data: createMessageEventData(id, of, detail) });
+    logEvents.emit(executor, getMessageEmitter(message), appId, { type, data: createMessageEventData(id, of, detail) });
   if (status === "queued" && !wasDelayed)
     await emitEvent(
       "email.delayed",

@@ -16,6 +16,6 @@ export type AttemptOutcome =
   | { kind: "fenced" };
 
 /** Returns a final outcome for a message that cannot be sent with the app's current settings. */
-export function createFailedOutcome({ recipients }: ClaimedMessage, detail: string): AttemptOutcome {
+export function createFailedAttemptOutcome({ recipients }: ClaimedMessage, detail: string): AttemptOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

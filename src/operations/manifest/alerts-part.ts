@@ -10,7 +10,7 @@ import { ALERT_RULES_PER_APP } from "../../limits.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
-import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
+import { type AlertRule, deleteAlertRuleRow, insertAlertRuleRow, updateAlertRuleRow } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
 import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
 
@@ -101,15 +101,15 @@ export function planAlerts(
     // Locks the alerts in the order of their IDs, like the job that checks alerts. The same order prevents deadlocks.
     await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
     for (const { rule } of removedAlerts) {
-      await deleteRule(manager, appId, rule.id);
+      await deleteAlertRuleRow(manager, appId, rule.id);
       await recordChange(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
     }
     const names = writes.flatMap(({ actionName: action }) => (action === null ? [] : [action]));
     const ids = await actionIdsByName(manager, appId, names);
     for (const { currentAlert, input, actionName } of writes) {
       const writtenInput = { ...input, actionId: actionName === null ? null : ids.get(actionName)! };
-      if (currentAlert) await updateRule(manager, currentAlert.rule.id, writtenInput);
-      const ruleId = currentAlert?.rule.id ?? (await insertRule(manager, appId, writtenInput));
+      if (currentAlert) await updateAlertRuleRow(manager, currentAlert.rule.id, writtenInput);
+      const ruleId = currentAlert?.rule.id ?? (await insertAlertRuleRow(manager, appId, writtenInput));
       const verb = currentAlert ? "update" : "create";
       await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
     }

@@ -23,7 +23,7 @@ import {
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
-import { readRules } from "../alerts/alert-rows.js";
+import { readAlertRules } from "../alerts/alert-rows.js";
 import { type DataSourceRows, lockUnnamedSources } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
@@ -188,7 +188,7 @@ export function createManifests(options: {
       ? await steps.lock(manager, appId, null)
       : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
     const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
-    const rules = (await readRules(manager, appId)).map((rule) => ({
+    const rules = (await readAlertRules(manager, appId)).map((rule) => ({
       rule,
       actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
     }));
