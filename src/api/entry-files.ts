@@ -9,7 +9,7 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, parseExportFormat } from "../operations/data-sources/entry-export.js";
 import {
-  createLayout,
+  createCsvLayout,
   parseColumnTypes,
   parseDelimiter,
   type RowFormat,
@@ -110,7 +110,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const append = q.queryFlag("append");
   const delimiter = q.queryText("delimiter");
   const typesText = q.queryText("types");
-  const layout = createLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
+  const layout = createCsvLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
   const types = q.check(() => parseColumnTypes(typesText)) ?? {};
   // A visitor of an app's page may import at most as many bytes as a usual request may contain.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";

@@ -11,7 +11,7 @@ import type { CommitResult } from "../../operations/data-sources/entry-commits.j
 import type { EntryExportOptions } from "../../operations/data-sources/entry-export.js";
 import type { EntryChangeMessage } from "../../operations/data-sources/entry-feed.js";
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
-import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
+import type { FindEntriesResult } from "../../operations/data-sources/entry-reads.js";
 import { guardSource } from "../../operations/records/live-source.js";
 import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
@@ -165,7 +165,7 @@ export class EntryResolver {
   }
 
   /** Finds entries that match a query, and returns the REST response. */
-  async find(context: RequestContext, appId: number, ref: IdOrName, query: unknown): Promise<FoundEntries> {
+  async find(context: RequestContext, appId: number, ref: IdOrName, query: unknown): Promise<FindEntriesResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserveBytes);
   }

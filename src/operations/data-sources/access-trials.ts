@@ -15,8 +15,8 @@ import { parseReference } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceReference } from "./entries.js";
-import { visibleColumns } from "./entry.js";
-import type { FoundEntries } from "./entry-reads.js";
+import { pickVisibleColumns } from "./entry.js";
+import type { FindEntriesResult } from "./entry-reads.js";
 import { type CallerEntryRights, type EntryRightsResolver, hashedColumnSet } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
@@ -42,7 +42,7 @@ export interface AccessTrial {
   user: UserData | null;
   verbs: VerbDecision[];
   /** First entries that the user can read; null if the user may not read. */
-  entries: FoundEntries["entries"] | null;
+  entries: FindEntriesResult["entries"] | null;
   /** Reason why the user may not read entries; otherwise null. */
   reason: string | null;
 }
@@ -85,7 +85,7 @@ export function createAccessTrials(options: {
     const values = [appId, source.id, parseEntryId(input["entryId"], "user.entryId")];
     const [entry] = await rows<{ data: EntryData }>(db, SELECT_ENTRY_DATA, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
-    return visibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));
+    return pickVisibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));
   }
 
   function triedVerb(

@@ -14,7 +14,7 @@ import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerificationChannel } from "../../rules/verification.js";
 import { type HashQueueKey, hashQueueKeyOf, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { visibleColumns } from "./entry.js";
+import { pickVisibleColumns } from "./entry.js";
 import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: the entry of the user, without hashed columns. */
@@ -33,7 +33,7 @@ export interface AppUser {
  * An e-mail address or phone number that a user has confirmed with a code, and the column of the user's entry that
  * contains it.
  */
-export interface AddressProof {
+export interface VerifiedAddress {
   entryId: number;
   column: string;
   address: string;
@@ -147,7 +147,7 @@ export function createAppUsers(options: {
     const [appUser] = await queryPreparedRows<AppUserRow>(db, "app-user", SELECT_SIGNED_IN_USER, [credentialId, appId]);
     if (!appUser?.proof.equals(digestComparedValues(appUser.data, appUser.columns))) return null;
     const { id, dataSourceId, data, hashed, verified, pending: needsCode } = appUser;
-    const visibleData = visibleColumns(data, (column) => !hashed.includes(column));
+    const visibleData = pickVisibleColumns(data, (column) => !hashed.includes(column));
     return {
       id,
       dataSourceId,
@@ -228,7 +228,7 @@ export function createAppUsers(options: {
       return {
         id: appUser!.id,
         dataSourceId: source.id,
-        data: visibleColumns(appUser!.data, (column) => !hashed.includes(column)),
+        data: pickVisibleColumns(appUser!.data, (column) => !hashed.includes(column)),
       };
     },
 
@@ -236,7 +236,7 @@ export function createAppUsers(options: {
      * Signs a user in to the caller's page without a password, because the user has confirmed an address with a code.
      * Returns false if the user's entry no longer has this address.
      */
-    async signInByProof(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
+    async signInByProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
       const { entryId, column, address, by } = proof;
       const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY, [source.appId, source.id, entryId]);
       if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
@@ -248,7 +248,7 @@ export function createAppUsers(options: {
      * Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no
      * longer signed in.
      */
-    async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
+    async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
       const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
       return (await rows(db, ADD_PROOF, session)).length > 0;
     },

@@ -44,7 +44,7 @@ const DELETE_OLD_FAILURES = `
     SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
      ORDER BY created_at LIMIT ${ROWS_PER_BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-export function createChangeUpkeep({ db }: { db: Database }) {
+export function createEntryChangeCleanup({ db }: { db: Database }) {
   let isStopped = false;
 
   /** Deletes batches until no old change is left, except those of data sources that DELETE_OLD_CHANGES has skipped. */

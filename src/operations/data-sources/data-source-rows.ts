@@ -73,36 +73,36 @@ const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint
  * this lock before any row lock. Afterwards, lock entries first and the row of the data source last, as an update of an
  * entry does. The opposite order could cause a deadlock.
  */
-export async function lockWholeSource(executor: SqlClient, appId: number, id: number): Promise<void> {
+export async function lockAllEntries(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
 /**
  * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Call it before
  * you insert entries or a snapshot, to prevent a deadlock: an insert locks the data source's row first, because of the
- * foreign key, but `lockWholeSource` is used where this row is locked last.
+ * foreign key, but `lockAllEntries` is used where this row is locked last.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
-export async function lockWholeSourceShared(executor: SqlClient, appId: number, id: number): Promise<void> {
+export async function lockAllEntriesShared(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
-  await checkSource(executor, appId, id, undefined);
+  await checkDataSource(executor, appId, id, undefined);
 }
 
 /**
  * Checks that the data source exists and has one of the ETags in `precondition` (`If-Match`). Takes no lock.
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const checkSource = createDataSourceCheck(SELECT_BY_ID);
+export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 
 /**
  * Locks the data source's row until the transaction ends, and checks that it has one of the ETags in `precondition`
  * (`If-Match`).
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const lockSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
+export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /** Locks the data source's row until the transaction ends, so that no other transaction can insert entries. */
-export async function lockSourceForRemoval(executor: SqlClient, appId: number, id: number): Promise<void> {
+export async function lockDataSourceForRemoval(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
 }
 
@@ -111,7 +111,11 @@ export async function lockSourceForRemoval(executor: SqlClient, appId: number, i
  * transaction may insert entries into them. Call it before the transaction takes a weaker lock on these rows. A later
  * change to this stronger lock could deadlock with a request that inserts an entry and then adds a column.
  */
-export async function lockUnnamedSources(executor: SqlClient, appId: number, names: readonly string[]): Promise<void> {
+export async function lockUnlistedDataSources(
+  executor: SqlClient,
+  appId: number,
+  names: readonly string[],
+): Promise<void> {
   const sql = `
     SELECT FROM data_source WHERE app_id = $1 AND name <> ALL ($2::text[])
        AND NOT EXISTS (SELECT FROM data_source_entry AS entry
@@ -124,7 +128,7 @@ export async function lockUnnamedSources(executor: SqlClient, appId: number, nam
  * Deletes the data source's row if it has one of the ETags in `precondition` (`If-Match`).
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
-export const deleteSource = createDataSourceCheck(
+export const deleteDataSourceRow = createDataSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
 );
 

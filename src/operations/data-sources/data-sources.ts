@@ -20,18 +20,18 @@ import { recordChange } from "../records/audit.js";
 import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import {
-  checkSource,
+  checkDataSource,
   DATA_SOURCE_COLUMNS,
   type DataSourceRows,
   type DataSourceView,
-  deleteSource,
-  lockSourceForRemoval,
-  lockWholeSource,
+  deleteDataSourceRow,
+  lockAllEntries,
+  lockDataSourceForRemoval,
   type StoredDataSource,
   toDataSourceView,
 } from "./data-source-rows.js";
 import { removeEntriesExcept } from "./entry-statements.js";
-import { createEntryValidator, type ReadyEntry } from "./entry-validation.js";
+import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
 import { validateIndexes } from "./index-definitions.js";
 import { hasEntries, rejectUniqueHashedIndexes, type SourceDefinitions } from "./source-definitions.js";
 
@@ -78,7 +78,7 @@ async function removeAllEntries(executor: SqlClient, source: StoredDataSource): 
   for (let rounds = 1; ; rounds += 1) {
     await removeEntriesExcept(executor, source, [], { entries: -1, bytes: 0 });
     await rows(executor, "SAVEPOINT unlocked_source");
-    await lockSourceForRemoval(executor, source.appId, source.id);
+    await lockDataSourceForRemoval(executor, source.appId, source.id);
     if (rounds === REMOVAL_ROUNDS_MAX || !(await hasEntries(executor, source.appId, source.id))) return;
     await rows(executor, "ROLLBACK TO SAVEPOINT unlocked_source");
   }
@@ -99,9 +99,9 @@ export function createDataSources(options: {
     source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
     entries: readonly EntryData[],
     turn: HashQueueKey,
-  ): Promise<ReadyEntry[]> {
+  ): Promise<StorableEntry[]> {
     const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, turn });
-    const readyEntries: ReadyEntry[] = [];
+    const readyEntries: StorableEntry[] = [];
     for (const [at, data] of entries.entries()) {
       readyEntries.push(await validateEntry(data, `entries[${at}]`));
     }
@@ -218,12 +218,12 @@ export function createDataSources(options: {
     async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
-        await lockWholeSource(manager, appId, source.id);
-        await checkSource(manager, appId, source.id, precondition);
+        await lockAllEntries(manager, appId, source.id);
+        await checkDataSource(manager, appId, source.id, precondition);
         await removeAllEntries(manager, source);
         // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's
         // row second; the opposite order could cause a deadlock.
-        await deleteSource(manager, appId, source.id, precondition);
+        await deleteDataSourceRow(manager, appId, source.id, precondition);
         await recordChange(manager, caller, {
           appId,
           type: "dataSource.delete",

@@ -24,7 +24,7 @@ import type { CommitResult, EntryCommits } from "./entry-commits.js";
 import type { EntryExport, EntryExportOptions } from "./entry-export.js";
 import type { EntryChangeMessage, EntryFeed } from "./entry-feed.js";
 import type { EntryImports, ImportResult } from "./entry-imports.js";
-import type { FoundEntries } from "./entry-reads.js";
+import type { FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
@@ -116,7 +116,7 @@ export function createEntries(options: {
       target: DataSourceReference,
       query: unknown,
       reserve?: ReserveResponseBytes,
-    ): Promise<FoundEntries> {
+    ): Promise<FindEntriesResult> {
       const { rights, source } = await openSource(visit, target, "select");
       return searches.find(rights, source, query, reserve);
     },

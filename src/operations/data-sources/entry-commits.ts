@@ -10,7 +10,7 @@ import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js"
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
+import { lockAllEntriesShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
@@ -24,7 +24,7 @@ import {
   splitIntoBatches,
   updateEntryTexts,
 } from "./entry-statements.js";
-import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-validation.js";
+import { createEntryValidator, type StorableEntry, toStorableEntry } from "./entry-validation.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 
@@ -123,7 +123,7 @@ export function createEntryCommits(options: {
 
   async function insertAll(
     change: EntryChange,
-    newEntries: readonly ReadyEntry[],
+    newEntries: readonly StorableEntry[],
     input: readonly EntryData[],
     returnedEntries: ReturnedEntries,
   ) {
@@ -157,7 +157,7 @@ export function createEntryCommits(options: {
           : mergeHashedColumns(source, before.data, dataToWrite);
         // Columns that the caller cannot access keep their values.
         const mergedData = commit.extend ? wholeData : { ...inaccessibleColumns(grant, before.data), ...wholeData };
-        const { data, text } = toReadyEntry(mergedData, `entry ${before.id}`);
+        const { data, text } = toStorableEntry(mergedData, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
           change.addUpdated(
             before,
@@ -215,7 +215,7 @@ export function createEntryCommits(options: {
     const returnedEntries = createReturnedCollector(rights, source, commit.returnEntries);
     const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
     if (!commit.append) {
-      await lockWholeSourceShared(executor, source.appId, source.id);
+      await lockAllEntriesShared(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
       // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no
       // deadlock can occur.
@@ -242,7 +242,7 @@ export function createEntryCommits(options: {
   ): Promise<ValidatedCommit> {
     const commitGrants = commitGrantsOf(rights, source, commit);
     const { isTrusted: trusted } = rights.caller;
-    const insertedEntries: ReadyEntry[] = [];
+    const insertedEntries: StorableEntry[] = [];
     const updates = new Map<number, EntryData>();
     const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
     const validateInsert =
@@ -251,7 +251,7 @@ export function createEntryCommits(options: {
       commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
     let bytes = 0;
     let untilPause = VALIDATED_BYTES_PER_TURN;
-    const count = async ({ text }: ReadyEntry) => {
+    const count = async ({ text }: StorableEntry) => {
       bytes += Buffer.byteLength(text);
       untilPause -= text.length;
       if (untilPause > 0) return;
@@ -310,7 +310,7 @@ function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: 
 
 interface ValidatedCommit {
   grants: CommitGrants;
-  inserts: ReadyEntry[];
+  inserts: StorableEntry[];
   updates: Map<number, EntryData>;
   /** Total size of all entries of the commit as JSON, in bytes. */
   totalBytes: number;

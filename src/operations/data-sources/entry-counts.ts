@@ -7,7 +7,7 @@ import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entryConditionSql } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-export interface CountedEntries {
+export interface EntryCount {
   total: number;
   /** True if `total` is an estimate; missing if it is exact. */
   about?: true;
@@ -82,7 +82,7 @@ export function createEntryCounts(read: ReadRows) {
       key: DataSourceKey,
       filter: CountFilter,
       further: (statement: SqlStatement) => Promise<string[]>,
-    ): Promise<CountedEntries> {
+    ): Promise<EntryCount> {
       const statement = new SqlStatement();
       const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await further(statement))];
       const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;

@@ -7,7 +7,7 @@ import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js"
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { type EntryRow, type EntryView, entrySource, rowToEntryView } from "./entry-rows.js";
+import { createEntryDocumentSource, type EntryRow, type EntryView, rowToEntryView } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
 /**
@@ -61,8 +61,8 @@ function matchConditionSql(
   { scope, where }: { scope: EntryScope; where: unknown },
   statement: SqlStatement,
 ): string {
-  const filter = compileWhere(scope.filter, entrySource(alias, FULL_SCOPE.canSee), statement);
-  return `${filter} AND ${compileWhere(where, entrySource(alias, scope.canSee), statement)}`;
+  const filter = compileWhere(scope.filter, createEntryDocumentSource(alias, FULL_SCOPE.canSee), statement);
+  return `${filter} AND ${compileWhere(where, createEntryDocumentSource(alias, scope.canSee), statement)}`;
 }
 
 /**

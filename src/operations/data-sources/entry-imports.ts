@@ -15,11 +15,11 @@ import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
+import { lockAllEntriesShared, type StoredDataSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChanges, MAX_LISTED_ENTRIES } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import { insertEntryTexts, newestEntryIdOf, readInsertedIds, removeEntriesExcept } from "./entry-statements.js";
-import { createEntryValidator, type ReadyEntry } from "./entry-validation.js";
+import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
@@ -60,11 +60,11 @@ export interface ImportResult {
   delimiter: string | null;
 }
 
-type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
+type ReadyEntries = AsyncGenerator<StorableEntry & { bytes: number }>;
 
 /** The first entries of an imported file, and an iterator over the remaining entries. */
 interface ReceivedEntries {
-  firstEntries: (ReadyEntry & { bytes: number })[];
+  firstEntries: (StorableEntry & { bytes: number })[];
   /** True if the file may have more entries than those in `firstEntries`. */
   hasMore: boolean;
   remainingEntries: ReadyEntries;
@@ -75,7 +75,7 @@ interface ReceivedEntries {
  * so that the file may have more.
  */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
-  const first: (ReadyEntry & { bytes: number })[] = [];
+  const first: (StorableEntry & { bytes: number })[] = [];
   while (first.length <= max) {
     const { value, done } = await readyEntries.next();
     if (done) return { firstEntries: first, hasMore: false };
@@ -156,13 +156,13 @@ export function createEntryImports(options: {
    */
   async function* copyLines(
     change: EntryChange,
-    first: readonly (ReadyEntry & { bytes: number })[],
+    first: readonly (StorableEntry & { bytes: number })[],
     rest: ReadyEntries,
   ) {
     const { appId, id } = change.source;
     const rowStart = `${appId}\t${id}\t`;
     let text = "";
-    const add = ({ data, text: json, bytes }: ReadyEntry & { bytes: number }) => {
+    const add = ({ data, text: json, bytes }: StorableEntry & { bytes: number }) => {
       change.newColumns.addColumnsOf(data);
       change.addCounted({ inserted: 1 }, bytes);
       text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
@@ -179,7 +179,7 @@ export function createEntryImports(options: {
 
   async function copyAll(
     change: EntryChange,
-    first: readonly (ReadyEntry & { bytes: number })[],
+    first: readonly (StorableEntry & { bytes: number })[],
     rest: ReadyEntries,
   ): Promise<void> {
     const manager = change.executor as EntityManager;
@@ -222,7 +222,7 @@ export function createEntryImports(options: {
     received: ReceivedEntries,
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
-    if (!keepsExisting) await lockWholeSourceShared(change.executor, change.source.appId, change.source.id);
+    if (!keepsExisting) await lockAllEntriesShared(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => versions.snapshot(change, rights.writer, operation);
     // A unique index would also compare new values with those of the entries to be replaced. So the import removes
     // these entries first, although their rows then stay locked until the file has been received.

@@ -13,8 +13,8 @@ import {
   createIndexStatements,
   type IndexDefinition,
   type IndexStatements,
-  isCountedIndex,
-  isStatistics,
+  isCountedIndexName,
+  isStatisticsName,
   parseIndexName,
 } from "./index-definitions.js";
 
@@ -155,9 +155,9 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
 
   async function dropAll(client: pg.Client, names: Iterable<string>): Promise<void> {
     const all = [...names];
-    for (const name of all.filter((candidate) => !isStatistics(candidate)))
+    for (const name of all.filter((candidate) => !isStatisticsName(candidate)))
       await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${pg.escapeIdentifier(name)}`);
-    await dropStatistics(client, all.filter(isStatistics));
+    await dropStatistics(client, all.filter(isStatisticsName));
   }
 
   /**
@@ -209,7 +209,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       surplus.push(...[...existingIndex].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
     }
     const addedCount =
-      missing.filter(({ name }) => isCountedIndex(name)).length - surplus.filter(isCountedIndex).length;
+      missing.filter(({ name }) => isCountedIndexName(name)).length - surplus.filter(isCountedIndexName).length;
     if (changes[0]) await checkIndexCounts(client, changes[0].key, addedCount);
     try {
       for (const made of missing) await createIndex(client, made);

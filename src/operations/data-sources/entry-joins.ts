@@ -11,12 +11,12 @@ import { parsePath, sortableValueSql, valueAtPathSql } from "../../rules/entry-q
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
+  createEntryDocumentSource,
   type DataSourceKey,
   type EntryRow,
   type EntryView,
   entryColumnsSql,
   entryConditionSql,
-  entrySource,
   limitBySizeSql,
   rowToEntryView,
 } from "./entry-rows.js";
@@ -80,7 +80,7 @@ export function createEntryJoins(read: ReadRows) {
       entries.map(({ id }) => id),
       key.appId,
     );
-    const source = entrySource("e", scope.canSee);
+    const source = createEntryDocumentSource("e", scope.canSee);
     const texts = join.on.map(([left]) => {
       const value = valueAtPathSql(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
       return `CASE WHEN ${isScalarSql(value)} THEN ${textSql(value)} END`;
@@ -99,7 +99,7 @@ export function createEntryJoins(read: ReadRows) {
    * entry of the page to which the joined entry belongs.
    */
   function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
-    const source = entrySource("j", scope.canSee);
+    const source = createEntryDocumentSource("j", scope.canSee);
     const fieldPath = `join.${join.name}`;
     const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
     const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
@@ -139,7 +139,7 @@ export function createEntryJoins(read: ReadRows) {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
-    const source = entrySource("j", scope.canSee);
+    const source = createEntryDocumentSource("j", scope.canSee);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const sorted = orderBySql(
       order,
@@ -169,7 +169,7 @@ export function createEntryJoins(read: ReadRows) {
     const { resultForm: shows } = join;
     let figure = "count(*)";
     if (shows.as === "sum") {
-      const source = entrySource("j", scope.canSee);
+      const source = createEntryDocumentSource("j", scope.canSee);
       const value = valueAtPathSql(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
       figure = `COALESCE(sum(CASE WHEN ${typeSql(value)} = 'number' THEN ${textSql(value)}::numeric END), 0)`;
     }
@@ -194,7 +194,10 @@ export function createEntryJoins(read: ReadRows) {
       const conditions: string[] = [];
       for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
         const joinedSource = await openJoin(key, join, sources);
-        const [left, right] = [entrySource("e", sources.scope.canSee), entrySource("j", joinedSource.scope.canSee)];
+        const [left, right] = [
+          createEntryDocumentSource("e", sources.scope.canSee),
+          createEntryDocumentSource("j", joinedSource.scope.canSee),
+        ];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
           const fieldPath = `join.${join.name}.on`;
           const leftValue = valueAtPathSql(parsePath(leftColumn, fieldPath, left, true), left, statement);

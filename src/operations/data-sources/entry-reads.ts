@@ -26,15 +26,15 @@ import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createEntryCounts } from "./entry-counts.js";
 import { createEntryJoins, type JoinSources } from "./entry-joins.js";
 import {
+  createEntryDocumentSource,
   type DataSourceKey,
   type EntryRow,
   type EntryView,
   entryColumnsSql,
   entryConditionSql,
-  entrySource,
   limitBySizeSql,
   rowToEntryView,
-  takeRowsThatFit,
+  selectRowsThatFit,
 } from "./entry-rows.js";
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
@@ -64,7 +64,7 @@ export interface CursorPagination {
   prev: string | null;
 }
 
-export interface FoundEntries {
+export interface FindEntriesResult {
   entries: (EntryView | JsonText)[];
   pagination?: Pagination;
   cursor?: CursorPagination;
@@ -113,7 +113,7 @@ function createReadFunctions(read: ReadRows) {
     keys: readonly OrderKey[],
   ): Promise<{ rows: RowWithSortKeys[]; pages?: CursorPagination }> {
     const statement = new SqlStatement();
-    const source = entrySource("e", limits.scope.canSee);
+    const source = createEntryDocumentSource("e", limits.scope.canSee);
     const where = [
       entryConditionSql(key, { scope: limits.scope, where: options.where, ids: limits.ids }, statement, "e"),
     ];
@@ -131,7 +131,7 @@ function createReadFunctions(read: ReadRows) {
       ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
-    const rows = takeRowsThatFit(await read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
+    const rows = selectRowsThatFit(await read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
     return toCursorPage(rows, options.limit, keys, key.id, at);
   }
@@ -140,7 +140,7 @@ function createReadFunctions(read: ReadRows) {
     key: Source,
     options: FindOptions,
     limits: EntryReadLimits<Source>,
-  ): Promise<FoundEntries> {
+  ): Promise<FindEntriesResult> {
     const { scope } = limits;
     const statement = new SqlStatement();
     const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: limits.ids }, statement, "e");
@@ -160,16 +160,16 @@ function createReadFunctions(read: ReadRows) {
     key: Source,
     query: unknown,
     limits: EntryReadLimits<Source>,
-  ): Promise<FoundEntries> {
+  ): Promise<FindEntriesResult> {
     const options = parseFind(query);
     if (options.aggregate !== null) return aggregateEntries(key, options, limits);
-    const keys = parseOrder(options.order, entrySource("e", limits.scope.canSee));
+    const keys = parseOrder(options.order, createEntryDocumentSource("e", limits.scope.canSee));
     const { rows, pages } = await rowsOf(key, options, limits, keys);
     await limits.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => rowToEntryView(row, key.id, limits.scope, options.attributes));
     const joinedEntries = await entryJoins.resultsFor(key, entries, options.joins, limits);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
-    const page: FoundEntries = { entries };
+    const page: FindEntriesResult = { entries };
     if (pages) page.cursor = pages;
     const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
     const { limit, offset } = options;
@@ -243,7 +243,7 @@ function createReadFunctions(read: ReadRows) {
       const groups: Record<string, JsonText[]> = {};
       for (const [at, column] of requireList(columns, "columns", FIELDS_MAX, 1).entries()) {
         const statement = new SqlStatement();
-        const source = entrySource("e", scope.canSee);
+        const source = createEntryDocumentSource("e", scope.canSee);
         const value = valueAtPathSql(parsePath(column, `columns[${at}]`, source), source, statement);
         const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
         const values = `SELECT value::text, octet_length(value::text) AS bytes

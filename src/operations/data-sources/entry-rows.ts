@@ -29,7 +29,7 @@ export interface EntryView {
  * Returns the SQL expressions for an entry, which `compileWhere` uses to compile a query.
  * @param entry SQL alias of the entry
  */
-export const entrySource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
+export const createEntryDocumentSource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
   documentSql: `${entry}.doc`,
   entryAlias: entry,
   canSeeColumn: canSee,
@@ -50,13 +50,14 @@ export function entryConditionSql(
     `${entry}.data_source_id = ${statement.bind(key.id, "integer")}`,
   ];
   if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
-  if (scope.filter) conditions.push(compileWhere(scope.filter, entrySource(entry, FULL_SCOPE.canSee), statement));
-  conditions.push(compileWhere(where, entrySource(entry, scope.canSee), statement));
+  if (scope.filter)
+    conditions.push(compileWhere(scope.filter, createEntryDocumentSource(entry, FULL_SCOPE.canSee), statement));
+  conditions.push(compileWhere(where, createEntryDocumentSource(entry, scope.canSee), statement));
   return conditions.join(" AND ");
 }
 
 /**
- * Maximum LIMIT for which a query returns all its rows; `takeRowsThatFit` then drops the rows beyond PAGE_MAX_BYTES.
+ * Maximum LIMIT for which a query returns all its rows; `selectRowsThatFit` then drops the rows beyond PAGE_MAX_BYTES.
  * With a higher LIMIT, the SQL itself drops these rows.
  */
 const READ_WHOLE_MAX_ROWS = 16;
@@ -82,7 +83,7 @@ export function limitBySizeSql(select: string, limit: number, more: readonly str
  * Returns the first rows up to a total size of PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL does
  * not limit the size (see `limitBySizeSql`).
  */
-export function takeRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[] {
+export function selectRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
   const rowCount = rows.findIndex(({ data }, index) => {
     heldBytes += Buffer.byteLength(data);

@@ -11,10 +11,10 @@ import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { hashQueueKeyOf, matchesHash } from "../records/hashes.js";
-import { type DataSourceRows, lockWholeSourceShared, type StoredDataSource } from "./data-source-rows.js";
+import { type DataSourceRows, lockAllEntriesShared, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
-import type { EntryReader, EntryReadLimits, FoundEntries } from "./entry-reads.js";
+import type { EntryReader, EntryReadLimits, FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import { entryConditionSql } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
@@ -152,7 +152,7 @@ export function createEntrySearches(options: {
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
     let isFirst = true;
-    await lockWholeSourceShared(executor, source.appId, source.id);
+    await lockAllEntriesShared(executor, source.appId, source.id);
     for (;;) {
       const statement = new SqlStatement();
       const condition = entryConditionSql(source, { scope, ...candidateRows }, statement, "e");
@@ -196,7 +196,7 @@ export function createEntrySearches(options: {
       source: StoredDataSource,
       query: unknown,
       reserve?: ReserveResponseBytes,
-    ): Promise<FoundEntries> {
+    ): Promise<FindEntriesResult> {
       const input = isObject(query) ? query["where"] : undefined;
       const scope = rights.readScope(source, input);
       const { where, ids } = await narrowWhere(rights, source, scope, input);

@@ -19,13 +19,13 @@ const MAX_HASHES_OF_TRUSTED_REQUEST = 2_000;
 const MAX_HASHES_OF_PAGE_REQUEST = 10;
 
 /** A validated entry that can be stored: its data, and the data as JSON text. */
-export interface ReadyEntry {
+export interface StorableEntry {
   data: EntryData;
   text: string;
 }
 
 /** Validates an entry. @param label names the entry in error messages, such as "entry 3 of the import" */
-export type EntryValidator = (data: EntryData, label: string) => Promise<ReadyEntry>;
+export type EntryValidator = (data: EntryData, label: string) => Promise<StorableEntry>;
 
 /**
  * Returns a function that validates one entry. Use the same function for all entries of a request, because it counts
@@ -67,12 +67,12 @@ export function createEntryValidator(
     // The access rule may contain conditions on column values. The written data must meet these conditions too.
     if (!meetsColumnConditions(data, grant.conditions)) throw createAccessDenied();
     const done = await hashColumns(data);
-    return done === input ? { data: input, text } : toReadyEntry(done, label);
+    return done === input ? { data: input, text } : toStorableEntry(done, label);
   };
 }
 
 /** Serializes an entry to JSON. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
-export const toReadyEntry = (data: EntryData, label: string): ReadyEntry => ({
+export const toStorableEntry = (data: EntryData, label: string): StorableEntry => ({
   data,
   text: serializeEntry(data, label),
 });

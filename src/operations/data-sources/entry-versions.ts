@@ -7,7 +7,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
+import { checkDataSource, lockAllEntries, lockDataSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
 import { newestEntryIdOf, removeEntriesExcept } from "./entry-statements.js";
 
@@ -165,7 +165,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
         // Two concurrent restores would insert entries with the same IDs, so the second restore waits for this lock.
-        await lockWholeSource(executor, source.appId, source.id);
+        await lockAllEntries(executor, source.appId, source.id);
         const parts = await rows<{ part: number }>(
           executor,
           `SELECT part FROM data_source_version JOIN data_source_version_part USING (app_id)
@@ -173,7 +173,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
           [source.appId, source.id, versionId],
         );
         if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
-        await checkSource(executor, source.appId, source.id, precondition);
+        await checkDataSource(executor, source.appId, source.id, precondition);
         change.operation = "restore";
         await storeVersion(change, writer, "restore");
         change.addRemovedBatch(await removeEntriesExcept(executor, source, [], change.remainingCapacity));
@@ -185,7 +185,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         await deleteOldVersions(change);
         // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row
         // second; the opposite order could cause a deadlock.
-        await lockSource(executor, source.appId, source.id, precondition);
+        await lockDataSource(executor, source.appId, source.id, precondition);
         return change.counts.inserted;
       });
     },

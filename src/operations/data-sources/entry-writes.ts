@@ -18,7 +18,7 @@ import {
   readEntryData,
   updateEntryTexts,
 } from "./entry-statements.js";
-import { createEntryValidator, toReadyEntry } from "./entry-validation.js";
+import { createEntryValidator, toStorableEntry } from "./entry-validation.js";
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
@@ -152,7 +152,7 @@ export function createEntryWrites({
           const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
           if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
           requireUnchangedEntry(rights, source, before!, target.precondition);
-          const { data, text } = toReadyEntry({ ...before!.data, ...written }, "the entry");
+          const { data, text } = toStorableEntry({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
           countBytes(rights, source, bytes);
           const updateTimes = await updateEntryTexts(change.executor, source, [{ id: target.id, text }]);

@@ -22,7 +22,7 @@ export interface StoredEntry {
 }
 
 /** Returns the columns of `data` that the caller can see. */
-export function visibleColumns(
+export function pickVisibleColumns(
   data: Record<string, unknown>,
   canSee: (column: string) => boolean,
 ): Record<string, unknown> {
@@ -33,5 +33,5 @@ export function visibleColumns(
 export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: EntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
-  return { id, dataSourceId, data: visibleColumns(entry.data, canSee), order, ...entryTimes };
+  return { id, dataSourceId, data: pickVisibleColumns(entry.data, canSee), order, ...entryTimes };
 }

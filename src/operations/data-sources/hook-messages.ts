@@ -13,7 +13,7 @@ import type { Email, Sms } from "../../rules/message-input.js";
 import type { Emitter } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { visibleColumns } from "./entry.js";
+import { pickVisibleColumns } from "./entry.js";
 import { entryConditionSql } from "./entry-rows.js";
 
 /** Maximum number of messages that the hooks of one request can send if the caller is not a page. */
@@ -27,7 +27,7 @@ const MAX_MESSAGES_PER_PAGE_REQUEST = 5;
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
 
 /** The written entry because of which a hook sends a message. */
-export interface HookedEntry {
+export interface HookSourceEntry {
   appId: number;
   dataSourceId: number;
   dataSourceEntryId: number;
@@ -55,7 +55,7 @@ export interface HookMessageStore {
   accept(
     executor: SqlClient,
     emitter: Emitter,
-    entry: HookedEntry,
+    entry: HookSourceEntry,
     message: Email | Sms,
     status: HookMessageStatus,
   ): Promise<void>;
@@ -66,7 +66,7 @@ export interface HookMessageStore {
   logRefusal(
     executor: SqlClient,
     emitter: Emitter,
-    entry: HookedEntry,
+    entry: HookSourceEntry,
     type: SendingHook["type"],
     fault: string,
   ): Promise<void>;
@@ -187,7 +187,7 @@ export function createHookMessageBuilder({
 
     return {
       add(verb, entryId, data) {
-        const visibleData = visibleColumns(data, (column) => !source.hashedColumns.includes(column));
+        const visibleData = pickVisibleColumns(data, (column) => !source.hashedColumns.includes(column));
         for (const hook of hooks) {
           if (!hook.runOn.includes(verb)) continue;
           const hookMessage = makeMessage(hook, visibleData, statuses.get(hook.type)!);

@@ -138,13 +138,13 @@ export interface IndexStatements {
 }
 
 /** True if a statistics object has this name in the database. */
-export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
+export const isStatisticsName = (name: string): boolean => /_s\d$/.test(name);
 
 /**
  * True if the database object with this name counts toward the maximum number of indexes. Statistics, and the
  * additional index for arrays, do not count.
  */
-export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
+export const isCountedIndexName = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
  * Returns the statements that create all database objects of one index definition:

@@ -215,7 +215,7 @@ export interface CsvLayout {
   delimiter: string | null;
 }
 
-export const createLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
+export const createCsvLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
 
 /**
  * Parses the query parameter `types` of an import: a JSON object with the types of columns.
@@ -278,7 +278,7 @@ export function readRows(
   bytes: Readable,
   format: RowFormat,
   {
-    layout = createLayout(),
+    layout = createCsvLayout(),
     types = {},
     mayBeEmpty = true,
   }: { layout?: CsvLayout; types?: ColumnTypes; mayBeEmpty?: boolean } = {},

@@ -14,9 +14,9 @@ import { recordChange } from "../records/audit.js";
 import {
   DATA_SOURCE_COLUMNS,
   type DataSourceRows,
-  deleteSource,
-  lockSource,
-  lockSourceForRemoval,
+  deleteDataSourceRow,
+  lockDataSource,
+  lockDataSourceForRemoval,
   type StoredDataSource,
 } from "./data-source-rows.js";
 import { insertInitialCounts } from "./entry-changes.js";
@@ -161,7 +161,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
       fields: DataSourceFields<IndexDefinition[]>,
     ): Promise<StoredDataSource> {
-      await lockSource(executor, appId, id, precondition);
+      await lockDataSource(executor, appId, id, precondition);
       const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
       const jsonLists = [columns, accessRules, hooks, listHashedColumns(hooks ?? []), requestedIndexes].map(
         toJsonParameter,
@@ -188,14 +188,14 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
      * @throws DATA_SOURCE_NOT_EMPTY if it has entries
      */
     async removeEmpty(executor: SqlClient, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
-      await lockSourceForRemoval(executor, appId, id);
+      await lockDataSourceForRemoval(executor, appId, id);
       if (await hasEntries(executor, appId, id)) {
         throw new ActionError(
           "DATA_SOURCE_NOT_EMPTY",
           `the data source ${JSON.stringify(name)} has entries; remove them before you remove the data source`,
         );
       }
-      await deleteSource(executor, appId, id, undefined);
+      await deleteDataSourceRow(executor, appId, id, undefined);
       await recordChange(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
       await sources.notifyChanged(executor, appId);
     },

@@ -11,7 +11,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { createAccessTrials } from "./access-trials.js";
 import { createAppUsers } from "./app-users.js";
-import { createChangeUpkeep } from "./change-upkeep.js";
+import { createEntryChangeCleanup } from "./change-upkeep.js";
 import { createDataSourceRows } from "./data-source-rows.js";
 import { createDataSources } from "./data-sources.js";
 import { createEntries } from "./entries.js";
@@ -30,7 +30,7 @@ import { createEntryWrites } from "./entry-writes.js";
 import { createHookMessageBuilder, type HookMessageStore } from "./hook-messages.js";
 import { createReadPool } from "./read-pool.js";
 import { createRecentQueries } from "./recent-queries.js";
-import { createSessions } from "./sessions.js";
+import { createAppUserSessions } from "./sessions.js";
 import { createAppUserSignInAttempts } from "./sign-in-attempts.js";
 import { createSourceDefinitions } from "./source-definitions.js";
 
@@ -89,14 +89,22 @@ export function createDataSourceModules(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, receivedDataLimiter });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, receivedDataLimiter, readSession, userChanged });
+  const sessions = createAppUserSessions({
+    db,
+    sources,
+    appUsers,
+    logEvents,
+    receivedDataLimiter,
+    readSession,
+    userChanged,
+  });
   const recentQueries = createRecentQueries();
   const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });
   const positions = createEntryPositions({ ring: options.ring });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const accessTrials = createAccessTrials({ db, sources, rights, searches });
-  const changeUpkeep = createChangeUpkeep({ db });
+  const changeUpkeep = createEntryChangeCleanup({ db });
   const entries = createEntries({
     db,
     sources,

@@ -12,7 +12,7 @@ const CODE_VALIDITY_SECONDS = 600;
 const MAX_WRONG_ATTEMPTS = 5;
 
 /** A page's request for a code, with the values on which the limits depend. */
-export interface CodeRequest {
+export interface VerificationCodeRequest {
   appId: number;
   /** Network address range from which the request was sent, or the credential if the address is unknown. */
   sender: string;
@@ -24,16 +24,16 @@ export interface CodeRequest {
 interface CodeLimit {
   count: number;
   seconds: number;
-  limitKeyOf: (request: CodeRequest) => readonly unknown[];
+  limitKeyOf: (request: VerificationCodeRequest) => readonly unknown[];
   /**
    * Returns another limit key. This limit applies only if a request with that key was sent within `seconds`. So
    * requests from other network addresses cannot lock out a user.
    */
-  appliesAfterRequestOf?: (request: CodeRequest) => readonly unknown[];
+  appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];
 }
 
-const recipientAndSenderKey = ({ appId, to, sender }: CodeRequest) => ["address", appId, ...to, sender];
-const senderKey = ({ appId, sender }: CodeRequest) => ["from", appId, sender];
+const recipientAndSenderKey = ({ appId, to, sender }: VerificationCodeRequest) => ["address", appId, ...to, sender];
+const senderKey = ({ appId, sender }: VerificationCodeRequest) => ["from", appId, sender];
 
 /**
  * Limits on requests for codes, in this order:
@@ -62,7 +62,7 @@ const CODE_LIMITS: readonly CodeLimit[] = [
 ];
 
 /** The page that requested a code, and the user and address that the correct code confirms. */
-export interface CodeTarget {
+export interface VerificationCodeTarget {
   credentialId: number;
   appId: number;
   /**
@@ -121,7 +121,7 @@ const COUNT_CODE_ATTEMPT = `
 const DELETE_VERIFICATION_CODE =
   "DELETE FROM verification_code WHERE credential_id = $1 AND subject = $2 AND code = $3 RETURNING credential_id";
 
-export const createRandomCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
+export const createVerificationCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
 
 export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
 
@@ -136,7 +136,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * Counts a request for a code.
      * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
      */
-    async countRequest(request: CodeRequest): Promise<void> {
+    async countRequest(request: VerificationCodeRequest): Promise<void> {
       const limitKeyHashes = CODE_LIMITS.map(({ limitKeyOf }) => hashParts("ask", ...limitKeyOf(request)));
       const earlierKeyHashes = CODE_LIMITS.map(
         ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashParts("ask", ...appliesAfterRequestOf(request)),
@@ -160,7 +160,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
     },
 
     /** Stores a code for the page that requested it. Any earlier code of this page becomes invalid. */
-    async save(executor: SqlClient, code: string, to: CodeTarget): Promise<void> {
+    async save(executor: SqlClient, code: string, to: VerificationCodeTarget): Promise<void> {
       const { credentialId, appId, purposeHash, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
       await rows(executor, INSERT_VERIFICATION_CODE, [

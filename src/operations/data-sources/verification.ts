@@ -27,10 +27,10 @@ import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
-import { createRandomCode, createVerificationCodes } from "./verification-codes.js";
+import { createVerificationCode, createVerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. The response is the same whether or not the service has sent a code. */
-export interface CodeSentAnswer {
+export interface CodeSentResponse {
   status: "CODE_SENT";
   /** Time at which the code expires, ISO 8601. */
   expiresAt: string;
@@ -141,7 +141,7 @@ export function createAppUserVerification(options: {
   async function storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = recipient;
     const { appId, id: dataSourceId } = source;
-    const code = createRandomCode();
+    const code = createVerificationCode();
     // Calls `prepare` before the transaction. If it waited for a second database connection during the transaction, it
     // could wait forever.
     const sendCode = await outboxWriter.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
@@ -158,7 +158,7 @@ export function createAppUserVerification(options: {
     caller: Caller,
     rules: VerificationRules,
     recipient: CodeRecipient,
-  ): Promise<CodeSentAnswer> {
+  ): Promise<CodeSentResponse> {
     const { appId } = recipient.source;
     // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
     // even if no user has this address.
@@ -212,7 +212,7 @@ export function createAppUserVerification(options: {
      * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
      *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
      */
-    async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentAnswer | null> {
+    async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentResponse | null> {
       const request = parseVerificationRequest(body);
       const rules = await rulesOf(appId);
       if (!rules)

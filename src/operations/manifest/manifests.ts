@@ -24,7 +24,7 @@ import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
 import { readAlertRules } from "../alerts/alert-rows.js";
-import { type DataSourceRows, lockUnnamedSources } from "../data-sources/data-source-rows.js";
+import { type DataSourceRows, lockUnlistedDataSources } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -181,7 +181,7 @@ export function createManifests(options: {
   /** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
   async function readStoredParts(manager: EntityManager, appId: number, lock: boolean, pruned?: Manifest) {
     if (lock) await lockApp(manager, appId);
-    if (lock && pruned) await lockUnnamedSources(manager, appId, sourceNamesOf(pruned));
+    if (lock && pruned) await lockUnlistedDataSources(manager, appId, sourceNamesOf(pruned));
     const app = await readApp(manager, appId);
     const heldSources = await storedSources(manager, appId, lock);
     const drafts = lock

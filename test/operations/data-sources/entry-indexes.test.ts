@@ -3,7 +3,11 @@ import { expect } from "chai";
 import { rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
 import { INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-indexes.js";
-import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src/operations/data-sources/entry-rows.js";
+import {
+  createEntryDocumentSource,
+  type DataSourceKey,
+  entryConditionSql,
+} from "../../../src/operations/data-sources/entry-rows.js";
 import { validateIndexes } from "../../../src/operations/data-sources/index-definitions.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
@@ -29,7 +33,7 @@ describe("indexes on entries", () => {
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new SqlStatement();
     const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
-    const source = entrySource("e", FULL_SCOPE.canSee);
+    const source = createEntryDocumentSource("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
     const sorted = orderBySql(
       keys,

@@ -7,7 +7,7 @@ import { createEntryIndexes } from "../../../src/operations/data-sources/entry-i
 import {
   createEntryReader,
   type EntryReadLimits,
-  type FoundEntries,
+  type FindEntriesResult,
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
@@ -77,5 +77,5 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
 export const answered = (found: unknown): any => JSON.parse(writeJson(found));
 
 /** Returns only the data of the entries that a read found. */
-export const dataOf = (found: FoundEntries): unknown[] =>
+export const dataOf = (found: FindEntriesResult): unknown[] =>
   answered(found).entries.map((entry: { data: unknown }) => entry.data);

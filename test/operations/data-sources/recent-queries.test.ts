@@ -4,7 +4,11 @@
  */
 import { expect } from "chai";
 import type { StoredDataSource } from "../../../src/operations/data-sources/data-source-rows.js";
-import { type DataSourceKey, entryConditionSql, entrySource } from "../../../src/operations/data-sources/entry-rows.js";
+import {
+  createEntryDocumentSource,
+  type DataSourceKey,
+  entryConditionSql,
+} from "../../../src/operations/data-sources/entry-rows.js";
 import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
@@ -131,7 +135,7 @@ describe("the index that is shown for a query", () => {
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new SqlStatement();
     const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
-    const source = entrySource("e", FULL_SCOPE.canSee);
+    const source = createEntryDocumentSource("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
     const sorted = orderBySql(
       keys,

@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createLayout, type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
+import { createCsvLayout, type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
 import { sampleOf } from "../../harness/samples.js";
 
 const PART_BYTES = 64 * 1024;
@@ -59,7 +59,7 @@ describe("a file that arrives in packets", () => {
     ["JSON lines", "jsonl", rows.map((row) => JSON.stringify(row)).join("\r\n")],
   ];
   const read = async (format: RowFormat, packets: readonly Buffer[]) => {
-    const layout = createLayout();
+    const layout = createCsvLayout();
     const found: unknown[] = [];
     for await (const row of readRows(Readable.from(packets), format, { layout })) found.push(row);
     return { found, layout };
@@ -67,7 +67,7 @@ describe("a file that arrives in packets", () => {
   for (const [title, format, text] of files) {
     it(`has the same rows and layout for every cut position: ${title}`, async () => {
       const bytes = Buffer.from(text);
-      const layout = format === "csv" ? { columns: ["Näme", "Note"], delimiter: ";" } : createLayout();
+      const layout = format === "csv" ? { columns: ["Näme", "Note"], delimiter: ";" } : createCsvLayout();
       const expected = { found: rows, layout };
       for (let at = 0; at <= bytes.length; at += 1) {
         const packets = [bytes.subarray(0, at), bytes.subarray(at)];
