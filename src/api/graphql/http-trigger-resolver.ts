@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { RefusedRequests, RejectedRequestCounter } from "../../operations/http/rejected-request-counter.js";
+import type { RejectedRequestCount, RejectedRequestCounter } from "../../operations/http/rejected-request-counter.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -12,7 +12,7 @@ import { DateTime } from "./leaf-types.js";
 @ObjectType("RefusedRequests", {
   description: "Requests to an action's HTTP triggers that were refused for one reason. They have no run.",
 })
-class RefusedRequestsType implements RefusedRequests {
+class RefusedRequestsType implements RejectedRequestCount {
   @Field(() => String, { description: "Status of the answer: UNAUTHORIZED or SIGNATURE_INVALID." }) status: string;
   @Field(() => String, { description: "Reason, for editors." }) reason: string;
   @Field(() => Int, { description: "Number of requests." }) count: number;
@@ -36,7 +36,7 @@ export class HttpTriggerResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the draft or the live version." }) actionId: number,
-  ): Promise<RefusedRequests[]> {
+  ): Promise<RejectedRequestCount[]> {
     await this.accessChecks.requireAppAccess(context, "getAction", appId);
     return this.rejectedRequestCounter.list(appId, actionId);
   }

@@ -2,9 +2,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { checkResource, type OAuthServer } from "../../operations/oauth/oauth.js";
+import { checkTokenResource, type OAuthServer } from "../../operations/oauth/oauth.js";
 import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
-import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
+import { OauthError } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -25,13 +25,13 @@ type FormFields = Record<string, string | undefined>;
 
 /**
  * Reads the parameters of a form or a query string.
- * @throws OauthFailure if a parameter occurs twice (RFC 6749, section 3.1)
+ * @throws OauthError if a parameter occurs twice (RFC 6749, section 3.1)
  */
 function parseParameters(text: string): FormFields {
   const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
     if (Object.hasOwn(input, name))
-      throw new OauthFailure("invalid_request", `the parameter "${name}" must occur only once in the request`);
+      throw new OauthError("invalid_request", `the parameter "${name}" must occur only once in the request`);
     if (value !== "") input[name] = value;
   }
   return input;
@@ -42,7 +42,7 @@ const queryStringOf = ({ url }: FastifyRequest): string =>
 
 function sendOauthError(reply: FastifyReply, error: unknown, log: Logger): FastifyReply {
   reply.header("cache-control", "no-store");
-  if (error instanceof OauthFailure) {
+  if (error instanceof OauthError) {
     const http = error.code === "invalid_client" ? 401 : 400;
     return reply.code(http).send({ error: error.code, error_description: error.message });
   }
@@ -108,7 +108,7 @@ function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: 
         try {
           oauth.limits.countRequest(request.context.address);
           const input = parseParameters(typeof request.body === "string" ? request.body : "");
-          checkResource(input, addressFor(request));
+          checkTokenResource(input, addressFor(request));
           const body = await answer(input, request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
@@ -191,9 +191,9 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };
 }
 
-/** Converts an OauthFailure to an ActionError, which the approval page shows. */
+/** Converts an OauthError to an ActionError, which the approval page shows. */
 const toActionError = (error: unknown): unknown =>
-  error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
+  error instanceof OauthError ? new ActionError("REQUEST_INVALID", error.message) : error;
 
 /**
  * Registers the routes on which a signed-in person allows or denies a program. A request with the cookie must come from a page of the
@@ -217,11 +217,11 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
 
   /**
    * Reads the authorization request of a program from the query string.
-   * @throws OauthFailure
+   * @throws OauthError
    */
   const readAuthorization = (request: FastifyRequest) => {
     const input = parseParameters(queryStringOf(request));
-    checkResource(input, addressFor(request));
+    checkTokenResource(input, addressFor(request));
     return oauth.readAuthorization(input);
   };
   app.get("/oauth/consent", async (request, reply) => {

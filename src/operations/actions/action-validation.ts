@@ -16,12 +16,12 @@ import { getValidationPosition } from "../../rules/validation-table.js";
 import { findTakenRouteError } from "../http/routes.js";
 import {
   type DependencyResolver,
+  type ExportedAssets,
+  NO_EXPORTED_ASSETS,
   NO_PACKAGES,
-  NO_PROMISED_ASSETS,
-  type PromisedAssets,
   type ResolvedPackages,
 } from "../packages/packages.js";
-import type { ScriptAuthor } from "../packages/script-quota.js";
+import type { ScriptQuotaRequest } from "../packages/script-quota.js";
 import { authoredFieldsOf, isNameTaken, nameTakenError } from "./action-rows.js";
 import type { CodeChecker } from "./code-checker.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
@@ -94,10 +94,10 @@ export function createActionValidation(options: {
    * the build needs the resolved packages.
    */
   async function resolveSourceDependencies(
-    author: ScriptAuthor,
+    author: ScriptQuotaRequest,
     data: unknown,
     current: ActionRow | null,
-    promisedAssets: PromisedAssets,
+    promisedAssets: ExportedAssets,
   ) {
     const input = readProperty(data, "dependencies");
     const list = findDependenciesFault(input) === null ? (input as string[]) : [];
@@ -166,10 +166,10 @@ export function createActionValidation(options: {
      * @param promisedAssets scripts that the imported document lists
      */
     async prepare(
-      author: ScriptAuthor,
+      author: ScriptQuotaRequest,
       data: unknown,
       current: ActionRow | null,
-      promisedAssets = NO_PROMISED_ASSETS,
+      promisedAssets = NO_EXPORTED_ASSETS,
     ): Promise<ResolvedPackages> {
       try {
         const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
@@ -246,7 +246,7 @@ export function createActionValidation(options: {
      * @param current the draft before the restore
      */
     async prepareRestore(
-      author: ScriptAuthor,
+      author: ScriptQuotaRequest,
       snapshot: StoredSnapshot,
       current: ActionRow,
     ): Promise<ResolvedPackages> {
@@ -285,7 +285,7 @@ export function createActionValidation(options: {
     },
 
     /** Resolves the dependencies that have no script yet, before the transaction that publishes the action. */
-    preparePublish: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
+    preparePublish: (author: ScriptQuotaRequest, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
       packages.resolveMissing(author, dependencies, assets),
 
     /**

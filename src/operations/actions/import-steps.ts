@@ -13,7 +13,7 @@ import { isObject } from "../../rules/describe-value.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { deleteRoutes } from "../http/routes.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
-import type { ScriptAuthor } from "../packages/script-quota.js";
+import type { ScriptQuotaRequest } from "../packages/script-quota.js";
 import { authoredFieldsOf } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
 import { type DraftWriter, findChangedFields } from "./draft-writer.js";
@@ -110,7 +110,7 @@ export function createImportSteps(options: {
      * Checks the code and resolves the dependencies of each action. Call it before the transaction, because these steps
      * are slow and the transaction holds locks.
      */
-    async prepare(author: ScriptAuthor, all: readonly unknown[]): Promise<ImportEntry[]> {
+    async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportEntry[]> {
       const entries: ImportEntry[] = [];
       for (const data of all) {
         const [name] = storableActionNames([data]);

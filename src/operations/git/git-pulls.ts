@@ -46,7 +46,7 @@ export interface GitPull {
  * A requested pull, which may wait for other pulls. Its functions are called only when the pull starts, because the Git
  * connection and the author's rights may change while the pull waits.
  */
-export interface PullRequest {
+export interface QueuedGitPull {
   appId: number;
   isPlan: boolean;
   /**
@@ -103,7 +103,7 @@ interface DraftToPublish {
 
 /** A pull in progress, with the data that the service has determined for it so far. */
 interface RunningPull {
-  request: PullRequest;
+  request: QueuedGitPull;
   row: GitRow;
   pulledRef: PulledRef;
   position: PullPosition;
@@ -280,7 +280,7 @@ export function createGitPulls(options: {
    * Waits until the app has no other pull in progress, and then runs the pull.
    * @returns null if there was nothing to pull
    */
-  async function pullInTurn(request: PullRequest): Promise<GitPull | null> {
+  async function pullInTurn(request: QueuedGitPull): Promise<GitPull | null> {
     const { appId } = request;
     const releasePullSlot = await pullSlots.enter(appId);
     try {
@@ -324,7 +324,7 @@ export function createGitPulls(options: {
       const refOf = (row: GitRow | null) => row && readPullRef(ref, row);
       const pulledRef = refOf(await connections.findRow(appId));
       reportUnknownField(caller);
-      const request: PullRequest = {
+      const request: QueuedGitPull = {
         ...{
           appId,
           isPlan,

@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import type { TriggerAuthenticationError } from "./trigger-authenticator.js";
 
 /** Number of rejected requests to the HTTP triggers of one action, for one reason. */
-export interface RefusedRequests {
+export interface RejectedRequestCount {
   status: string;
   reason: string;
   count: number;
@@ -100,11 +100,11 @@ export function createRejectedRequestCounter({ db, log }: { db: DataSource; log:
      * @param actionId ID of the draft or of its live version
      * @throws ActionError ACTION_NOT_FOUND
      */
-    async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
+    async list(appId: number, actionId: number): Promise<RejectedRequestCount[]> {
       const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
       if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
       await storePending();
-      const rejectionRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST_REJECTIONS, [appId, actionId]);
+      const rejectionRows = await rows<RejectedRequestCount & { lastAt: Date }>(db, LIST_REJECTIONS, [appId, actionId]);
       return rejectionRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
     },
   };

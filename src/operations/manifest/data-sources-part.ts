@@ -35,13 +35,13 @@ import {
 type DataSourceItem = NonNullable<Manifest["dataSources"]>[number];
 
 /** Returns the app's data sources, sorted by name. @param lock true to lock their rows until the transaction ends */
-export async function storedSources(executor: SqlClient, appId: number, lock = false): Promise<StoredDataSource[]> {
+export async function readSources(executor: SqlClient, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
   return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export const sourceNamesOf = ({ dataSources = [] }: Manifest): string[] =>
+export const listSourceNames = ({ dataSources = [] }: Manifest): string[] =>
   dataSources.map(({ name }) => String(name).trim());
 
 export function toDataSourceItem({

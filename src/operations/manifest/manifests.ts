@@ -36,8 +36,8 @@ import type { Settings } from "../settings/settings.js";
 import { type PreparedAction, planActions, prepareActions, toActionItem } from "./actions-part.js";
 import { planAlerts, toAlertItem } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
-import { planBindings, sortedBindings } from "./bindings-part.js";
-import { planSources, type SourcesPlan, sourceNamesOf, storedSources, toDataSourceItem } from "./data-sources-part.js";
+import { planBindings, sortBindings } from "./bindings-part.js";
+import { listSourceNames, planSources, readSources, type SourcesPlan, toDataSourceItem } from "./data-sources-part.js";
 import type { ApplyMode, DefinitionChange, DefinitionsPlan, PlanContext } from "./definitions-plan.js";
 import { planSettings } from "./settings-part.js";
 
@@ -181,9 +181,9 @@ export function createManifests(options: {
   /** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
   async function readStoredParts(manager: EntityManager, appId: number, lock: boolean, pruned?: Manifest) {
     if (lock) await lockApp(manager, appId);
-    if (lock && pruned) await lockUnlistedDataSources(manager, appId, sourceNamesOf(pruned));
+    if (lock && pruned) await lockUnlistedDataSources(manager, appId, listSourceNames(pruned));
     const app = await readApp(manager, appId);
-    const heldSources = await storedSources(manager, appId, lock);
+    const heldSources = await readSources(manager, appId, lock);
     const drafts = lock
       ? await steps.lock(manager, appId, null)
       : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
@@ -192,7 +192,7 @@ export function createManifests(options: {
       rule,
       actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
     }));
-    const bindings = sortedBindings((await readStoredBindings(manager, appId))?.bindings ?? []);
+    const bindings = sortBindings((await readStoredBindings(manager, appId))?.bindings ?? []);
     return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
   }
 
@@ -314,8 +314,8 @@ export function createManifests(options: {
 
   /** Reserves an ID for each data source that the manifest creates. Returns these IDs by name. */
   async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
-    const knownSources = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
-    const names = sourceNamesOf(manifest).filter((name) => !knownSources.has(name));
+    const knownSources = new Set((await readSources(db.manager, appId)).map(({ name }) => name));
+    const names = listSourceNames(manifest).filter((name) => !knownSources.has(name));
     const ids = await definitions.reserveIds(db.manager, names.length);
     return new Map(names.map((name, index) => [name, ids[index]!]));
   }
@@ -352,7 +352,7 @@ export function createManifests(options: {
       const { appId, isPlan } = options;
       const manifestRead = readManifest(document);
       const reservedIds = await reserveIds(appId, manifestRead.manifest);
-      const heldSources = await storedSources(db.manager, appId);
+      const heldSources = await readSources(db.manager, appId);
       const idsByName = new Map([...reservedIds, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
       const preparedActions = await prepareActions(
         steps,

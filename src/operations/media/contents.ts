@@ -48,9 +48,9 @@ const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, PictureFormat>> = {
 const entityTagOf = (...parts: (string | number | null)[]): string =>
   `"${createHash("sha256").update(parts.join("/")).digest("base64url")}"`;
 
-export type ContentsOfFiles = ReturnType<typeof createContents>;
+export type MediaContentOpener = ReturnType<typeof createMediaContentOpener>;
 
-export function createContents(options: {
+export function createMediaContentOpener(options: {
   store: BlobStore;
   mediaRights: MediaRightsResolver;
   files: MediaFiles;

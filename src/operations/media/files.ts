@@ -13,8 +13,8 @@ import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
-import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
+import { recordMediaChange } from "./media-audit.js";
+import { getRequestEmitter, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
 import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
@@ -61,7 +61,7 @@ export function createMediaFiles(options: {
       grants.requireRight(target, "create");
       grants.requireNoAddedRights(ownRules ?? target, rules);
     }
-    receivedDataLimiter.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await requireFile(grants, appId, id, manager);
@@ -72,7 +72,10 @@ export function createMediaFiles(options: {
         "UPDATE media_file SET name = $3, folder_id = $4, updated_at = " +
         `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, folderId]);
-      await auditMedia(manager, admission, appId, "media.file.update", { fileId: id, fields: Object.keys(change) });
+      await recordMediaChange(manager, admission, appId, "media.file.update", {
+        fileId: id,
+        fields: Object.keys(change),
+      });
       // A removal without a precondition does not lock the app. So another request may have deleted the file before the
       // UPDATE above. `requireFile` then throws.
       return toFile(await requireFile(grants, appId, id, manager), appId, baseUrl);
@@ -96,7 +99,7 @@ export function createMediaFiles(options: {
       if (!deletedFile) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
       const blobs = [deletedFile.blobKey, deletedFile.thumbnailKey].filter((key) => key !== null);
       await markUnused(manager, blobs);
-      await auditMedia(manager, admission, appId, "media.file.delete", { fileId: id, name: deletedFile.name });
+      await recordMediaChange(manager, admission, appId, "media.file.delete", { fileId: id, name: deletedFile.name });
       return blobs;
     });
     await removeUnused(keys);

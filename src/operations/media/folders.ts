@@ -16,8 +16,8 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
-import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaAccess, type MediaRightsResolver, type MediaRules } from "./media-callers.js";
+import { recordMediaChange } from "./media-audit.js";
+import { getRequestEmitter, type MediaAccess, type MediaRightsResolver, type MediaRules } from "./media-callers.js";
 import {
   FILE_COLUMNS,
   type FileRow,
@@ -263,7 +263,7 @@ export function createMediaFolders(options: {
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.requireRight(await rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
-    receivedDataLimiter.takeRows(emitterOf(admission), appId, name.length);
+    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, name.length);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
@@ -278,7 +278,7 @@ export function createMediaFolders(options: {
           [appId, parentId, name, admission.caller?.personId ?? null],
         );
         reportUnknownField(admission);
-        await auditMedia(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
+        await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
         return toFolder((await findFolder(manager, appId, made!.id))!);
       })
       .catch((error: unknown) => {
@@ -300,7 +300,7 @@ export function createMediaFolders(options: {
       grants.requireRight(target, "create");
       grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
     }
-    receivedDataLimiter.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
@@ -314,7 +314,7 @@ export function createMediaFolders(options: {
         const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2`;
         await rows(manager, sql, [appId, id, name, parentId]);
-        await auditMedia(manager, admission, appId, "media.folder.update", {
+        await recordMediaChange(manager, admission, appId, "media.folder.update", {
           folderId: id,
           fields: Object.keys(change),
         });
@@ -363,7 +363,7 @@ export function createMediaFolders(options: {
         appId,
         id,
       ]);
-      await auditMedia(manager, admission, appId, "media.folder.delete", {
+      await recordMediaChange(manager, admission, appId, "media.folder.delete", {
         folderId: id,
         name,
         files: removedFiles.length,

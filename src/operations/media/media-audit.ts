@@ -12,7 +12,7 @@ const AUDITED_CALLER_KINDS = ["editor", "admin", "api"];
  * Writes an audit log entry in the transaction that changes the media.
  * @param data IDs, names and fields; never the content of files
  */
-export async function auditMedia(
+export async function recordMediaChange(
   executor: SqlClient,
   { caller }: AdmittedRequest,
   appId: number,

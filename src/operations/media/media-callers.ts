@@ -41,7 +41,7 @@ export interface MediaAccess {
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter of the log events that this caller's request causes. */
-export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
+export const getRequestEmitter = ({ caller, address }: AdmittedRequest): Emitter => ({
   ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
 });

@@ -13,7 +13,7 @@ import type { AdmittedRequest } from "../access/access-checks.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaFolders } from "./folders.js";
-import { auditMedia } from "./media-audit.js";
+import { recordMediaChange } from "./media-audit.js";
 import type { MediaAccess, MediaRightsResolver, MediaRules } from "./media-callers.js";
 import type { MediaTarget } from "./media-rows.js";
 
@@ -89,7 +89,7 @@ export function createMediaRulesStore(options: {
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
         const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
         if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
-        await auditMedia(manager, admission, appId, `media.${kind}.accessRules`, { [`${kind}Id`]: id });
+        await recordMediaChange(manager, admission, appId, `media.${kind}.accessRules`, { [`${kind}Id`]: id });
         return changed.updatedAt.toISOString();
       });
       return { accessRules, updatedAt };

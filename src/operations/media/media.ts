@@ -17,14 +17,14 @@ import { StartError } from "../../errors.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { createMediaBlobs } from "./blobs.js";
-import { createContents } from "./contents.js";
+import { createMediaContentOpener } from "./contents.js";
 import { createMediaFiles } from "./files.js";
 import { createMediaFolders } from "./folders.js";
 import { createSignedMediaUrls } from "./links.js";
 import { createMediaRightsResolver, type ResolveAppUser } from "./media-callers.js";
 import { createMediaPictures } from "./media-pictures.js";
 import { createMediaRulesStore } from "./media-rules.js";
-import { claimStore, readStoreIdentity } from "./store-identity.js";
+import { claimMediaStore, readStoreIdentity } from "./store-identity.js";
 import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
@@ -112,7 +112,7 @@ export async function createMedia(options: {
     files,
     links,
     rules: createMediaRulesStore({ db, mediaRights, files, folders }),
-    contents: createContents({ store, mediaRights, files, links, pictures }),
+    contents: createMediaContentOpener({ store, mediaRights, files, links, pictures }),
     uploads: createUploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
     sweep,
     usage: blobs.usage,
@@ -133,7 +133,7 @@ export async function createMedia(options: {
           cause: error,
         });
       }
-      if (config.roles.has("api")) await claimStore({ db, store, storeName, processId, log });
+      if (config.roles.has("api")) await claimMediaStore({ db, store, storeName, processId, log });
       else if (!(await isOwnStore()) && (await readStoreIdentity(db)) !== null)
         log.warn(
           { store: storeName },

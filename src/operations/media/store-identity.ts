@@ -38,7 +38,7 @@ export async function readStoreIdentity(db: DataSource): Promise<string | null> 
  * @param storeName description of the store for error messages, such as "the folder /data/media of DATA_DIR"
  * @throws StartError if the database names another store that must not be replaced
  */
-export async function claimStore(options: {
+export async function claimMediaStore(options: {
   db: DataSource;
   store: BlobStore;
   storeName: string;
@@ -64,6 +64,6 @@ export async function claimStore(options: {
   }
   // If no row was updated, another process has stored its media store in the meantime. The check then runs again with
   // that store.
-  if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimStore(options);
+  if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimMediaStore(options);
   if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

@@ -28,8 +28,8 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaBlobs } from "./blobs.js";
 import type { MediaFolders } from "./folders.js";
-import { auditMedia } from "./media-audit.js";
-import { emitterOf, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
+import { recordMediaChange } from "./media-audit.js";
+import { getRequestEmitter, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
@@ -241,8 +241,8 @@ export function createUploads(options: UploadsOptions) {
     const [insertedFile] = await rows<{ id: number }>(manager, INSERT_FILE, values);
     const { id } = insertedFile!;
     const data = { fileId: id, name, contentType, bytes, folderId };
-    await logEvents.emit(manager, emitterOf(admission), appId, { type: "mediaFile.create", data });
-    await auditMedia(manager, admission, appId, "media.file.create", { fileId: id, name });
+    await logEvents.emit(manager, getRequestEmitter(admission), appId, { type: "mediaFile.create", data });
+    await recordMediaChange(manager, admission, appId, "media.file.create", { fileId: id, name });
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
@@ -349,7 +349,7 @@ export function createUploads(options: UploadsOptions) {
      */
     async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
       const grants = await mediaRights.grantsFor(admission);
-      receivedDataLimiter.takeRows(emitterOf(admission), appId, 0);
+      receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, 0);
       return upload(admission, appId, grants, length, acquireUploadSlot(appId, grants.isTrusted));
     },
   };

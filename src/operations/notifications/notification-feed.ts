@@ -15,7 +15,7 @@ import {
   readCursorBefore,
   readLastCursor,
 } from "./notification-rows.js";
-import { type FindReader, type NotificationReader, READER_CHANNEL, readUsersOf } from "./reader.js";
+import { type FindReader, type NotificationReader, READER_CHANNEL, readUsersOfReaders } from "./reader.js";
 
 const READ_RETRY_MS = 1_000;
 
@@ -84,7 +84,7 @@ export function createNotificationFeed(options: {
    * the subscription. Runs before a notification's scope (conditions on its readers) is compared with the users.
    */
   async function rereadFeed({ appId, subscribers: followers }: AppFeed): Promise<void> {
-    const users = await readUsersOf(
+    const users = await readUsersOfReaders(
       db,
       appId,
       [...followers].map(({ reader }) => reader.key),

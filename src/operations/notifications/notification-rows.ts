@@ -103,7 +103,7 @@ const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NUL
 export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus">;
 
 /** Result of a search in one batch of the published notifications. Batches are read from the newest to the oldest. */
-export interface SearchedNotifications {
+export interface NotificationSearchBatch {
   /** Number of notifications that were searched. */
   count: number;
   /**
@@ -136,9 +136,9 @@ export async function searchNewestNotifications(
   appId: number,
   { key, user }: Pick<NotificationReader, "key" | "user">,
   { before, limit }: { before: number | null; limit: number },
-): Promise<SearchedNotifications> {
+): Promise<NotificationSearchBatch> {
   const values = [appId, key, before, limit, jsonOrNull(user)];
-  return (await rows<SearchedNotifications>(executor, SEARCH_NEWEST_NOTIFICATIONS, values))[0]!;
+  return (await rows<NotificationSearchBatch>(executor, SEARCH_NEWEST_NOTIFICATIONS, values))[0]!;
 }
 
 /** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */
@@ -171,7 +171,7 @@ export async function readLastCursor(executor: SqlClient, appId: number): Promis
   return (await rows<{ cursor: number }>(executor, sql, [appId]))[0]!.cursor;
 }
 
-export interface NotificationFields {
+export interface StoredNotificationFields {
   data: Record<string, unknown>;
   scope: NotificationScope | null;
   orderAt: Date | null;
@@ -182,7 +182,7 @@ export interface NotificationFields {
 export async function insertNotification(
   executor: SqlClient,
   appId: number,
-  fields: NotificationFields,
+  fields: StoredNotificationFields,
 ): Promise<number> {
   const [row] = await rows<{ id: number }>(
     executor,
@@ -192,7 +192,11 @@ export async function insertNotification(
   return row!.id;
 }
 
-export async function writeNotification(executor: SqlClient, id: number, fields: NotificationFields): Promise<void> {
+export async function writeNotification(
+  executor: SqlClient,
+  id: number,
+  fields: StoredNotificationFields,
+): Promise<void> {
   await rows(
     executor,
     `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,

@@ -30,9 +30,9 @@ import {
   insertNotification,
   type ListedNotification,
   type Notification,
+  type NotificationSearchBatch,
   publishNotification,
   readNotifications,
-  type SearchedNotifications,
   searchNewestNotifications,
   withdrawNotification,
   writeNotification,
@@ -181,7 +181,7 @@ export function createNotificationsService(options: {
     let before: number | null = null;
     let [compared, checked] = [0, 0];
     while (compared < COMPARED_ALTERNATIVES_MAX && checked < CHECKED_NOTIFICATIONS_MAX) {
-      const page: SearchedNotifications = await searchNewestNotifications(db, appId, reader, {
+      const page: NotificationSearchBatch = await searchNewestNotifications(db, appId, reader, {
         before,
         limit: NOTIFICATIONS_PER_QUERY,
       });

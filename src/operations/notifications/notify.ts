@@ -13,8 +13,8 @@ import { createNotificationFeed } from "./notification-feed.js";
 import { createNotificationsService } from "./notifications.js";
 import { createPushSender } from "./push-sender.js";
 import { createPushSubscriptions } from "./push-subscriptions.js";
-import { announceReader, createFindReader } from "./reader.js";
-import { createVapidKeys } from "./vapid-keys.js";
+import { createFindReader, notifyReaderChange } from "./reader.js";
+import { createVapidKeyReader } from "./vapid-keys.js";
 
 export type NotificationModules = ReturnType<typeof createNotificationModules>;
 
@@ -35,7 +35,7 @@ export function createNotificationModules(options: {
   const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
   const { baseUrl, processId, now, log } = options;
   const readerOf = createFindReader(sessionOf);
-  const keysOf = createVapidKeys({ db, settings });
+  const keysOf = createVapidKeyReader({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
@@ -59,7 +59,7 @@ export function createNotificationModules(options: {
      */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await pushSubscriptions.assignToCurrentUser(caller, appId);
-      await announceReader(db, appId, caller.credentialId);
+      await notifyReaderChange(db, appId, caller.credentialId);
     },
   };
 }

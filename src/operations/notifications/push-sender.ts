@@ -11,7 +11,7 @@ import { type AddressCheckedConnections, NotConnectedError } from "../../engine/
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
-import { readUsersOf } from "./reader.js";
+import { readUsersOfReaders } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
@@ -125,7 +125,7 @@ export function createPushSender(options: {
         const isForAll = wish.scope === null;
         const users = isForAll
           ? null
-          : await readUsersOf(
+          : await readUsersOfReaders(
               manager,
               wish.appId,
               devices.map(({ reader }) => reader),

@@ -57,7 +57,7 @@ interface UserEntry {
  * Returns the current users of readers, by the reader's key. A reader to whom no user belongs has no entry in the
  * result.
  */
-export async function readUsersOf(
+export async function readUsersOfReaders(
   executor: SqlClient,
   appId: number,
   keys: Iterable<string>,
@@ -83,6 +83,6 @@ export async function readUsersOf(
 }
 
 /** Notifies every process of the service that another user is signed in to the page with this credential. */
-export async function announceReader(db: DataSource, appId: number, credentialId: number): Promise<void> {
+export async function notifyReaderChange(db: DataSource, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

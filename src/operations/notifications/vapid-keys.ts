@@ -11,9 +11,9 @@ import type { Settings } from "../settings/settings.js";
 const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
-export type ReadVapidKeys = ReturnType<typeof createVapidKeys>;
+export type ReadVapidKeys = ReturnType<typeof createVapidKeyReader>;
 
-export function createVapidKeys({ db, settings }: { db: DataSource; settings: Settings }) {
+export function createVapidKeyReader({ db, settings }: { db: DataSource; settings: Settings }) {
   const cachedKeys = new Map<number, VapidKeys>();
 
   async function findKeys(appId: number): Promise<VapidKeys | null> {

@@ -9,7 +9,7 @@ import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { OauthFailure } from "./oauth-failure.js";
+import { OauthError } from "./oauth-failure.js";
 
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 export const GRANT_TYPES = ["authorization_code", "refresh_token", DEVICE_GRANT] as const;
@@ -98,27 +98,27 @@ export class OauthClients {
     return client ?? null;
   }
 
-  /** Registers a program. @throws OauthFailure for invalid metadata; RATE_LIMIT_EXCEEDED */
+  /** Registers a program. @throws OauthError for invalid metadata; RATE_LIMIT_EXCEEDED */
   async register(body: unknown, address: string | undefined): Promise<OauthClient> {
     const { success, data, error } = REGISTRATION_SCHEMA.safeParse(body);
     if (!success) {
       const [fault] = error.issues;
-      throw new OauthFailure("invalid_client_metadata", `${fault?.path.join(".") || "the body"}: ${fault?.message}`);
+      throw new OauthError("invalid_client_metadata", `${fault?.path.join(".") || "the body"}: ${fault?.message}`);
     }
     if (data.token_endpoint_auth_method !== "none") {
-      throw new OauthFailure("invalid_client_metadata", 'token_endpoint_auth_method must be "none"');
+      throw new OauthError("invalid_client_metadata", 'token_endpoint_auth_method must be "none"');
     }
     const knownGrantTypes = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
     if (knownGrantTypes.length === 0)
-      throw new OauthFailure("invalid_client_metadata", `grant_types must contain one of ${GRANT_TYPES.join(", ")}`);
+      throw new OauthError("invalid_client_metadata", `grant_types must contain one of ${GRANT_TYPES.join(", ")}`);
     const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirect(uri));
     if (refusedUri !== undefined) {
       const problem =
         "must be https URLs, http URLs of this machine, or URLs with the program's own scheme, without a fragment";
-      throw new OauthFailure("invalid_redirect_uri", `redirect_uris ${problem} (got ${refusedUri})`);
+      throw new OauthError("invalid_redirect_uri", `redirect_uris ${problem} (got ${refusedUri})`);
     }
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
-      throw new OauthFailure("invalid_redirect_uri", "redirect_uris must contain at least one URL");
+      throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL");
     }
     const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many registrations from this address", retryAfter);

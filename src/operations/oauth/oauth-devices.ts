@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
-import { OauthFailure } from "./oauth-failure.js";
+import { OauthError } from "./oauth-failure.js";
 
 /** Letters of a user code. Consonants form no words and are not confused with digits (RFC 8628, section 6.1). */
 const USER_CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
@@ -90,7 +90,7 @@ export class OauthDevices {
   /**
    * Handles a poll of the program for the person's decision. Returns the ID of the grant at the first poll after the
    * person authorized the program.
-   * @throws OauthFailure in all other cases
+   * @throws OauthError in all other cases
    */
   async redeem(deviceCode: string, clientId: string): Promise<number> {
     const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
@@ -101,17 +101,16 @@ export class OauthDevices {
                  before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
       [hashToken(deviceCode), clientId, POLL_INTERVAL_SECONDS - 1],
     );
-    if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was already used");
-    if (device.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
-    if (device.isDenied) throw new OauthFailure("access_denied", "the person denied access");
+    if (!device) throw new OauthError("invalid_grant", "the device code is unknown or was already used");
+    if (device.isExpired) throw new OauthError("expired_token", "the device code has expired");
+    if (device.isDenied) throw new OauthError("access_denied", "the person denied access");
     if (device.isFast)
-      throw new OauthFailure("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);
-    if (device.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
+      throw new OauthError("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);
+    if (device.grantId === null) throw new OauthError("authorization_pending", "the person has not decided yet");
     const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [
       hashToken(deviceCode),
     ]);
-    if (takenRows.length === 0)
-      throw new OauthFailure("invalid_grant", "the device code is unknown or was already used");
+    if (takenRows.length === 0) throw new OauthError("invalid_grant", "the device code is unknown or was already used");
     return device.grantId;
   }
 }

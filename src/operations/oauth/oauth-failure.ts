@@ -3,8 +3,8 @@
  * the service.
  */
 
-export class OauthFailure extends Error {
-  override readonly name = "OauthFailure";
+export class OauthError extends Error {
+  override readonly name = "OauthError";
   readonly code: string;
 
   constructor(code: string, description: string) {

@@ -10,7 +10,7 @@ import type { Credentials } from "../access/credentials.js";
 import { generateSecret, generateToken } from "../access/tokens.js";
 import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
 import { type DeviceAuthorization, OauthDevices } from "./oauth-devices.js";
-import { OauthFailure } from "./oauth-failure.js";
+import { OauthError } from "./oauth-failure.js";
 import { type GrantableApp, type GrantDecision, type OAuthGrant, OauthGrants } from "./oauth-grants.js";
 import { OauthLimits } from "./oauth-limits.js";
 
@@ -39,13 +39,13 @@ type Parameters = Readonly<Record<string, string | undefined>>;
 
 /**
  * Parses the scopes in a request. Returns all scopes if `text` is missing.
- * @throws OauthFailure for an unknown scope
+ * @throws OauthError for an unknown scope
  */
 function readScopes(text: string | undefined): TokenScope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(TOKEN_SCOPES as readonly string[]).includes(name));
   if (unknownScope !== undefined)
-    throw new OauthFailure("invalid_scope", `scope may only contain ${TOKEN_SCOPES.join(", ")} (got ${unknownScope})`);
+    throw new OauthError("invalid_scope", `scope may only contain ${TOKEN_SCOPES.join(", ")} (got ${unknownScope})`);
   return namedScopes.length === 0 ? [...TOKEN_SCOPES] : (namedScopes as TokenScope[]);
 }
 
@@ -55,15 +55,15 @@ const removeTrailingSlash = (address: string): string => (address.endsWith("/") 
  * Rejects a request for a token of another service (RFC 8707): the program has sent it to the wrong authorization
  * server.
  * @param issuer URL of this service
- * @throws OauthFailure
+ * @throws OauthError
  */
-export function checkResource({ resource }: Parameters, issuer: string): void {
+export function checkTokenResource({ resource }: Parameters, issuer: string): void {
   if (resource === undefined) return;
   const resourceUrl = URL.parse(resource)?.href ?? "";
   const isOwnResource = [issuer, `${issuer}/mcp`].some(
     (resource) => removeTrailingSlash(new URL(resource).href) === removeTrailingSlash(resourceUrl),
   );
-  if (!isOwnResource) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
+  if (!isOwnResource) throw new OauthError("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
 }
 
 function matchesCodeChallenge(verifier: string, challenge: string): boolean {
@@ -88,7 +88,7 @@ export class OAuthServer {
   async #client(id: string | undefined): Promise<OauthClient> {
     const client = id === undefined ? null : await this.clients.find(id);
     if (!client)
-      throw new OauthFailure(
+      throw new OauthError(
         "invalid_client",
         "client_id must be the ID of a registered program; register the program first",
       );
@@ -98,23 +98,23 @@ export class OAuthServer {
   /**
    * Validates the request of a program that has sent a person's browser to the service. Errors are shown to the person
    * and never cause a redirect, because an invalid request could redirect to any site.
-   * @throws OauthFailure
+   * @throws OauthError
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
     const client = await this.#client(input["client_id"]);
     const redirectUri = input["redirect_uri"] ?? "";
     if (!isRegisteredRedirect(redirectUri, client)) {
-      throw new OauthFailure("invalid_request", "redirect_uri is not registered for this program");
+      throw new OauthError("invalid_request", "redirect_uri is not registered for this program");
     }
     if (input["response_type"] !== "code")
-      throw new OauthFailure("unsupported_response_type", "response_type must be code");
+      throw new OauthError("unsupported_response_type", "response_type must be code");
     const codeChallenge = input["code_challenge"] ?? "";
     if (input["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
-      throw new OauthFailure("invalid_request", "code_challenge with code_challenge_method=S256 is required");
+      throw new OauthError("invalid_request", "code_challenge with code_challenge_method=S256 is required");
     }
     const state = input["state"] ?? null;
     if (state !== null && state.length > STATE_MAX_CHARACTERS)
-      throw new OauthFailure("invalid_request", `"state" must be at most ${STATE_MAX_CHARACTERS} characters`);
+      throw new OauthError("invalid_request", `"state" must be at most ${STATE_MAX_CHARACTERS} characters`);
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
@@ -152,13 +152,13 @@ export class OAuthServer {
   async startDevice(input: Parameters): Promise<DeviceAuthorization> {
     const client = await this.#client(input["client_id"]);
     if (!client.grantTypes.includes(DEVICE_GRANT))
-      throw new OauthFailure(
+      throw new OauthError(
         "unauthorized_client",
         `the client is not registered for the device grant; add ${DEVICE_GRANT} to its grant_types`,
       );
     const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
-      throw new OauthFailure("invalid_request", "app must be the ID of an app");
+      throw new OauthError("invalid_request", "app must be the ID of an app");
     return this.devices.start(client.id, readScopes(input["scope"]), app === undefined ? null : Number(app));
   }
 
@@ -180,13 +180,13 @@ export class OAuthServer {
     throw expiredCodeError;
   }
 
-  /** Handles POST /oauth/token: issues access tokens and refresh tokens. @throws OauthFailure */
+  /** Handles POST /oauth/token: issues access tokens and refresh tokens. @throws OauthError */
   async handleTokenRequest(input: Parameters): Promise<TokenResponse> {
     const client = await this.#client(input["client_id"]);
     const type = input["grant_type"] ?? "";
     if (!client.grantTypes.includes(type)) {
       const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT].includes(type);
-      throw new OauthFailure(
+      throw new OauthError(
         isKnown ? "unauthorized_client" : "unsupported_grant_type",
         isKnown ? "the program is not registered for this grant_type" : "grant_type is not supported",
       );
@@ -205,7 +205,7 @@ export class OAuthServer {
       storedCode.expiresAt.getTime() > Date.now() &&
       matchesCodeChallenge(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
     if (!isRight || !(await this.grants.markSecretUsed(code)))
-      throw new OauthFailure(
+      throw new OauthError(
         "invalid_grant",
         "the code has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
       );
@@ -218,7 +218,7 @@ export class OAuthServer {
     const isRight =
       storedCode !== null && storedCode.grant.clientId === client.id && storedCode.expiresAt.getTime() > Date.now();
     if (!isRight || !(await this.grants.markSecretUsed(token))) {
-      throw new OauthFailure("invalid_grant", "the refresh token is not valid; sign in again");
+      throw new OauthError("invalid_grant", "the refresh token is not valid; sign in again");
     }
     return this.#issue(client, storedCode.grant);
   }
@@ -226,7 +226,7 @@ export class OAuthServer {
   async #byDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const grantId = await this.devices.redeem(input["device_code"] ?? "", client.id);
     const grant = await this.grants.find(grantId);
-    if (!grant) throw new OauthFailure("invalid_grant", "the person has revoked the program's access");
+    if (!grant) throw new OauthError("invalid_grant", "the person has revoked the program's access");
     return this.#issue(client, grant);
   }
 

@@ -11,7 +11,7 @@ import { createUnresolvedError } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type StoredScripts, sha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
 import { DOWN_RETRY_SECONDS } from "./registry.js";
-import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";
+import type { ScriptQuota, ScriptQuotaRequest } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Time limit in milliseconds for downloading the script of a URL. */
@@ -73,7 +73,7 @@ export function createUrlScripts(options: {
    * URLs that did not respond during a request. The service requests such a URL only once in a request, because a list
    * of imported actions can contain the URL a hundred times.
    */
-  const unansweredUrls = new WeakMap<ScriptAuthor, Set<string>>();
+  const unansweredUrls = new WeakMap<ScriptQuotaRequest, Set<string>>();
   /** URLs of stored scripts whose host recently did not respond. The keys have the form `appId url`. */
   const silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
 
@@ -85,7 +85,7 @@ export function createUrlScripts(options: {
      * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async storeScript(
-      author: ScriptAuthor,
+      author: ScriptQuotaRequest,
       dependency: string,
       url: string,
       limitMs = DOWNLOAD_TIMEOUT_MS,
@@ -109,7 +109,12 @@ export function createUrlScripts(options: {
      * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned
      * asset. Does not replace the stored script.
      */
-    async recheck({ appId }: ScriptAuthor, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
+    async recheck(
+      { appId }: ScriptQuotaRequest,
+      dependency: string,
+      url: string,
+      known: StoredAsset,
+    ): Promise<StoredAsset> {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
       if (silentUrls.has(key)) return known;

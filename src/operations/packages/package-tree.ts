@@ -150,7 +150,7 @@ class PackageTree {
 }
 
 /** The chosen version of a package. `archives` downloads the package and all its dependencies. */
-export interface GatheredPackages {
+export interface PackageDownload {
   choice: ChosenVersion;
   archives: () => Promise<PackageArchive[]>;
 }
@@ -159,12 +159,12 @@ export interface GatheredPackages {
  * Chooses the version of a package. Does not collect the dependencies yet: the function `archives` in the result does.
  * @throws DEPENDENCY_UNRESOLVED
  */
-export async function gatherPackages(
+export async function preparePackageDownload(
   registry: PackageRegistry,
   registryRequest: RegistryRequest,
   name: string,
   range: string,
-): Promise<GatheredPackages> {
+): Promise<PackageDownload> {
   const tree = new PackageTree(registry, registryRequest);
   const choice = await tree.choose(name, range);
 

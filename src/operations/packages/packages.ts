@@ -38,9 +38,9 @@ import {
 } from "./kept-scripts.js";
 import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
-import { gatherPackages } from "./package-tree.js";
+import { preparePackageDownload } from "./package-tree.js";
 import { createRegistry, DOWN_RETRY_SECONDS, type PackageRegistry } from "./registry.js";
-import { createScriptQuota, type ScriptAuthor } from "./script-quota.js";
+import { createScriptQuota, type ScriptQuotaRequest } from "./script-quota.js";
 
 /** Maximum number of npm packages that this process downloads and bundles at once: at most one for each app. */
 const CONCURRENT_PACKAGES_MAX = 4;
@@ -81,12 +81,12 @@ export interface ResolvedPackages {
 }
 
 /** Dependencies of an exported action: the scripts that this service has stored, and the version of each package. */
-export interface PromisedAssets {
+export interface ExportedAssets {
   storedAssets: readonly StoredScriptAsset[];
   versions: ReadonlyMap<string, string>;
 }
 
-export const NO_PROMISED_ASSETS: PromisedAssets = { storedAssets: [], versions: new Map() };
+export const NO_EXPORTED_ASSETS: ExportedAssets = { storedAssets: [], versions: new Map() };
 
 export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), lateAssets: [], firstError: null };
 
@@ -157,13 +157,13 @@ export function createDependencyResolver(options: PackagesOptions) {
   }
 
   async function makeScript(
-    author: ScriptAuthor,
+    author: ScriptQuotaRequest,
     dependency: string,
     npm: Dependency & { kind: "npm" },
   ): Promise<ScriptFacts> {
     const { name, range, subpath } = npm;
     const asking = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
-    const { choice, archives } = await gatherPackages(registry!, asking, name, range);
+    const { choice, archives } = await preparePackageDownload(registry!, asking, name, range);
     const exactSpec = choiceKey({ ...npm, range: choice.version });
     const specs = [choiceKey(npm), exactSpec];
     const chosen = await scripts.findChosen(registry!.registry, exactSpec);
@@ -195,7 +195,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     return script;
   }
 
-  async function npmScript(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
+  async function npmScript(author: ScriptQuotaRequest, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
       throw createUnresolvedError(
         dependency,
@@ -214,7 +214,7 @@ export function createDependencyResolver(options: PackagesOptions) {
   }
 
   async function assetFor(
-    author: ScriptAuthor,
+    author: ScriptQuotaRequest,
     dependency: string,
     known: StoredAsset | undefined,
     version: string | undefined,
@@ -235,7 +235,7 @@ export function createDependencyResolver(options: PackagesOptions) {
   }
 
   /** Downloads the script of a URL; null for other dependencies. @throws the errors of `addresses.storeScript` */
-  async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
+  async function scriptOfAddress(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
     const parsed = parseDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
     const leaveQueue = await slots.address.enter(author.appId);
@@ -293,10 +293,10 @@ export function createDependencyResolver(options: PackagesOptions) {
      * transaction. Never rejects: `firstError` of the result contains the error.
      */
     async resolve(
-      author: ScriptAuthor,
+      author: ScriptQuotaRequest,
       dependencies: readonly string[],
       assetsBefore: readonly StoredAsset[],
-      promisedAssets = NO_PROMISED_ASSETS,
+      promisedAssets = NO_EXPORTED_ASSETS,
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
       const knownAssets = [...promisedAssets.storedAssets, ...assetsBefore];
@@ -324,7 +324,7 @@ export function createDependencyResolver(options: PackagesOptions) {
 
     /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: see `firstError`. */
     async resolveMissing(
-      author: ScriptAuthor,
+      author: ScriptQuotaRequest,
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
     ): Promise<ResolvedPackages> {
@@ -347,7 +347,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     },
 
     /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
-    async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
+    async readPromisedAssets(assets: unknown): Promise<ExportedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
         const sha256 = sha256OfIntegrity(integrity);

@@ -12,7 +12,7 @@ import type { StoredScripts } from "./kept-scripts.js";
  * Identifies one request that adds scripts: two objects with the same content are different requests. Contains the
  * caller and the app.
  */
-export interface ScriptAuthor {
+export interface ScriptQuotaRequest {
   caller: Caller;
   appId: number;
 }
@@ -36,9 +36,14 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
    */
   const upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
   /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
-  const countedScriptsByAuthor = new WeakMap<ScriptAuthor, Set<string>>();
+  const countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
 
-  async function reserveBytes(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
+  async function reserveBytes(
+    author: ScriptQuotaRequest,
+    dependency: string,
+    sha256: string,
+    bytes: number,
+  ): Promise<void> {
     const { appId } = author;
     const countedScripts = countedScriptsByAuthor.get(author) ?? new Set();
     countedScriptsByAuthor.set(author, countedScripts);
@@ -70,7 +75,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
      * Counts a script that is already stored, for example because another app uses it.
      * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
      */
-    countStoredScript: (author: ScriptAuthor, { name, sha256, bytes = 0 }: StoredScriptAsset): Promise<void> =>
+    countStoredScript: (author: ScriptQuotaRequest, { name, sha256, bytes = 0 }: StoredScriptAsset): Promise<void> =>
       reserveBytes(author, name, sha256, bytes + ASSUMED_DECLARATION_BYTES),
   };
 }
