@@ -63,8 +63,8 @@ import { createScheduler, type Scheduler } from "./triggers/schedule.js";
 import { createSchedulePause } from "./triggers/schedule-pause.js";
 import { createTriggerIndex } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
-import { createRetention } from "./upkeep/retention.js";
-import { createTrimming } from "./upkeep/trimming.js";
+import { createDataRetention } from "./upkeep/retention.js";
+import { createLogTrimming } from "./upkeep/trimming.js";
 import { createVitals } from "./upkeep/vitals.js";
 
 const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
@@ -113,8 +113,8 @@ function createDependencyModules(
 /** Creates the modules that delete old rows from tables, and the metrics of the whole service. */
 function createUpkeepModules({ config, db }: ProcessDependencies, schedule: Scheduler, queueLimits: QueueLimits) {
   return {
-    retention: createRetention({ db, days: config.logRetentionDays }),
-    trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
+    retention: createDataRetention({ db, days: config.logRetentionDays }),
+    trimming: createLogTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
     vitals: createVitals({ db, schedule, depths: () => queueLimits.depths() }),
   };
 }

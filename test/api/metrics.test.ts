@@ -3,7 +3,7 @@ import { createMetrics } from "../../src/api/metrics.js";
 import { PAGE_LOSS_REASONS } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
-import { COUNTED_APPS_MAX, createServiceMetrics, TICK_FATES } from "../../src/operations/watch/measures.js";
+import { COUNTED_APPS_MAX, createServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -91,7 +91,7 @@ describe("the counters of a process", () => {
     const startedAt0 = (name: string, label: string) =>
       lines.flatMap((line) => new RegExp(`^${name}\\{${label}="(\\w+)"\\} 0$`).exec(line)?.[1] ?? []);
     expect(startedAt0("svc_browser_losses_total", "kind")).to.deep.equal([...PAGE_LOSS_REASONS]);
-    expect(startedAt0("svc_ticks_total", "fate")).to.deep.equal([...TICK_FATES]);
+    expect(startedAt0("svc_ticks_total", "fate")).to.deep.equal([...TICK_RESULTS]);
     expect(startedAt0("svc_refusals_total", "status")).to.deep.equal(Object.keys(STATUS));
     expect(startedAt0("svc_requests_total", "result")).to.deep.equal(["2xx", "3xx", "4xx", "5xx"]);
     for (const name of ["svc_runs_lost_total", "svc_unhandled_rejections_total"]) expect(lines).to.include(`${name} 0`);

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
-import { createRetention } from "../../src/operations/upkeep/retention.js";
-import { createTrimming } from "../../src/operations/upkeep/trimming.js";
+import { createDataRetention } from "../../src/operations/upkeep/retention.js";
+import { createLogTrimming } from "../../src/operations/upkeep/trimming.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { startProcess } from "../harness/process.js";
 import { longTest } from "../harness/samples.js";
@@ -73,7 +73,7 @@ describe("the disk space of an app", () => {
   const count = async (sql: string) => Number((await db.query(`SELECT count(*) AS n FROM ${sql}`))[0].n);
 
   it("is limited to its newest runs with their log entries and console lines; other apps keep theirs", async () => {
-    const trimming = createTrimming({ db, maxBytes: 100_000 });
+    const trimming = createLogTrimming({ db, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 30, 9_000);
     await finish(2, 5, 9_000);
@@ -90,17 +90,17 @@ describe("the disk space of an app", () => {
   it("is limited also for rows from before the start of the process, and after the limit was lowered", async () => {
     await finish(1, 30, 9_000);
     await addEvents(1, 30, 9_000, "t");
-    await createTrimming({ db, maxBytes: 200_000 }).trim();
+    await createLogTrimming({ db, maxBytes: 200_000 }).trim();
     expect(await count("run WHERE app_id = 1")).to.be.within(19, 22);
     expect(await count("log_event")).to.be.within(19, 22);
-    await createTrimming({ db, maxBytes: 100_000 }).trim();
+    await createLogTrimming({ db, maxBytes: 100_000 }).trim();
     expect(await count("run WHERE app_id = 1")).to.be.within(9, 11);
     expect(await count("log_event")).to.be.within(9, 11);
   });
 
   longTest("is measured again after an hour, also if the app has written little", async () => {
     let now = 0;
-    const trimming = createTrimming({ db, maxBytes: 100_000, now: () => now });
+    const trimming = createLogTrimming({ db, maxBytes: 100_000, now: () => now });
     await finish(1, 10, 9_000);
     await trimming.trim();
     await finish(1, 1, 9_000);
@@ -126,7 +126,7 @@ describe("the disk space of an app", () => {
   });
 
   longTest("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
-    const trimming = createTrimming({ db, maxBytes: 100_000 });
+    const trimming = createLogTrimming({ db, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 8, 9_000);
     await finish(1, 30, 9_000, true);
@@ -140,7 +140,7 @@ describe("the disk space of an app", () => {
   });
 
   it("keeps an event that a run still refers to, and runs that have not ended", async () => {
-    const trimming = createTrimming({ db, maxBytes: 20_000 });
+    const trimming = createLogTrimming({ db, maxBytes: 20_000 });
     await trimming.trim();
     await addEvents(1, 1, 9_000, "t");
     await db.query(
@@ -164,7 +164,7 @@ describe("the disk space of an app", () => {
       INSERT INTO audit_entry (app_id, type, data)
         SELECT 1, 't', '{}' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra});
       INSERT INTO audit_entry (app_id, type, data) VALUES (2, 't', '{}')`);
-      await createRetention({ db, days: 30 }).clean();
+      await createDataRetention({ db, days: 30 }).clean();
       expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_KEPT);
       expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_KEPT);
       expect(await count("audit_entry WHERE app_id = 2")).to.equal(1);

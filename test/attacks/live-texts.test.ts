@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createSharedResults, type ResultReceiver } from "../../src/api/live/shared-results.js";
 import { createResponseMemory } from "../../src/api/response-memory.js";
 import { createAbortableGenerator } from "../../src/operations/records/abortable-generator.js";
-import { guardSource, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
+import { createLiveSource, guardLiveSource, type LiveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
 
@@ -45,11 +45,11 @@ describe("one event to sockets that each request it with a different document", 
         received.missed += 1;
       },
     };
-    const live: LiveSource<object> = liveSource(appId, (listener) => {
+    const live: LiveSource<object> = createLiveSource(appId, (listener) => {
       listeners.push(listener);
       return () => undefined;
     });
-    const source = guardSource(live, { appId, check: () => undefined });
+    const source = guardLiveSource(live, { appId, check: () => undefined });
     const document = parse(`subscription { added { ${fields} } }`);
     const events = await subscribe({ schema, document, contextValue, rootValue: { added: source } });
     ends.push(() => (events as AsyncGenerator).return(undefined), received.send);
@@ -109,7 +109,7 @@ describe("a subscription whose events are for one socket only", () => {
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
       isOver = true;
     });
-    const source = guardSource(lines, { appId: 1, check: () => undefined });
+    const source = guardLiveSource(lines, { appId: 1, check: () => undefined });
     const document = parse("subscription { added }");
     const contextValue = { owner: {} };
     const events = (await subscribe({

@@ -11,8 +11,8 @@ import { createCheckedConnections } from "../../src/engine/checked-connections.j
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
-import { createCredential } from "../../src/operations/requests/credentials.js";
-import { createRequests } from "../../src/operations/requests/run-requests.js";
+import { createBindingCredential } from "../../src/operations/requests/credentials.js";
+import { createRunRequests } from "../../src/operations/requests/run-requests.js";
 import { createEncodedForms } from "../../src/rules/encoded-forms.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
@@ -58,14 +58,14 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   const bindings = {
     async credentialFor(_appId: number, _key: string, at: string) {
       if (at !== origin) throw new Error("the binding is for the first origin only");
-      return createCredential({ ...BINDING, ...NO_OAUTH, origin }, SECRET, async () => SECRET);
+      return createBindingCredential({ ...BINDING, ...NO_OAUTH, origin }, SECRET, async () => SECRET);
     },
     scanFor: async () => ({ scan: known, version: 1 }),
   };
 
   /** Sends one request as if a separate run sent it. */
   async function send(options: object, origins = [origin], by = sender) {
-    const run = createRequests({ sender: by, bindings }).beginRun({
+    const run = createRunRequests({ sender: by, bindings }).beginRun({
       appId: 1,
       environment: "server",
       origins,

@@ -4,7 +4,7 @@ import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
 import { CREDENTIAL_KINDS } from "../../src/data/credential.js";
 import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
-import { TICK_FATES } from "../../src/operations/watch/measures.js";
+import { TICK_RESULTS } from "../../src/operations/watch/measures.js";
 import { computeNextTicks } from "../../src/rules/schedule.js";
 import { formatLocalTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
@@ -102,7 +102,7 @@ describe("the documentation", () => {
     const api = readPage("docs/reference/api.md");
     expect(CREDENTIAL_KINDS.filter((kind) => !api.includes(`| \`${kind}\` | \`--`))).to.deep.equal([]);
     const triggers = readPage("docs/reference/triggers.md");
-    const skipped = TICK_FATES.filter((fate) => fate !== "queued");
+    const skipped = TICK_RESULTS.filter((fate) => fate !== "queued");
     expect(skipped.filter((fate) => !triggers.includes(` | \`${fate}\` | `))).to.deep.equal([]);
   });
 

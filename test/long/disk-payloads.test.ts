@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { createRetention } from "../../src/operations/upkeep/retention.js";
+import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -93,12 +93,12 @@ describe("a payload is stored once", () => {
 
   it("and stays if the event or a run that refers to it is deleted first", async () => {
     await service.db.query("UPDATE log_event SET created_at = now() - interval '31 days'");
-    await createRetention({ db: service.db, days: 30 }).clean();
+    await createDataRetention({ db: service.db, days: 30 }).clean();
     const [entry] = await list({ id: ids[1] });
     expect(entry.data.payload.log.type).to.equal("many");
     await service.db.query("UPDATE execution_log SET created_at = now() - interval '31 days'");
     await service.db.query("UPDATE run SET finished_at = now() - interval '31 days'");
-    await createRetention({ db: service.db, days: 30 }).clean();
+    await createDataRetention({ db: service.db, days: 30 }).clean();
     const [left] = await service.db.query(
       "SELECT (SELECT count(*) FROM log_event) AS events, (SELECT count(*) FROM run) AS runs",
     );

@@ -10,7 +10,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { HTTP_ADDRESS_FACTOR, HTTP_EVENTS_KEPT, RATE_WINDOW_MS } from "../../src/limits.js";
-import { createRetention } from "../../src/operations/upkeep/retention.js";
+import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createDataFolder } from "../harness/fleet.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
@@ -146,7 +146,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       await db.query(fill, [flooded.actionId, from, Math.min(all, from + ROWS_PER_INSERT - 1)]);
     }
     await db.query(fill, [other.actionId, 1, 10]);
-    await createRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30 }).clean();
     const left = await db.query(
       "SELECT action_id::int AS action, count(*)::int AS count, max(run_id)::int AS oldest FROM http_event GROUP BY 1 ORDER BY 1",
     );

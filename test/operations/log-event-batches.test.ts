@@ -4,9 +4,9 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase, rows } from "../../src/data/database.js";
 import {
-  eventParameters,
+  createStoreEventsParameters,
   type NewEvent,
-  STORE_EVENTS,
+  STORE_EVENTS_SQL,
   type StoredEvent,
 } from "../../src/operations/records/log-event-statement.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
@@ -54,7 +54,7 @@ describe("log events that are stored together", () => {
     ...fields,
   });
   const store = (events: NewEvent[], share = EVENTS_PER_APP) =>
-    rows<StoredEvent>(db, STORE_EVENTS, eventParameters(events, { share, queuedOf: () => 0 }));
+    rows<StoredEvent>(db, STORE_EVENTS_SQL, createStoreEventsParameters(events, { share, queuedOf: () => 0 }));
 
   it("are stored in their order, each with its own data, and start what matches in their own app", async () => {
     const events = [event(second, { dataSourceId: 7 }), event(first), event(second, { type: "other" })];

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import pg from "pg";
 import type { DataSource } from "typeorm";
 import { rows } from "../../src/data/database.js";
-import { eventParameters, STORE_EVENTS } from "../../src/operations/records/log-event-statement.js";
+import { createStoreEventsParameters, STORE_EVENTS_SQL } from "../../src/operations/records/log-event-statement.js";
 import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
 import { createScheduler } from "../../src/operations/triggers/schedule.js";
@@ -95,8 +95,8 @@ describe("a queued run", () => {
       ...{ appId, type: "t", head: `{"of":${appId}`, separator: null, claimed: null, userId: null, dataSourceId: null },
       ...{ dataSourceEntryId: null, appNotificationId: null, sessionId: null, requestId: randomUUID(), runId: null },
     });
-    const values = eventParameters([1, 2, 1, 2].map(event), { share: 100, queuedOf: () => 0 });
-    expect((await noticesOf(() => rows(db, STORE_EVENTS, values))).sort()).to.deep.equal(["1", "2"]);
+    const values = createStoreEventsParameters([1, 2, 1, 2].map(event), { share: 100, queuedOf: () => 0 });
+    expect((await noticesOf(() => rows(db, STORE_EVENTS_SQL, values))).sort()).to.deep.equal(["1", "2"]);
   });
 
   it("of a process of the previous release is announced for any app", async () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { ACCOUNT_EVENTS_KEPT, AUDIT_ENTRIES_KEPT } from "../../src/limits.js";
-import { createRetention } from "../../src/operations/upkeep/retention.js";
+import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { longTest } from "../harness/samples.js";
 
@@ -40,12 +40,12 @@ describe("retention", () => {
     Promise.all(TABLES.map(async (table) => (await db.query(`SELECT count(*) FROM ${table}`))[0].count));
 
   it("deletes what is older than its days, and keeps the rest: also what is unfinished", async () => {
-    await createRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30 }).clean();
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
   });
 
   it("deletes nothing more the second time, and runs again in an hour", async () => {
-    const next = await createRetention({ db, days: 30 }).clean();
+    const next = await createDataRetention({ db, days: 30 }).clean();
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
     expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
   });
@@ -60,7 +60,7 @@ describe("retention", () => {
          FROM generate_series(1, ${OLD} + 10) n`,
       [id],
     );
-    await createRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30 }).clean();
     const [left] = await db.query("SELECT count(*)::int AS count, min(run_id)::int AS first FROM http_event");
     expect(left).to.deep.equal({ count: 10, first: OLD + 1 });
   });
@@ -71,7 +71,7 @@ describe("retention", () => {
       INSERT INTO replaced_setting (app_id, key, sealed, version, replaced_at) VALUES
         (2, '_a', 'x', 3, now() - interval '61 minutes'), (2, '_a', 'x', 4, now() - interval '62 minutes'),
         (2, '_a', 'x', 5, now() - interval '59 minutes'), (3, '_a', 'x', 2, now() - interval '1 day')`);
-    await createRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30 }).clean();
     expect(await db.query("SELECT app_id, version FROM replaced_setting")).to.deep.equal([{ app_id: 2, version: 5 }]);
     const known = await db.query("SELECT secrets_forgotten AS forgotten FROM app WHERE id > 1 ORDER BY id");
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
@@ -101,7 +101,7 @@ describe("retention", () => {
       await add(AUDIT_ENTRIES_KEPT + 5, busy!, other!);
       await add(ACCOUNT_EVENTS_KEPT + 5, null, other!);
       await add(ACCOUNT_EVENTS_KEPT + 5, null, null);
-      await createRetention({ db, days: 30 }).clean();
+      await createDataRetention({ db, days: 30 }).clean();
       const left = await db.query(`
       SELECT organization_id AS organization, subject_id AS subject, type, count(*)::int AS count
         FROM access_event GROUP BY 1, 2, 3 ORDER BY 4, 1, 2`);
@@ -132,7 +132,7 @@ describe("retention", () => {
       INSERT INTO credential (kind, hash, app_id, grant_id, expires_at) VALUES
         ('api', '\\x11', 1, 1, now() - interval '31 days'), ('api', '\\x12', 1, 2, now() - interval '29 days'),
         ('api', '\\x13', 1, 3, now() + interval '1 hour')`);
-    await createRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30 }).clean();
     const idsOf = async (sql: string) =>
       (await db.query(`${sql} ORDER BY 1`)).map(({ id }: { id: number }) => Number(id));
     // Grant 4 remains because it is new, although its program has not fetched its token yet.

@@ -7,7 +7,7 @@ import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, LiveVersionSummary } from "../../operations/actions/actions.js";
 import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
-import { guardSource } from "../../operations/records/live-source.js";
+import { guardLiveSource } from "../../operations/records/live-source.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
@@ -151,7 +151,7 @@ export class ActionResolver {
       const { appId } = args as { appId: number };
       const { accessChecks, actionFeed, ...visitor } = context as ActionFeedContext;
       await accessChecks.requireAppAccess(visitor, "followActions", appId);
-      return guardSource(actionFeed.follow(appId), {
+      return guardLiveSource(actionFeed.follow(appId), {
         appId,
         check: (caller) => accessChecks.recheck(caller, "followActions", appId),
       });

@@ -12,7 +12,7 @@ import type { EntryExportOptions } from "../../operations/data-sources/entry-exp
 import type { EntryChangeMessage } from "../../operations/data-sources/entry-feed.js";
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FindEntriesResult } from "../../operations/data-sources/entry-reads.js";
-import { guardSource } from "../../operations/records/live-source.js";
+import { guardLiveSource } from "../../operations/records/live-source.js";
 import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -117,7 +117,7 @@ export class EntryResolver {
         { appId, ref: parseReference(dataSourceId, by) },
         { where, since },
       );
-      return guardSource(liveSource, {
+      return guardLiveSource(liveSource, {
         appId,
         check: (caller) => accessChecks.recheckAdmission(caller, "readEntries", appId),
       });

@@ -4,7 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subs
 import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
-import { guardSource, type SourceGuard } from "../../operations/records/live-source.js";
+import { guardLiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
@@ -61,21 +61,21 @@ async function findFollowedRun({
 }: {
   args: unknown;
   context: unknown;
-}): Promise<AsyncGenerator<PrintedLine[]> & SourceGuard> {
+}): Promise<AsyncGenerator<PrintedLine[]> & SubscriptionGuard> {
   const { appId, runId } = args as { appId: number; runId: number };
   const { accessChecks, console, ...visitor } = context as ConsoleSubscriptionContext;
   await accessChecks.requireAppAccess(visitor, "readLogs", appId);
   const check = (caller: Caller) => accessChecks.recheck(caller, "readLogs", appId);
-  return guardSource(console.follow(appId, runId), { appId, check });
+  return guardLiveSource(console.follow(appId, runId), { appId, check });
 }
 
 const splitIntoLines = (
-  batches: AsyncIterable<PrintedLine[]> & SourceGuard,
-): AsyncGenerator<PrintedLine> & SourceGuard => {
+  batches: AsyncIterable<PrintedLine[]> & SubscriptionGuard,
+): AsyncGenerator<PrintedLine> & SubscriptionGuard => {
   const lines = createAbortableGenerator<PrintedLine>(async function* (readerLeft) {
     for await (const batch of endOnAbort(batches, readerLeft)) yield* batch;
   });
-  return guardSource(lines, batches);
+  return guardLiveSource(lines, batches);
 };
 
 @Resolver()

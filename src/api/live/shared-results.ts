@@ -7,7 +7,7 @@ import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, exec
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
-import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
+import { isLiveSource, type LiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";
@@ -208,7 +208,7 @@ function createSharedTexts(answers: Pick<ResponseMemory, "countSharedText">, log
 }
 
 interface OpenSubscription {
-  check: SourceGuard["check"];
+  check: SubscriptionGuard["check"];
   fail: FailSubscription;
 }
 
@@ -247,7 +247,7 @@ function createOpenSubscriptions() {
      * @returns a function that removes the subscription
      * @throws OVERLOADED if the app has too many subscriptions
      */
-    add(owner: object, { appId, check }: SourceGuard, fail: FailSubscription): () => void {
+    add(owner: object, { appId, check }: SubscriptionGuard, fail: FailSubscription): () => void {
       const leaveApp = countForApp(appId);
       const subscription = { check, fail };
       const ownerResults = perOwner.get(owner) ?? new Set();
@@ -281,7 +281,7 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
   const texts = createSharedTexts(answers, log);
   const { add, recheck, count } = createOpenSubscriptions();
 
-  function followSource(source: LiveSource<object> & SourceGuard, args: SubscriptionArgs) {
+  function followSource(source: LiveSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
     const { socketKey: owner, queryKey: shape, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
     const { appId } = source;
     let isOpen = true;
@@ -316,7 +316,7 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
     return iterable;
   }
 
-  function iterateSource(source: AsyncIterable<unknown> & SourceGuard, args: SubscriptionArgs) {
+  function iterateSource(source: AsyncIterable<unknown> & SubscriptionGuard, args: SubscriptionArgs) {
     const results = makeFailable(executeEachEvent(source, args), () => leaveApp());
     const leaveApp = add(args.contextValue.socketKey, source, results.fail);
     return results;
@@ -332,9 +332,9 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
     const source = await createSourceEventStream(args);
     try {
       if (isLiveSource(source))
-        return followSource(source as LiveSource<object> & SourceGuard, args as SubscriptionArgs);
+        return followSource(source as LiveSource<object> & SubscriptionGuard, args as SubscriptionArgs);
       if (Symbol.asyncIterator in source)
-        return iterateSource(source as AsyncIterable<unknown> & SourceGuard, args as SubscriptionArgs);
+        return iterateSource(source as AsyncIterable<unknown> & SubscriptionGuard, args as SubscriptionArgs);
     } catch (error) {
       return createFailedResults(error as Error);
     }

@@ -9,7 +9,7 @@ import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
-import { type LiveSource, liveSource } from "../records/live-source.js";
+import { createLiveSource, type LiveSource } from "../records/live-source.js";
 
 /**
  * PostgreSQL notification channel. When a draft or live version is written or removed, a database trigger sends
@@ -117,7 +117,7 @@ export function createActionFeed({
      * Afterwards the source reports every change, but several changes of one action can be combined into one event.
      */
     follow: (appId: number): LiveSource<ActionChange> =>
-      liveSource<ActionChange>(appId, (listener) => {
+      createLiveSource<ActionChange>(appId, (listener) => {
         const listeners = byApp.get(appId) ?? new Set();
         byApp.set(appId, listeners.add(listener));
         listener({ ...RESET_CHANGE });

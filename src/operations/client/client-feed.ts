@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DraftOrLive } from "../../data/action-types.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
-import { type LiveSource, liveSource } from "../records/live-source.js";
+import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
@@ -149,7 +149,7 @@ export function createClientFeed(options: {
 
   return {
     follow: (appId, copy) =>
-      liveSource<ClientChange>(appId, (listener) => {
+      createLiveSource<ClientChange>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
         // If the actions have not been read yet, the subscriber gets the snapshot after the first read.

@@ -21,7 +21,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { generateSecret, generateToken, hashToken } from "../access/tokens.js";
-import type { Emitter, LogEvents } from "../records/log-events.js";
+import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import { createVisitorLimits, hashVisitorAddress } from "./visitors.js";
 
 const PREVIEW_LIFETIME_MS = 2 * 60 * 60 * 1000;
@@ -71,7 +71,7 @@ export function createPageSessions(options: {
    * Emits the log event of an opened page. Emits nothing if this viewer, or all viewers of the app together, open too
    * many pages, or if the disk is nearly full. The page opens even if no event is emitted.
    */
-  async function emitView(executor: SqlClient, emitter: Emitter, appId: number, viewer: string): Promise<void> {
+  async function emitView(executor: SqlClient, emitter: LogEventEmitter, appId: number, viewer: string): Promise<void> {
     if (
       diskSpace.level() !== "enough" ||
       viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||

@@ -7,7 +7,7 @@ import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { Emitter, LogEvents } from "../records/log-events.js";
+import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageContent, NewMessage, Outbox, Recipient } from "./outbox.js";
@@ -79,7 +79,7 @@ export function createOutboxWriter(options: {
   /** Writes a message to the outbox. Returns its ID and the data of its log event. */
   async function writeMessage(
     executor: SqlClient,
-    { personId, runId }: Emitter,
+    { personId, runId }: LogEventEmitter,
     { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
     purpose: MessagePurpose,
   ): Promise<{ id: number; data: Record<string, unknown> }> {
@@ -95,7 +95,7 @@ export function createOutboxWriter(options: {
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async function prepareMessage(
-    emitter: Emitter,
+    emitter: LogEventEmitter,
     appId: number,
     messages: readonly ValidatedMessage[],
     purpose: MessagePurpose,
@@ -120,7 +120,7 @@ export function createOutboxWriter(options: {
 
   async function storeHookEvent(
     executor: SqlClient,
-    emitter: Emitter,
+    emitter: LogEventEmitter,
     { appId, ...entry }: HookEntryReference,
     kind: ValidatedMessage["kind"],
     data: Record<string, unknown>,
@@ -139,7 +139,7 @@ export function createOutboxWriter(options: {
      */
     async storeHookMessage(
       executor: SqlClient,
-      emitter: Emitter,
+      emitter: LogEventEmitter,
       entry: HookEntryReference,
       message: ValidatedMessage,
       status: MessageReceipt["status"],
@@ -158,7 +158,7 @@ export function createOutboxWriter(options: {
     /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
     storeHookRefusal: (
       executor: SqlClient,
-      emitter: Emitter,
+      emitter: LogEventEmitter,
       entry: HookEntryReference,
       kind: ValidatedMessage["kind"],
       fault: string,

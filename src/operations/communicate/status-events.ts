@@ -2,7 +2,7 @@
  * Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status.
  */
 import type { SqlClient } from "../../data/database.js";
-import type { Emitter, LogEvents } from "../records/log-events.js";
+import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, MessageStatus, Recipient, StoredAttemptResult } from "./outbox.js";
 
 const MAX_LOGGED_RECIPIENTS = 10;
@@ -11,7 +11,10 @@ const MAX_LOGGED_RECIPIENTS = 10;
  * Returns the emitter of a log event about a message. The event gets the run that sent the message as its cause. So the
  * limit on chains of runs also counts runs that these events start.
  */
-export const getMessageEmitter = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
+export const getMessageEmitter = ({
+  runId,
+  personId,
+}: Pick<ClaimedMessage, "runId" | "personId">): LogEventEmitter => ({
   kind: "api",
   credentialId: 0,
   personId,

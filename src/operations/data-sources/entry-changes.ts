@@ -17,7 +17,7 @@ import {
 } from "../../rules/entries/entry-events.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import type { Emitter, LogEvents } from "../records/log-events.js";
+import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import type { DeletedEntries } from "./entry-statements.js";
@@ -77,7 +77,7 @@ const UPDATE_SOURCE_SIZE = `
  * page.
  */
 export interface EntryWriter {
-  emitter: Emitter;
+  emitter: LogEventEmitter;
   userEmail: string | null;
   /** Returns true if an error message may contain the column's name, because the caller can access the column. */
   mayNameColumn(source: StoredDataSource, column: string): boolean;

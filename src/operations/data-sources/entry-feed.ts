@@ -12,7 +12,7 @@ import { ActionError } from "../../errors.js";
 import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import { READER_CHANNEL } from "../notifications/reader.js";
-import { type LiveSource, liveSource } from "../records/live-source.js";
+import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 import { type EntryDifferences, readDifferences, type StoredChange } from "./entry-differences.js";
@@ -361,7 +361,7 @@ export function createEntryFeed(options: {
       const requested = { scope, where, onlyVisible: true };
       await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const visibilityKey = visibilityKeyOf(rights, source);
-      return liveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
+      return createLiveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
         const feed = feedOf(source.appId, source.id);
         const follower: EntrySubscriber = {
           visit,

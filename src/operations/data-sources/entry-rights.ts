@@ -21,7 +21,7 @@ import {
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import type { Emitter } from "../records/log-events.js";
+import type { LogEventEmitter } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryWriter } from "./entry-changes.js";
@@ -69,7 +69,7 @@ function hasColumnRight(
   }
 }
 
-const ANONYMOUS_EMITTER: Emitter = { kind: "live", credentialId: 0, personId: null, runId: null };
+const ANONYMOUS_EMITTER: LogEventEmitter = { kind: "live", credentialId: 0, personId: null, runId: null };
 
 export function hashedColumnSet(source: StoredDataSource): ReadonlySet<string> {
   return new Set(source.hashedColumns);

@@ -10,7 +10,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { buildHookMessage, type HookVerb, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { Emitter } from "../records/log-events.js";
+import type { LogEventEmitter } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { pickVisibleColumns } from "./entry.js";
@@ -45,7 +45,7 @@ export interface HookMessageStore {
    * Counts a request whose hooks send messages.
    * @throws ActionError RATE_LIMIT_EXCEEDED if the app or its visitors have sent too many such requests
    */
-  countRequest(appId: number, emitter: Emitter): Promise<void>;
+  countRequest(appId: number, emitter: LogEventEmitter): Promise<void>;
   /**
    * Returns the status that a message of this kind gets: "queued" or "kept".
    * @throws ActionError SETTINGS_INVALID if the app's settings for e-mail or text messages are invalid
@@ -54,7 +54,7 @@ export interface HookMessageStore {
   /** Stores a message and its log event, `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(
     executor: SqlClient,
-    emitter: Emitter,
+    emitter: LogEventEmitter,
     entry: HookSourceEntry,
     message: Email | Sms,
     status: HookMessageStatus,
@@ -65,7 +65,7 @@ export interface HookMessageStore {
    */
   logRefusal(
     executor: SqlClient,
-    emitter: Emitter,
+    emitter: LogEventEmitter,
     entry: HookSourceEntry,
     type: SendingHook["type"],
     fault: string,
@@ -149,7 +149,7 @@ export function createHookMessageBuilder({
 
   function gatherMessages(
     source: StoredDataSource,
-    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: Emitter },
+    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventEmitter },
   ): HookMessages {
     const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
     const wantedMessages: PendingMessage[] = [];
@@ -233,7 +233,7 @@ export function createHookMessageBuilder({
     async createCollector(
       source: StoredDataSource,
       verbs: readonly HookVerb[],
-      emitter: Emitter,
+      emitter: LogEventEmitter,
     ): Promise<HookMessages> {
       const hooks = source.hooks
         .filter(isSendingHook)

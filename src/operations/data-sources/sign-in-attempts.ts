@@ -8,7 +8,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import type { Sender } from "../records/received-data-limiter.js";
+import type { DataSender } from "../records/received-data-limiter.js";
 
 /*
  * Locks the keys (`subject`) whose failures are counted, so that concurrent attempts are counted one after the other.
@@ -94,7 +94,7 @@ export function createAppUserSignInAttempts({ db }: { db: Database }) {
     async runCounted(
       appId: number,
       guessed: readonly unknown[],
-      { address, credentialId }: Sender,
+      { address, credentialId }: DataSender,
       attempt: () => Promise<boolean>,
       total: number | null = null,
     ): Promise<boolean> {

@@ -10,7 +10,7 @@ import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { findSealedKeyNeedingValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
-import { readStatus } from "../settings/setting-definitions.js";
+import { readStoredSettingStatus } from "../settings/setting-definitions.js";
 import { type DefinitionsPlan, type PlanContext, toFault } from "./definitions-plan.js";
 
 type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
@@ -41,7 +41,7 @@ function toBindingFault(error: unknown): PathFault {
 
 /** Returns the keys of the app's private and protected settings that have a value. */
 async function keysWithValue(manager: EntityManager, appId: number): Promise<Set<string>> {
-  const statusRows = await readStatus(manager, appId, null);
+  const statusRows = await readStoredSettingStatus(manager, appId, null);
   return new Set(statusRows.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
 }
 

@@ -31,7 +31,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type BindingDefinitions, readStoredBindings } from "../requests/binding-definitions.js";
 import { lockApp } from "../settings/app-lock.js";
-import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
+import { readDefinitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
 import { type PreparedAction, planActions, prepareActions, toActionItem } from "./actions-part.js";
 import { planAlerts, toAlertItem } from "./alerts-part.js";
@@ -328,7 +328,7 @@ export function createManifests(options: {
      */
     async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_MANIFEST_SIZE, [appId])) as [{ bytes: number }];
-      const total = Number(bytes) + (await definitionBytes(db, appId));
+      const total = Number(bytes) + (await readDefinitionBytes(db, appId));
       if (total > MANIFEST_MAX_BYTES) {
         const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
         throw new ActionError(

@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grantsRight, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
-import type { Emitter } from "../records/log-events.js";
+import type { LogEventEmitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
 
@@ -41,7 +41,7 @@ export interface MediaAccess {
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter of the log events that this caller's request causes. */
-export const getRequestEmitter = ({ caller, address }: AdmittedRequest): Emitter => ({
+export const getRequestEmitter = ({ caller, address }: AdmittedRequest): LogEventEmitter => ({
   ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
 });

@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import { isUserInScope } from "../../rules/scope.js";
-import { type LiveSource, liveSource } from "../records/live-source.js";
+import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import {
   listPublishedAfter,
   NOTIFICATION_CHANNEL,
@@ -149,7 +149,7 @@ export function createNotificationFeed(options: {
     reader: NotificationReader,
     seenCursor: number | null,
   ): LiveSource<Notification> {
-    return liveSource<Notification>(appId, (listener) => {
+    return createLiveSource<Notification>(appId, (listener) => {
       const since = new Date();
       const feed = feedOf(appId);
       const follower: NotificationSubscriber = { caller, reader, listener };

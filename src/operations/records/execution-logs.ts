@@ -71,7 +71,7 @@ export type RunOutcome =
  * Data about a run from which its log entry is built. `durationMs` is elapsed time, not CPU time. `payload` is JSON. If
  * `payload` is null, the entry refers to the payload that is stored with the run, instead of containing it.
  */
-export interface EntryFacts {
+export interface LogEntryFacts {
   trigger: TriggerType;
   runOn: "server" | "client";
   taskId: number;
@@ -118,7 +118,7 @@ function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean
  * Builds the data of a log entry. For a successful scheduled run, the data has no `result`. For a failed run, it has
  * the error twice: in `error` and in `result.error`.
  */
-export function buildLogEntryData(facts: EntryFacts): LogEntryData {
+export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const isScheduled = trigger === "schedule";
   const entryParts = [
@@ -176,7 +176,7 @@ const toLogEntry = ({ id, type, createdAt, data }: LogEntryRow): LogEntry => ({
 });
 
 /** A log entry, and the IDs that decide which subscribers receive it. */
-export interface FollowedEntry {
+export interface LogEntryEvent {
   appId: number;
   taskId: number;
   entry: LogEntry;
@@ -242,14 +242,14 @@ function filterConditions(
 export type ExecutionLogs = ReturnType<typeof createExecutionLogs>;
 
 export function createExecutionLogs(db: DataSource) {
-  async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
+  async function findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
     if (ids.length === 0) return [];
     // Compares the ID with a lower and an upper bound, so that PostgreSQL reads only the partitions that contain the
     // IDs.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
-    const logRows = await queryPreparedRows<LogEntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
+    const logRows = await queryPreparedRows<LogEntryRow & Omit<LogEntryEvent, "entry">>(db, "log-entries", sql, values);
     const byId = new Map(
       logRows.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toLogEntry(row) }]),
     );
@@ -312,7 +312,7 @@ export function createExecutionLogs(db: DataSource) {
      * Returns the log entries with these IDs, in the order of `ids`. Stops when the entries would exceed
      * PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
      */
-    async findFitting(ids: readonly number[]): Promise<{ entries: FollowedEntry[]; left: readonly number[] }> {
+    async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
       const entrySizes = await queryPreparedRows<SizedRow>(
         db,
         "log-entry-sizes",

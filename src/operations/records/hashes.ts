@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import type { Sender } from "./received-data-limiter.js";
+import type { DataSender } from "./received-data-limiter.js";
 
 /**
  * Parameters of argon2id that OWASP recommends for computers with little memory: memory in KiB, number of passes, and
@@ -57,7 +57,7 @@ export interface HashQueueKey {
  * Returns the key by which the hash of a caller's value waits for its turn. The client is the caller's network address,
  * or the credential if the address is unknown.
  */
-export const hashQueueKeyOf = (appId: number, { address, credentialId }: Sender): HashQueueKey => ({
+export const hashQueueKeyOf = (appId: number, { address, credentialId }: DataSender): HashQueueKey => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : getAddressBlock(address),
 });

@@ -24,7 +24,7 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
 }
 
 /** Access check of a subscription, which the service repeats while the subscription is open. */
-export interface SourceGuard {
+export interface SubscriptionGuard {
   appId: number;
   /** Checks that the caller may still use this subscription. @throws ActionError if the caller has lost the right */
   check(caller: Caller): void;
@@ -34,14 +34,14 @@ export interface SourceGuard {
  * Adds an access check to an event source. The service calls `check` again whenever credentials change. If `check`
  * throws, the service ends the subscription.
  */
-export function guardSource<Source extends AsyncIterable<unknown>>(
+export function guardLiveSource<Source extends AsyncIterable<unknown>>(
   source: Source,
-  { appId, check }: SourceGuard,
-): Source & SourceGuard {
+  { appId, check }: SubscriptionGuard,
+): Source & SubscriptionGuard {
   return Object.assign(source, { appId, check });
 }
 
-export function liveSource<Event extends object>(
+export function createLiveSource<Event extends object>(
   appId: number,
   listen: LiveSource<Event>["listen"],
 ): LiveSource<Event> {

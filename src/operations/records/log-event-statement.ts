@@ -4,9 +4,9 @@
  */
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
-import { QUEUE_FULL, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
+import { QUEUE_FULL_REASON, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
-export const REASONS_NOT_STARTED = {
+export const HALTED_RUN_REASONS = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
@@ -80,8 +80,8 @@ const EVENT_COLUMNS = [
   "runId",
 ] as const satisfies readonly (keyof NewEvent)[];
 
-/** Returns the values of the parameters of {@link STORE_EVENTS}. */
-export function eventParameters(
+/** Returns the values of the parameters of {@link STORE_EVENTS_SQL}. */
+export function createStoreEventsParameters(
   events: readonly NewEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
 ): unknown[] {
@@ -104,7 +104,7 @@ const EXACT_COUNT_MAX = 1_000;
  * index however many rows the planner expects. A debounced run can be merged into a waiting run, and then has no row.
  * Debounced runs are written in the order of their actions, so that two statements cannot deadlock.
  */
-export const STORE_EVENTS = `
+export const STORE_EVENTS_SQL = `
   WITH source AS (
     SELECT incoming.*, app.organization_id, app.published_at, person.email
       FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
@@ -139,14 +139,14 @@ export const STORE_EVENTS = `
   judged AS (
     SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
            CASE WHEN published_at IS NULL THEN 'app unpublished'
-                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${REASONS_NOT_STARTED.depth}'
+                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED_RUN_REASONS.depth}'
                 WHEN cause.id IS NOT NULL AND row_number() OVER (PARTITION BY cause.chain_id ORDER BY place, action_id) +
                      (SELECT count(*) FROM run
                        WHERE run.chain_id = cause.chain_id AND run.queued_at > now() - interval '1 minute'
                          AND run.state <> 'skipped')
-                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${REASONS_NOT_STARTED.rate}'
+                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED_RUN_REASONS.rate}'
                 WHEN row_number() OVER (PARTITION BY app_id ORDER BY place, action_id) + waiting.count > $13::int
-                THEN '${QUEUE_FULL}' END AS reason
+                THEN '${QUEUE_FULL_REASON}' END AS reason
       FROM matched JOIN waiting USING (app_id)
       LEFT JOIN LATERAL (SELECT id, coalesce(run.chain_id, id) AS chain_id, run.depth FROM run WHERE id = matched.run_id)
              AS cause ON true),

@@ -7,9 +7,14 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHaltedRuns } from "./chains.js";
-import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
+import {
+  createStoreEventsParameters,
+  type NewEvent,
+  STORE_EVENTS_SQL,
+  type StoredEvent,
+} from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
-import type { ReceivedDataLimiter, Sender } from "./received-data-limiter.js";
+import type { DataSender, ReceivedDataLimiter } from "./received-data-limiter.js";
 
 /**
  * A log event, as the API returns it. Times are ISO 8601 text. IDs of resources that the event does not concern are
@@ -47,13 +52,13 @@ function toOpenJson({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "s
 }
 
 /** The caller who causes a log event. */
-export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
+export type LogEventEmitter = DataSender & Pick<Caller, "personId" | "runId">;
 
 /**
  * Returns the ID of the caller's session, which is the ID of the credential of a person or visitor. Returns null for
  * API tokens and runs on the server, which have no session.
  */
-function sessionIdOf({ kind, credentialId }: Sender): number | null {
+function sessionIdOf({ kind, credentialId }: DataSender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
 
@@ -83,8 +88,8 @@ export function createLogEvents({
    * exist.
    */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
-    const values = eventParameters(events, queueLimits.lastCount());
-    const stored = await queryPreparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
+    const values = createStoreEventsParameters(events, queueLimits.lastCount());
+    const stored = await queryPreparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
     const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
@@ -103,8 +108,8 @@ export function createLogEvents({
    * transaction.
    */
   async function storeEventWithHaltedRuns(executor: SqlClient, event: NewEvent): Promise<StoredEvent | undefined> {
-    const values = eventParameters([event], queueLimits.lastCount());
-    const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
+    const values = createStoreEventsParameters([event], queueLimits.lastCount());
+    const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS_SQL, values);
     if (stored?.halted) await logHaltedRuns(executor, event.appId, event.runId!, stored.halted);
     return stored;
   }
@@ -125,7 +130,7 @@ export function createLogEvents({
    * @param executor transaction in which to store the event; without it, a separate transaction
    */
   async function storeValidatedEvent(
-    emitter: Emitter,
+    emitter: LogEventEmitter,
     appId: number,
     eventInput: LogEventInput,
     executor?: SqlClient,
@@ -166,7 +171,7 @@ export function createLogEvents({
      * @param executor transaction of the change that causes the event
      * @param emitter caller who made the change
      */
-    async emit(executor: SqlClient, emitter: Emitter, appId: number, event: { type: string; data: object }) {
+    async emit(executor: SqlClient, emitter: LogEventEmitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await storeValidatedEvent(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
     },

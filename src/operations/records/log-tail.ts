@@ -10,8 +10,8 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
-import { type LiveSource, liveSource } from "./live-source.js";
+import { type ExecutionLogs, LOG_CHANNEL, type LogEntry, type LogEntryEvent } from "./execution-logs.js";
+import { createLiveSource, type LiveSource } from "./live-source.js";
 
 /** Maximum number of log entries that one read returns. PAGE_MAX_BYTES also limits a read. */
 const ENTRIES_PER_READ = 25;
@@ -61,7 +61,7 @@ export interface LogTail {
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
-const matchesFilter = ({ actionId, type, after }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
+const matchesFilter = ({ actionId, type, after }: TailFilter, { taskId, entry }: LogEntryEvent): boolean =>
   (actionId == null || taskId === actionId) && (type == null || entry.type === type) && entry.id > (after ?? 0);
 
 export function createLogTail(options: {
@@ -130,7 +130,7 @@ export function createLogTail(options: {
 
   async function readForEach(
     ids: readonly number[],
-    pushEntry: (entry: FollowedEntry) => void,
+    pushEntry: (entry: LogEntryEvent) => void,
     isWanted = () => true,
   ): Promise<void> {
     for (let remainingIds = ids; remainingIds.length > 0 && isWanted(); ) {
@@ -140,7 +140,7 @@ export function createLogTail(options: {
     }
   }
 
-  function deliverEntry(entry: FollowedEntry): void {
+  function deliverEntry(entry: LogEntryEvent): void {
     for (const follower of followers.get(entry.appId) ?? [])
       if (matchesFilter(follower, entry)) follower.sendEntry(entry.entry);
   }
@@ -222,7 +222,7 @@ export function createLogTail(options: {
    * Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops when the subscriber leaves.
    */
   async function catchUp(follower: TailSubscriber, from: number, upTo: number): Promise<void> {
-    const pushEntry = (entry: FollowedEntry) =>
+    const pushEntry = (entry: LogEntryEvent) =>
       follower.isOpen && matchesFilter(follower, entry) && follower.sendEntry(entry.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
       const ids = await readWithRetries(() => logs.idsOfApp(follower.appId, after, upTo));
@@ -277,7 +277,7 @@ export function createLogTail(options: {
   return {
     follow(filter) {
       const { appId } = filter;
-      return liveSource<LogEntry>(appId, (push, endTail) => {
+      return createLiveSource<LogEntry>(appId, (push, endTail) => {
         const follower: TailSubscriber = { ...filter, sendEntry: push, endSubscription: endTail, isOpen: true };
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);

@@ -18,7 +18,7 @@ export const QUEUED_CHANNEL = "svc_queued";
  * process has not started. Most runs have started by then. After the notification, the accepting process waits for the
  * run's log entry, which any process can write.
  */
-export const ANNOUNCE_AFTER_MS = 100;
+export const QUEUED_RUN_NOTICE_DELAY_MS = 100;
 /** Maximum number of apps for which this process stores the time of the last announcement of their queued runs. */
 const ANNOUNCED_APPS_MAX = 1_000;
 
@@ -38,7 +38,7 @@ const LONG_QUEUE_RUNS = 10_000;
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
 /** Reason that is stored for a run that a trigger could not queue, because the queue of its app was full. */
-export const QUEUE_FULL = "too many runs wait already";
+export const QUEUE_FULL_REASON = "too many runs wait already";
 
 const SELECT_QUEUE_DEPTHS = `
   SELECT app_id AS "appId", count(*) AS runs, coalesce(sum(payload_bytes), 0)::float8 AS bytes, min(queued_at) AS "oldestAt",
@@ -80,10 +80,10 @@ export function queueLimitOfApp(queued: number, { maxRuns, maxRunsPerApp }: Queu
 
 export class QueueLimits {
   /**
-   * Apps whose queued runs were announced within the last ANNOUNCE_AFTER_MS, so that no further announcement is needed
+   * Apps whose queued runs were announced within the last QUEUED_RUN_NOTICE_DELAY_MS, so that no further announcement is needed
    * yet.
    */
-  private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: ANNOUNCE_AFTER_MS });
+  private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: QUEUED_RUN_NOTICE_DELAY_MS });
   private byApp = new Map<number, QueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;

@@ -16,7 +16,7 @@ import { type Caller, isPageCaller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 
 /** The fields of a caller that determine to which quota the caller's data counts. */
-export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
+export type DataSender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type ReceivedDataLimiter = ReturnType<typeof createReceivedDataLimiter>;
 
@@ -41,7 +41,7 @@ export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaByte
    * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the
    * address is unknown.
    */
-  const addressOf = ({ address, credentialId }: Sender) =>
+  const addressOf = ({ address, credentialId }: DataSender) =>
     address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
 
   /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
@@ -57,7 +57,7 @@ export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaByte
     );
   }
 
-  function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
+  function takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
     // Uses the quota of the network address first. If this quota is used up, the data does not also reduce the quota
     // that all visitors of the app share.
     const waitSeconds = addresses.takeTokens(addressOf(sender), intakeCost);
@@ -74,7 +74,7 @@ export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaByte
      * Counts data against the sender's quota: `bytes` bytes of content in `rows` rows.
      * @throws RATE_LIMIT_EXCEEDED if the data exceeds the quota; OVERLOADED if the disk is nearly full
      */
-    takeRows(sender: Sender, appId: number, bytes: number, rows = 1): void {
+    takeRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
       checkSpace();
       if (quotaBytes === 0) return;
       const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
@@ -91,7 +91,7 @@ export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaByte
      * limits and the length of the queue already limit their runs.
      * @throws RATE_LIMIT_EXCEEDED
      */
-    takePayload(sender: Sender, appId: number, bytes: number): void {
+    takePayload(sender: DataSender, appId: number, bytes: number): void {
       if (quotaBytes > 0 && isPageCaller(sender)) takeVisitorQuota(sender, appId, bytes);
     },
 
@@ -99,7 +99,7 @@ export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaByte
      * Counts rows that were already stored toward the sender's quota. Never throws: if the rows exceed the quota, the
      * service rejects the sender's next request.
      */
-    charge(sender: Sender, appId: number, rows: number): void {
+    charge(sender: DataSender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
       const intakeCost = rows * INTAKE_ROW_BYTES;
       if (isPageCaller(sender)) {

@@ -13,7 +13,7 @@ import {
   type SecretBinding,
 } from "../../rules/secret-bindings.js";
 import { recordChange } from "../records/audit.js";
-import { sealKeys } from "../settings/secret-values.js";
+import { sealSettings } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 
 const SELECT_BINDINGS = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
@@ -59,7 +59,7 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
       const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
       await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
-      await sealKeys(manager, appId, computeSealedKeysAfter(sealedKeys, input));
+      await sealSettings(manager, appId, computeSealedKeysAfter(sealedKeys, input));
       await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
       const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
       await recordChange(manager, caller, {

@@ -113,7 +113,7 @@ async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: u
  * Creates the function that adds a binding's credential to a request.
  * @param getToken returns an access token for an `oauth2` binding, other than `rejectedToken` if possible
  */
-export function createCredential(
+export function createBindingCredential(
   binding: SecretBinding,
   value: unknown,
   getToken: (rejectedToken: string | null) => Promise<string>,

@@ -8,7 +8,7 @@ import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
 import { createBindingTrials } from "./binding-trials.js";
 import { createOauthTokens } from "./oauth-tokens.js";
-import { createRequests } from "./run-requests.js";
+import { createRunRequests } from "./run-requests.js";
 import { createSecretBindings } from "./secret-bindings.js";
 
 const WEB_PORTS: readonly number[] = [80, 443];
@@ -43,6 +43,6 @@ export function createRequestParts(options: {
   const tokens = createOauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
   const bindings = createSecretBindings({ db, settings, scannerCache, tokens, allowPrivateNetwork });
-  const requests = createRequests({ sender, bindings: bindings.ofRuns });
+  const requests = createRunRequests({ sender, bindings: bindings.ofRuns });
   return { requestSender: sender, bindings, requests, bindingTrials: createBindingTrials({ db, bindings, requests }) };
 }

@@ -97,7 +97,7 @@ function encodeFailure(options: unknown, code: string, message: string): Encoded
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
 
-export function createRequests({ sender, bindings }: { sender: OutgoingRequestSender; bindings: SecretBindings }) {
+export function createRunRequests({ sender, bindings }: { sender: OutgoingRequestSender; bindings: SecretBindings }) {
   /**
    * Rejects a request whose URL contains a secret.
    * @param key key of the setting whose value the URL contains; null for none
@@ -205,4 +205,4 @@ export function createRequests({ sender, bindings }: { sender: OutgoingRequestSe
   };
 }
 
-export type RunRequests = ReturnType<typeof createRequests>;
+export type RunRequests = ReturnType<typeof createRunRequests>;

@@ -17,7 +17,7 @@ import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 import { createBindingDefinitions, readStoredBindings } from "./binding-definitions.js";
-import { createCredential } from "./credentials.js";
+import { createBindingCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
 import type { RequestCredential, SecretBindings } from "./run-requests.js";
 
@@ -121,7 +121,9 @@ export function createSecretBindings(options: {
       if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
       if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
-      return createCredential(binding, value, (rejected) => tokens.accessTokenFor(appId, binding, value, rejected));
+      return createBindingCredential(binding, value, (rejected) =>
+        tokens.accessTokenFor(appId, binding, value, rejected),
+      );
     },
     async scanFor(appId) {
       const state = await currentBindings(appId);

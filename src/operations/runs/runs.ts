@@ -13,7 +13,7 @@ import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import { waitForLogEntry, waitForRun } from "../records/log-wait.js";
-import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js";
+import { QUEUED_RUN_NOTICE_DELAY_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
@@ -226,7 +226,7 @@ export class Runs {
       // Ignores an error. Without the notification, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
-    const timer = setTimeout(followLog, isRunner ? ANNOUNCE_AFTER_MS : 0);
+    const timer = setTimeout(followLog, isRunner ? QUEUED_RUN_NOTICE_DELAY_MS : 0);
     const stopListening = dispatcher.onStart(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);

@@ -65,14 +65,14 @@ const INSERT_SEALED_SETTINGS =
  * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value
  * of a sealed setting.
  */
-export async function sealKeys(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
+export async function sealSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
 
 /** Marks private settings as secret or not secret. @throws SETTINGS_INVALID if one of the settings does not exist */
-export async function markSecrets(
+export async function markSecretSettings(
   executor: SqlClient,
   appId: number,
   keys: readonly string[],

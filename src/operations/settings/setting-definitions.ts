@@ -45,7 +45,7 @@ export async function readDefinitions(executor: SqlClient, appId: number): Promi
 }
 
 /** Returns the total bytes of the keys and public values of an app's settings. */
-export async function definitionBytes(executor: SqlClient, appId: number): Promise<number> {
+export async function readDefinitionBytes(executor: SqlClient, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
   return (await rows<{ bytes: number }>(executor, sql, [appId]))[0]!.bytes;
@@ -69,7 +69,7 @@ const SELECT_STATUS = `
  * Returns the status of the settings `keys`; null selects all private and protected settings. Leaves out keys for which
  * no setting exists.
  */
-export async function readStatus(
+export async function readStoredSettingStatus(
   executor: SqlClient,
   appId: number,
   keys: readonly string[] | null,

@@ -26,7 +26,7 @@ const SELECT_READERS = `
  * Returns up to READERS_MAX drafts that read the setting, sorted by name.
  * @throws SETTINGS_INVALID for an invalid key
  */
-export async function readersOf(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
+export async function findSettingReaders(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedKeys([key]);
   // No stored code contains a key with a NUL character, because a text in PostgreSQL cannot contain this character.
   if (key.includes("\0")) return [];

@@ -29,9 +29,9 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
-import { readStatus } from "./setting-definitions.js";
-import { readersOf, type SettingsUse } from "./setting-readers.js";
+import { createSecretValues, markSecretSettings, type StoredSetting } from "./secret-values.js";
+import { readStoredSettingStatus } from "./setting-definitions.js";
+import { findSettingReaders, type SettingsUse } from "./setting-readers.js";
 
 /** Label that is part of the encryption of a value. The value can be decrypted only for the same app and setting. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
@@ -246,7 +246,7 @@ export function createSettings(options: {
   /** Returns the status of the settings `keys`. Null selects all private and protected settings. */
   async function readSettingStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedKeys(keys);
-    const statusRows = await readStatus(db, appId, keys);
+    const statusRows = await readStoredSettingStatus(db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
     const secret = (key: string) => getSettingTier(key) !== "public";
     const statusByKey = new Map<string, SettingStatus>(
@@ -268,7 +268,7 @@ export function createSettings(options: {
     async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
       const settings = selectServerActionSettings(await readSettings(appId, "all"));
       const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
-      const readers = key === null ? [] : await readersOf(db, appId, key);
+      const readers = key === null ? [] : await findSettingReaders(db, appId, key);
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
 
@@ -344,7 +344,7 @@ export function createSettings(options: {
       const { keys, secret } = parseSecretMark(input);
       await db.transaction(async (manager) => {
         await lockSettings(manager, target);
-        await markSecrets(manager, appId, keys, secret);
+        await markSecretSettings(manager, appId, keys, secret);
         reportUnknownField(caller);
         await touchSettings(manager, appId);
         await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });

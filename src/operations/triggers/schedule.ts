@@ -14,7 +14,7 @@ import {
 } from "../../rules/ticks.js";
 import { formatLocalTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
-import type { ServiceMetrics, TickFateLabel } from "../watch/measures.js";
+import type { ServiceMetrics, TickResultLabel } from "../watch/measures.js";
 
 /** Maximum number of schedules that one transaction handles. */
 const BATCH_SIZE = 100;
@@ -34,10 +34,10 @@ const SKIP_REASONS = {
 } as const;
 
 /** Returns the label of a tick's result in metrics. An unknown reason gets the label `down`. */
-const metricLabelOf = (reason: string | null): TickFateLabel => {
+const metricLabelOf = (reason: string | null): TickResultLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
-  return label as TickFateLabel;
+  return label as TickResultLabel;
 };
 
 /**

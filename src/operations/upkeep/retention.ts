@@ -218,7 +218,7 @@ export interface DataRetention {
   stop(): void;
 }
 
-export function createRetention({ db, days }: { db: DataSource; days: number }): DataRetention {
+export function createDataRetention({ db, days }: { db: DataSource; days: number }): DataRetention {
   let isStopped = false;
   const partitions = createPartitions({ db, days });
 

@@ -115,7 +115,7 @@ export interface LogTrimming {
  * Creates the job that limits the disk space of runs and log events.
  * @param maxBytes maximum bytes of one app's runs, and also maximum bytes of its log events; 0 means unlimited
  */
-export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): LogTrimming {
+export function createLogTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): LogTrimming {
   const { db, maxBytes, now = Date.now } = options;
   let isStopped = false;
   let measuredAt = Number.NEGATIVE_INFINITY;

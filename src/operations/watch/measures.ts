@@ -31,8 +31,8 @@ export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
  * Possible results of a tick (scheduled time): a queued run, or the reason why none was queued. `late` and
  * `concurrency` can also be counted after the run was queued.
  */
-export const TICK_FATES = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
-export type TickFateLabel = (typeof TICK_FATES)[number];
+export const TICK_RESULTS = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
+export type TickResultLabel = (typeof TICK_RESULTS)[number];
 
 const STATUS_CLASSES = ["2xx", "3xx", "4xx", "5xx"];
 
@@ -207,7 +207,7 @@ export function createServiceMetrics() {
 
   // Starts each known label value at 0, because Prometheus does not count the first value of a new series as an
   // increase. The series of `svc_runs_total` start with the first run of an app.
-  for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
+  for (const fate of TICK_RESULTS) tickCounter.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
   for (const kind of PAGE_LOSS_REASONS) lossCounter.inc({ kind }, 0);
 
@@ -216,7 +216,7 @@ export function createServiceMetrics() {
     ...createRunMeasures(register),
     requestEnded: createRequestCounter(register),
     runsLost: (count: number): void => lostRunsCounter.inc(count),
-    ticks: (fate: TickFateLabel, count = 1): void => tickCounter.inc({ fate }, count),
+    ticks: (fate: TickResultLabel, count = 1): void => tickCounter.inc({ fate }, count),
     browserLost: (kind: PageLossReason): void => lossCounter.inc({ kind }),
     refused: (status: string): void => refusalCounter.inc({ status }),
     rejectionUnhandled: (): void => rejectionCounter.inc(),
