@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Lease that never expires, for `BROWSER_HOLDER`, the holder of all runs in browsers. Without it, processes of the previous release would
+ * Lease that never expires, for `BROWSER_HOLDER_ID`, the holder of all runs in browsers. Without it, processes of the previous release would
  * end these runs, because they end each run whose holder has no lease. The row has no roles, because no process has this ID.
  */
 export class BrowserHolder1764410000000 implements MigrationInterface {

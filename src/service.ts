@@ -16,7 +16,7 @@ import { StartError } from "./errors.js";
 import { createFirstAppIfEmpty } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { createServiceMetrics } from "./operations/watch/measures.js";
-import { describeDatabaseFault } from "./service/database-start.js";
+import { describeDatabaseStartError } from "./service/database-start.js";
 import { createOutageLog } from "./service/outage-log.js";
 import { type Clock, createReadinessChecks, type StartPlan } from "./service/plan.js";
 import { checkPreconditions } from "./service/preconditions.js";
@@ -220,7 +220,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     await stop({ now: true });
     // Reports one line instead of a stack trace: an unavailable database is not a bug, and a supervisor will start this process again.
     if (isDatabaseUnavailable(error))
-      throw new StartError(`the connection to the database was lost: ${describeDatabaseFault(error, config)}`);
+      throw new StartError(`the connection to the database was lost: ${describeDatabaseStartError(error, config)}`);
     throw error;
   }
 }

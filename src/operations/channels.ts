@@ -15,14 +15,14 @@ import { LOG_CHANNEL } from "./records/execution-logs.js";
 import { QUEUED_CHANNEL } from "./records/queue-limits.js";
 import { LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
 import { CONSOLE_CHANNEL } from "./runs/console.js";
-import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";
+import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
 /** PostgreSQL channels to which every process subscribes while it runs. */
 export const DATABASE_CHANNELS = [
   CREDENTIAL_CHANNEL,
-  CANCEL_CHANNEL,
-  AWAITED_CHANNEL,
+  CANCEL_RUN_CHANNEL,
+  AWAITED_RUN_CHANNEL,
   LIMITS_CHANNEL,
   QUEUED_CHANNEL,
   SCHEDULE_CHANNEL,
@@ -40,4 +40,4 @@ export const DATABASE_CHANNELS = [
  * Channels that carry many notifications a second: new log entries with run results, and console lines. A process
  * subscribes to these channels only while one of its callers waits for such a notification.
  */
-export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];
+export const ON_DEMAND_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

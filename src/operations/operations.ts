@@ -49,7 +49,7 @@ import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
 import { createReceivedDataLimiter, type ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
-import { createRunning } from "./running.js";
+import { createRunComponents } from "./running.js";
 import { RunReplayer } from "./runs/replay.js";
 import { RunQueries } from "./runs/run-queries.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
@@ -276,7 +276,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue, packages };
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
-  const running = createRunning(processDependencies, { ...ofRuns, queueLimits, receivedDataLimiter, onRenewal });
+  const running = createRunComponents(processDependencies, { ...ofRuns, queueLimits, receivedDataLimiter, onRenewal });
   const { repository, lease, runs, runWords } = running;
   const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
   const messaging = createMessaging(processDependencies, ofMessaging);

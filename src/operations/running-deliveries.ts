@@ -3,13 +3,13 @@
  * each app.
  */
 
-export type RunningDeliveries = ReturnType<typeof createRunningDeliveries>;
+export type DeliveryTracker = ReturnType<typeof createDeliveryTracker>;
 
 /**
  * Creates a tracker of running deliveries.
  * @param maxDeliveries maximum number of deliveries that this process sends at the same time
  */
-export function createRunningDeliveries(maxDeliveries: number) {
+export function createDeliveryTracker(maxDeliveries: number) {
   const running = new Map<number, { appId: number; done: Promise<void> }>();
   const stopController = new AbortController();
   let isDraining = false;

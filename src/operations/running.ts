@@ -20,7 +20,7 @@ import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
 import { RunExecutor } from "./runs/executor.js";
 import { Lease } from "./runs/lease.js";
-import { CLIENT_LATE_MS, createLostRunEnd, createOverdueRunEnd } from "./runs/outcomes.js";
+import { BROWSER_REPORT_GRACE_MS, createLostRunEnd, createOverdueRunEnd } from "./runs/outcomes.js";
 import { PageScripts } from "./runs/page-scripts.js";
 import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
@@ -61,7 +61,7 @@ async function settleRuns(
   const endingOf = async (run: RunRecord) => createLostRunEnd(run, await repository.maskedPayload(run));
   const lostCount = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
-  await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
+  await repository.finishOverdueInBrowsers(clientTimeoutMs + BROWSER_REPORT_GRACE_MS, (run) =>
     createOverdueRunEnd(run, clientTimeoutMs),
   );
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
@@ -73,7 +73,7 @@ async function settleRuns(
   await dispatcher.findAwaitedRuns();
 }
 
-export function createRunning(processDependencies: ProcessDependencies, parts: RunningParts) {
+export function createRunComponents(processDependencies: ProcessDependencies, parts: RunningParts) {
   const {
     config,
     db,

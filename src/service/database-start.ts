@@ -12,11 +12,11 @@ import {
 } from "../data/database.js";
 import { createNotifications, type DatabaseNotifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
-import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
+import { DATABASE_CHANNELS, ON_DEMAND_CHANNELS } from "../operations/channels.js";
 import {
-  type ConnectionFacts,
+  type ConnectionUsage,
   maxConnectionsOf,
-  SELECT_CONNECTION_FACTS,
+  SELECT_CONNECTION_USAGE_SQL,
   tooFewConnectionsMessage,
 } from "../operations/connections.js";
 import { isPoolerUrl } from "../postgres.js";
@@ -26,7 +26,10 @@ const RETRY_DELAY_MAX_MS = 10_000;
 const LOG_INTERVAL_MS = 60_000;
 
 /** Describes a database error for the operator. Leaves out the URL, because it contains a password. */
-export function describeDatabaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
+export function describeDatabaseStartError(
+  error: unknown,
+  config: Pick<Config, "roles" | "runnerConcurrency">,
+): string {
   if (isConnectionLimitReached(error)) return tooFewConnectionsMessage(maxConnectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
   return (message || code || String(error)).replaceAll("\n", " ");
@@ -61,7 +64,7 @@ export async function waitUntilReachable<T>(
 
 /** Logs a warning if PostgreSQL has fewer free connections than this process may need. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
-  const [facts] = await rows<ConnectionFacts>(db, SELECT_CONNECTION_FACTS);
+  const [facts] = await rows<ConnectionUsage>(db, SELECT_CONNECTION_USAGE_SQL);
   const { maxConnections: most, openConnections: open } = facts!;
   const needed = maxConnectionsOf(config);
   const left = most - open;
@@ -84,7 +87,7 @@ export async function openServiceDatabase(
 ): Promise<OpenedDatabase> {
   const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
   const databaseName = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
-  const faultOf = (error: unknown) => describeDatabaseFault(error, config);
+  const faultOf = (error: unknown) => describeDatabaseStartError(error, config);
 
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPoolerUrl(url))) {
@@ -99,7 +102,7 @@ export async function openServiceDatabase(
       log.info({ migrations: migrations.length, newest: migrations.at(-1), durationMs }, "the schema is migrated");
     }
     const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
-    const notifications = createNotifications({ url, channels: DATABASE_CHANNELS, followed: FOLLOWED_CHANNELS, log });
+    const notifications = createNotifications({ url, channels: DATABASE_CHANNELS, followed: ON_DEMAND_CHANNELS, log });
     try {
       await checkConnections(db, config, log);
       await notifications.start();

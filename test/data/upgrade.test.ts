@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { PREVIOUS_RELEASE_LAST_MIGRATION, schemaVersionOf } from "../../src/data/schema-guard.js";
-import { BROWSER_HOLDER } from "../../src/operations/runs/run-repository.js";
+import { BROWSER_HOLDER_ID } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";
@@ -55,7 +55,7 @@ describe("the schema with the previous release", () => {
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
        VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now())`,
-      [BROWSER_HOLDER],
+      [BROWSER_HOLDER_ID],
     );
     // The previous release's query for runs of dead processes.
     const lost = `SELECT id FROM run WHERE state = 'running'

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
 import { computeCoolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
-import { Cancellation } from "../../src/operations/runs/executor.js";
+import { RunCancellation } from "../../src/operations/runs/executor.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import { until } from "../harness/until.js";
@@ -361,7 +361,7 @@ describe("a dispatcher", () => {
     answers.lost = [4];
     await dispatcher.abortLostRuns();
     expect(signals.map(({ reason }) => reason)).to.deep.equal([undefined, undefined, "lost", undefined, undefined]);
-    const cancellation = new Cancellation(null);
+    const cancellation = new RunCancellation(null);
     dispatcher.cancel(5, cancellation);
     expect(signals[3]!.reason).to.equal(cancellation);
   });

@@ -8,7 +8,7 @@ import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-
 import { ActionError } from "../../src/errors.js";
 import type { RunRequests } from "../../src/operations/requests/run-requests.js";
 import type { ConsoleWriter } from "../../src/operations/runs/console.js";
-import { Cancellation, RunExecutor } from "../../src/operations/runs/executor.js";
+import { RunCancellation, RunExecutor } from "../../src/operations/runs/executor.js";
 import type { RunEnd } from "../../src/operations/runs/finish.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
@@ -164,7 +164,7 @@ describe("the end of a run", () => {
     const { app, perform } = createApp(() => {
       app.version += 1;
     });
-    const signal = AbortSignal.abort(new Cancellation(null));
+    const signal = AbortSignal.abort(new RunCancellation(null));
     const outcome = await perform(() => {}, createFailedPageOutcome("cancelled", "AbortError", ""), signal);
     expect(outcome).to.have.nested.property("error.name", "CancelledError");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([

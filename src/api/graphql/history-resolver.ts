@@ -8,7 +8,7 @@ import type { ExecutionLogs, LogEntry } from "../../operations/records/execution
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunReplayer } from "../../operations/runs/replay.js";
 import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
-import type { RunStatistics, StatisticsOfRuns } from "../../operations/runs/run-statistics.js";
+import type { RunStatistics, RunStatisticsResult } from "../../operations/runs/run-statistics.js";
 import { parseCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
@@ -100,7 +100,7 @@ export class RunHistoryResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Args(() => StatisticsArguments) options: StatisticsArguments,
-  ): Promise<StatisticsOfRuns> {
+  ): Promise<RunStatisticsResult> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.services.statistics(appId, options);
   }

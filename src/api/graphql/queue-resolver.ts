@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { Backlog, CancelledBacklog, QueuedRuns } from "../../operations/runs/backlog.js";
+import type { QueuedRuns, QueuedRunsCancellation, QueuedRunsSummary } from "../../operations/runs/backlog.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -40,7 +40,7 @@ export class QueueResolver {
     description:
       "Returns the number of the app's queued runs and the bytes of their payloads. The values are at most one second old.",
   })
-  async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Backlog> {
+  async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<QueuedRunsSummary> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.service.read(appId);
   }
@@ -54,7 +54,7 @@ export class QueueResolver {
       description: "ID of the action's draft or live version; null for all actions.",
     })
     actionId?: number | null,
-  ): Promise<CancelledBacklog> {
+  ): Promise<QueuedRunsCancellation> {
     const caller = await this.accessChecks.requireAppAccess(context, "cancelBacklog", appId);
     return this.service.cancel(caller, appId, { actionId });
   }

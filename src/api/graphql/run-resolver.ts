@@ -5,7 +5,7 @@ import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
 import { guardLiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
-import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
+import type { RunConsole, RunConsoleLine } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
@@ -61,7 +61,7 @@ async function findFollowedRun({
 }: {
   args: unknown;
   context: unknown;
-}): Promise<AsyncGenerator<PrintedLine[]> & SubscriptionGuard> {
+}): Promise<AsyncGenerator<RunConsoleLine[]> & SubscriptionGuard> {
   const { appId, runId } = args as { appId: number; runId: number };
   const { accessChecks, console, ...visitor } = context as ConsoleSubscriptionContext;
   await accessChecks.requireAppAccess(visitor, "readLogs", appId);
@@ -70,9 +70,9 @@ async function findFollowedRun({
 }
 
 const splitIntoLines = (
-  batches: AsyncIterable<PrintedLine[]> & SubscriptionGuard,
-): AsyncGenerator<PrintedLine> & SubscriptionGuard => {
-  const lines = createAbortableGenerator<PrintedLine>(async function* (readerLeft) {
+  batches: AsyncIterable<RunConsoleLine[]> & SubscriptionGuard,
+): AsyncGenerator<RunConsoleLine> & SubscriptionGuard => {
+  const lines = createAbortableGenerator<RunConsoleLine>(async function* (readerLeft) {
     for await (const batch of endOnAbort(batches, readerLeft)) yield* batch;
   });
   return guardLiveSource(lines, batches);
@@ -91,7 +91,7 @@ export class RunResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
-  ): Promise<PrintedLine[]> {
+  ): Promise<RunConsoleLine[]> {
     await this.accessChecks.requireAppAccess(context, "readLogs", appId);
     return this.console.list(appId, runId);
   }
@@ -101,10 +101,10 @@ export class RunResolver {
     subscribe: async (requested) => splitIntoLines(await findFollowedRun(requested)),
   })
   runConsoleAdded(
-    @Root() line: PrintedLine,
+    @Root() line: RunConsoleLine,
     @AppId() _appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) _runId: number,
-  ): PrintedLine {
+  ): RunConsoleLine {
     return line;
   }
 
@@ -113,10 +113,10 @@ export class RunResolver {
     subscribe: findFollowedRun,
   })
   runConsoleLinesAdded(
-    @Root() lines: PrintedLine[],
+    @Root() lines: RunConsoleLine[],
     @AppId() _appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) _runId: number,
-  ): PrintedLine[] {
+  ): RunConsoleLine[] {
     return lines;
   }
 

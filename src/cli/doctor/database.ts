@@ -14,9 +14,9 @@ import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
-  type ConnectionFacts,
+  type ConnectionUsage,
   maxConnectionsOf,
-  SELECT_CONNECTION_FACTS,
+  SELECT_CONNECTION_USAGE_SQL,
   tooFewConnectionsMessage,
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
@@ -188,7 +188,9 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 
 /** Checks that PostgreSQL allows enough connections for all running processes of the service. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
-  const [{ maxConnections }] = (await client.query<ConnectionFacts>(SELECT_CONNECTION_FACTS)).rows as [ConnectionFacts];
+  const [{ maxConnections }] = (await client.query<ConnectionUsage>(SELECT_CONNECTION_USAGE_SQL)).rows as [
+    ConnectionUsage,
+  ];
   const living = await client.query<{ roles: ProcessRole[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );

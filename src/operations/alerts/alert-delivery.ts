@@ -11,7 +11,7 @@ import { type AddressCheckedConnections, NotConnectedError } from "../../engine/
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
 import { createBodySignature } from "../communicate/sms-delivery.js";
-import { createRunningDeliveries } from "../running-deliveries.js";
+import { createDeliveryTracker } from "../running-deliveries.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 
@@ -73,7 +73,7 @@ export function createAlertDeliverer(options: {
   log: Logger;
 }) {
   const { db, settings, connections, allowHttp, log } = options;
-  const deliveries = createRunningDeliveries(DELIVERY_SLOTS);
+  const deliveries = createDeliveryTracker(DELIVERY_SLOTS);
 
   /**
    * Reads the URL and the secret of an alert's destination from the app's setting.

@@ -14,8 +14,8 @@ import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { CLIENT_LATE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
-import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
+import { BROWSER_REPORT_GRACE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
+import { BROWSER_HOLDER_ID, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReportedAction } from "./client-actions.js";
 
 /**
@@ -134,7 +134,7 @@ export function createClientRuns(options: {
    * browser may fail to stop an action in time.
    */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
-    if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
+    if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;
     return createTimeoutRunOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
@@ -154,7 +154,7 @@ export function createClientRuns(options: {
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
-    return { ...(await repository.insert(run, BROWSER_HOLDER, manager)), trigger };
+    return { ...(await repository.insert(run, BROWSER_HOLDER_ID, manager)), trigger };
   }
 
   return {
@@ -206,7 +206,7 @@ export function createClientRuns(options: {
         const run = started ?? (await acceptReport(manager, caller, report, payload));
         refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
         const endedRun = { trigger: run.trigger, actionId: report.actionId };
-        await repository.finish(run.id, BROWSER_HOLDER, createBrowserRunEnd(endedRun, outcome, durationMs), manager);
+        await repository.finish(run.id, BROWSER_HOLDER_ID, createBrowserRunEnd(endedRun, outcome, durationMs), manager);
         return { runId: run.id };
       });
     },

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { LogEvents } from "../records/log-events.js";
-import { createRunningDeliveries } from "../running-deliveries.js";
+import { createDeliveryTracker } from "../running-deliveries.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredAttemptResult } from "./outbox.js";
 import { emitStatusEvent } from "./status-events.js";
@@ -52,7 +52,7 @@ export function createMessageSender(options: {
   log: Logger;
 }) {
   const { db, outbox, deliver, logEvents, processId, now, log } = options;
-  const deliveries = createRunningDeliveries(SENDER_SLOTS);
+  const deliveries = createDeliveryTracker(SENDER_SLOTS);
 
   function toStoredResult(
     message: ClaimedMessage,

@@ -9,7 +9,7 @@ import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient 
 import { ActionError } from "../../errors.js";
 import { getPatternShape, listMatchingShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
-import { type RouteMatch, SELECT_ROUTES } from "../runs/matching-routes.js";
+import { type RouteMatch, SELECT_ROUTES_SQL } from "../runs/matching-routes.js";
 
 /** Value of the database column `method` for a trigger that accepts every HTTP method. */
 const ANY_METHOD = "";
@@ -172,7 +172,7 @@ export async function findRoutes(
   const found = await queryPreparedRows<TriggerRoute & { rowText: string }>(
     db,
     "find-http-routes",
-    SELECT_ROUTES,
+    SELECT_ROUTES_SQL,
     values,
   );
   const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };

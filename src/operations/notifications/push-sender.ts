@@ -10,7 +10,7 @@ import { rows } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
-import { createRunningDeliveries } from "../running-deliveries.js";
+import { createDeliveryTracker } from "../running-deliveries.js";
 import { readUsersOfReaders } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
@@ -105,7 +105,7 @@ export function createPushSender(options: {
   log: Logger;
 }) {
   const { db, readVapidKeys, connections, subject, processId, now, log } = options;
-  const deliveries = createRunningDeliveries(CONCURRENT_PUSHES_MAX);
+  const deliveries = createDeliveryTracker(CONCURRENT_PUSHES_MAX);
 
   /**
    * Takes one published notification that must be pushed, and creates a delivery for each device. Returns false if

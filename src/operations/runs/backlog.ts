@@ -9,7 +9,7 @@ import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
 import { createCancelledRunEnd, EMPTY_PAYLOAD } from "./outcomes.js";
-import { selectVersions } from "./run-filter.js";
+import { createSelectVersionsSql } from "./run-filter.js";
 
 /** Maximum number of queued runs that one transaction cancels. */
 const BATCH_SIZE = 1_000;
@@ -20,7 +20,7 @@ const CANCEL_TIMEOUT_MS = 15_000;
  * Queued runs of an app. `oldestAt` is the time at which the oldest was queued, as ISO 8601 text; null if no run is
  * queued. `bytes` is the size of all their payloads.
  */
-export interface Backlog {
+export interface QueuedRunsSummary {
   runs: number;
   bytes: number;
   oldestAt: string | null;
@@ -30,7 +30,7 @@ export interface Backlog {
  * Result of cancelling queued runs. `cancelled` is the number of cancelled runs. `more` is true if queued runs remain,
  * because the request reached its time limit.
  */
-export interface CancelledBacklog {
+export interface QueuedRunsCancellation {
   cancelled: number;
   more: boolean;
 }
@@ -52,7 +52,7 @@ const SELECT_QUEUED_RUNS = `
          CASE WHEN payload::text = '{}' THEN '{}' ELSE '' END AS payload
     FROM run
    WHERE state = 'queued' AND app_id = $1 AND id > $2
-     AND ($3::bigint IS NULL OR action_id IN (${selectVersions("$1", "$3")}))
+     AND ($3::bigint IS NULL OR action_id IN (${createSelectVersionsSql("$1", "$3")}))
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 export class QueuedRuns {
@@ -63,7 +63,7 @@ export class QueuedRuns {
   ) {}
 
   /** Returns the app's queued runs. Counts them at most once a second, and less often if counting takes long. */
-  async read(appId: number): Promise<Backlog> {
+  async read(appId: number): Promise<QueuedRunsSummary> {
     const depth = (await this.queueLimits.depths()).find((other) => other.appId === appId);
     return {
       runs: depth?.runs ?? 0,
@@ -77,7 +77,7 @@ export class QueuedRuns {
    * app has secrets, these entries contain no payload, because searching all payloads for secrets would take too long.
    * @throws REQUEST_INVALID
    */
-  async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<CancelledBacklog> {
+  async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<QueuedRunsCancellation> {
     const actionId = parseOptionalId(input.actionId, "actionId");
     reportUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;

@@ -13,7 +13,7 @@ import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics } from "../watch/measures.js";
 import { createCancelledRunEnd } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
-import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
+import { AWAITED_RUN_CHANNEL, cancelNotice } from "./run-types.js";
 
 /**
  * PostgreSQL channel. A message means that a run with a concurrency limit was queued or has ended, so that other runs
@@ -86,7 +86,7 @@ const ADMIT_RUN = `
      WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
   marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
   SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
-         count(pg_notify('${AWAITED_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
+         count(pg_notify('${AWAITED_RUN_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
     FROM admitted`;
 
 const SKIP_RUN = `

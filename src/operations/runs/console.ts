@@ -25,7 +25,7 @@ const POLL_INTERVAL_MS = 500;
 const LINES_PER_READ_MAX = 500;
 
 /** A console line of a run. `at` is its time as ISO 8601 text; `seq` is its number in the run, from 0. */
-export interface PrintedLine {
+export interface RunConsoleLine {
   seq: number;
   level: string;
   at: string;
@@ -95,8 +95,8 @@ export class RunConsole {
     return new ConsoleWriter(this.db, runId, mask);
   }
 
-  private async readLines(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
-    const lines = await rows<PrintedLine & { at: Date }>(
+  private async readLines(runId: number, after: number, limit: number | null = null): Promise<RunConsoleLine[]> {
+    const lines = await rows<RunConsoleLine & { at: Date }>(
       this.db,
       "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
       [runId, after, limit],
@@ -133,7 +133,7 @@ export class RunConsole {
     appId: number,
     runId: number,
     readerLeft: AbortSignal,
-  ): AsyncGenerator<PrintedLine[], void, void> {
+  ): AsyncGenerator<RunConsoleLine[], void, void> {
     // Throws if the run does not belong to the app, because the query of the lines does not check this.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
@@ -150,7 +150,7 @@ export class RunConsole {
   }
 
   /** Returns all console lines that the run has printed so far. @throws ActionError RUN_NOT_FOUND */
-  async list(appId: number, runId: number): Promise<PrintedLine[]> {
+  async list(appId: number, runId: number): Promise<RunConsoleLine[]> {
     await this.hasEnded(appId, runId);
     return this.readLines(runId, -1);
   }
@@ -159,7 +159,7 @@ export class RunConsole {
    * Yields all console lines of the run in batches, from the first line, until the run ends.
    * @throws ActionError RUN_NOT_FOUND
    */
-  follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
+  follow(appId: number, runId: number): AsyncGenerator<RunConsoleLine[], void, void> {
     return createAbortableGenerator((readerLeft) => this.lines(appId, runId, readerLeft));
   }
 }

@@ -4,8 +4,8 @@
  */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { Cancellation, RunExecutor } from "./executor.js";
-import { LostClaims, type SettledCounts } from "./lost-claims.js";
+import type { RunCancellation, RunExecutor } from "./executor.js";
+import { LostClaims, type LostRunCounts } from "./lost-claims.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
@@ -219,7 +219,7 @@ export class Dispatcher {
   }
 
   /** Ends a run early if this process executes it. */
-  cancel(id: number, reason: Cancellation): void {
+  cancel(id: number, reason: RunCancellation): void {
     this.active.get(id)?.controller.abort(reason);
   }
 
@@ -234,7 +234,7 @@ export class Dispatcher {
   /**
    * Releases or ends runs whose rows name this process but which it does not execute. Call this method at intervals.
    */
-  settleLostClaims(): Promise<SettledCounts> {
+  settleLostClaims(): Promise<LostRunCounts> {
     return this.lostClaims.settle();
   }
 

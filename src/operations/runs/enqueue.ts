@@ -16,7 +16,7 @@ import { createDeadlockRunEnd } from "./outcomes.js";
 import type { NamedRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunTraces } from "./run-traces.js";
-import { AWAITED_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
+import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
 /**
@@ -176,7 +176,7 @@ export class Enqueuer {
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);
     if (awaitedBy !== null) {
       if (dispatcher.isRunActive(awaitedBy)) dispatcher.onRunAwaited(awaitedBy, id);
-      else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
+      else await db.query(`SELECT pg_notify('${AWAITED_RUN_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     }
     return { id, isRepeated };
   }

@@ -16,7 +16,7 @@ import {
   createFailedOutcome,
   createServerRunEnd,
   EMPTY_PAYLOAD,
-  isCancelled,
+  isCancelledOutcome,
   outcomeLabelOf,
   STOPPED_OUTCOME,
   toCompletedOutcome,
@@ -24,10 +24,10 @@ import {
 } from "./outcomes.js";
 import type { PageScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
-import { CHANGED_TOO_OFTEN, type OutcomeScan, type RunSecrets, type SecretStore } from "./run-secrets.js";
+import { type OutcomeScan, type RunSecrets, SECRETS_CHANGED_TOO_OFTEN, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
-import { mapPositions } from "./source-positions.js";
+import { createPositionMapper } from "./source-positions.js";
 
 const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
@@ -46,7 +46,7 @@ const BLOCKED_LINES_MAX = 100;
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
 /** Reason of an aborted signal that ends a run early. */
-export class Cancellation {
+export class RunCancellation {
   /** @param displacedBy ID of the run that replaces this run; null if a person cancelled the run */
   constructor(readonly displacedBy: number | null) {}
 }
@@ -123,7 +123,7 @@ function createUrlCheck(
 async function toRunOutcome(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
     if (page.cause === "cancelled")
-      return reason instanceof Cancellation ? createCancelledRunOutcome(reason.displacedBy) : STOPPED_OUTCOME;
+      return reason instanceof RunCancellation ? createCancelledRunOutcome(reason.displacedBy) : STOPPED_OUTCOME;
     const { name, message, stack } = page.error;
     return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
   }
@@ -204,7 +204,7 @@ export class RunExecutor {
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
-    const toSource = mapPositions(`${action.name}.js`, action.map ?? null);
+    const toSource = createPositionMapper(`${action.name}.js`, action.map ?? null);
     if (scripts.readsLater) secrets.onDataReceived();
     const page = this.buildPageRun({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
     let ended: PageOutcome;
@@ -218,7 +218,7 @@ export class RunExecutor {
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
     const outcome = await toRunOutcome(ended, signal, scripts.responseMark);
-    if (isCancelled(outcome)) return toUnscannedEvaluation(outcome);
+    if (isCancelledOutcome(outcome)) return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
@@ -372,7 +372,7 @@ export class RunExecutor {
         const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
         if (outcome) return outcome;
         scans += 1;
-        if (scans === SCANS_MAX) next = toUnscannedEvaluation(createFailedOutcome("Error", CHANGED_TOO_OFTEN));
+        if (scans === SCANS_MAX) next = toUnscannedEvaluation(createFailedOutcome("Error", SECRETS_CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
           next = toUnscannedEvaluation(this.failureOutcomeOf(run, error));

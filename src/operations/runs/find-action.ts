@@ -35,7 +35,7 @@ export type RunnableFacts = Pick<
  * version; name and ID of the action (see `getReferenceParameters`); true if an unpublished app prevents the run. The
  * ID of a draft also finds its live version, and vice versa.
  */
-export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
+export const createFindActionSql = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
          timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
          CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
@@ -52,7 +52,7 @@ export const FIND_ACTION = (app: string, copy: string, name: string, id: string,
  * SQL condition for the actions that `checkRunnable` accepts. The arguments are SQL parameters such as `$1`: the access
  * rules that the caller meets, and the trigger.
  */
-export const IS_RUNNABLE = (granted: string, trigger: string) => `
+export const createIsRunnableSql = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
@@ -61,7 +61,7 @@ export const IS_RUNNABLE = (granted: string, trigger: string) => `
  * @returns true if the rule was added: then repeat the SQL statement with the longer list
  * @throws ActionError ACTION_ACCESS_DENIED
  */
-export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
+export async function grantActionAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
   const { metRules } = access;
   if (action.access === null || metRules === null || metRules.has(action.access)) return false;
@@ -71,7 +71,7 @@ export async function grantAccess(action: RunnableFacts | undefined, access: Run
 }
 
 /**
- * Checks that the action can run. Call `grantAccess` before.
+ * Checks that the action can run. Call `grantActionAccess` before.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
  *   TRIGGER_NOT_ALLOWED
  */
@@ -102,7 +102,7 @@ export async function throwMissingActionError(
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
   if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
   const values = [appId, "master", ...getReferenceParameters(ref), false];
-  const [draft] = await rows<NamedAction>(db, FIND_ACTION("$1", "$2", "$3", "$4", "$5"), values);
+  const [draft] = await rows<NamedAction>(db, createFindActionSql("$1", "$2", "$3", "$4", "$5"), values);
   if (!draft) throw error;
   const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;
   throw new ActionError("ACTION_NOT_FOUND", message);

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { ProcessRole } from "../../config.js";
-import { BROWSER_HOLDER } from "./run-repository.js";
+import { BROWSER_HOLDER_ID } from "./run-repository.js";
 
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;
@@ -157,7 +157,7 @@ export class Lease {
 
   async start(): Promise<void> {
     const { db, isOnlyProcess } = this.options;
-    if (isOnlyProcess) await db.query("DELETE FROM instance WHERE id <> $1", [BROWSER_HOLDER]);
+    if (isOnlyProcess) await db.query("DELETE FROM instance WHERE id <> $1", [BROWSER_HOLDER_ID]);
     await this.renew();
     this.renewal = this.renewRepeatedly();
   }

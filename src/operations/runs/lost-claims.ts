@@ -8,7 +8,7 @@ import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
 /** Number of runs that were ended as lost, and number of runs that were queued again. */
-export interface SettledCounts {
+export interface LostRunCounts {
   lost: number;
   queuedAgain: number;
 }
@@ -54,13 +54,13 @@ export class LostClaims {
    * written. Queues the others again if the previous check found them too and no statement in progress can still return
    * them. Call this method at intervals.
    */
-  async settle(): Promise<SettledCounts> {
+  async settle(): Promise<LostRunCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);
     const ids = new Set(unknownRuns.map(({ id }) => id));
     // Another process may have ended the run after the lease of this process had expired.
     for (const id of unwrittenBefore) if (!ids.has(id)) this.unwrittenEnds.delete(id);
-    const settlement: SettledCounts = { lost: 0, queuedAgain: 0 };
+    const settlement: LostRunCounts = { lost: 0, queuedAgain: 0 };
     for (const run of unknownRuns) {
       const result = await this.settleRun(run);
       if (result !== null) settlement[result] += 1;
@@ -71,7 +71,7 @@ export class LostClaims {
     return settlement;
   }
 
-  private async settleRun(run: RunRecord): Promise<keyof SettledCounts | null> {
+  private async settleRun(run: RunRecord): Promise<keyof LostRunCounts | null> {
     if (this.unwrittenEnds.has(run.id)) {
       const ending = createLostRunEnd(run, await this.repository.maskedPayload(run));
       const isEnded = await this.repository.finish(run.id, this.holder, ending);

@@ -44,13 +44,18 @@ const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesB
  * Selects the matching routes, with each row also as text. $1 is the app's ID, $2 is true for drafts, $3 and $4 are the
  * lists `shapes` and `shapesBeforeSecret` of a `RouteMatch`.
  */
-export const SELECT_ROUTES = `
+export const SELECT_ROUTES_SQL = `
   SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
 /**
  * SQL condition that is true if the live routes in a `RouteMatch` have not changed. The arguments are SQL parameters
  * such as `$1`.
  */
-export const ARE_ROUTES_CURRENT = (app: string, shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
+export const createAreRoutesCurrentSql = (
+  app: string,
+  shapes: string,
+  shapesBeforeSecret: string,
+  rowTexts: string,
+) => `
   ARRAY(SELECT found::text FROM (${matchingRoutesSql(app, "false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

@@ -84,13 +84,13 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
  * True if a person, another run or a stop of the service ended the run. The outcome then contains no text of the app's
  * code.
  */
-export const isCancelled = (outcome: RunOutcome): boolean =>
+export const isCancelledOutcome = (outcome: RunOutcome): boolean =>
   outcome === STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
 /** Returns the value of the label `outcome` in metrics. */
 export function outcomeLabelOf(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
-  if (isCancelled(outcome)) return "cancelled";
+  if (isCancelledOutcome(outcome)) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
 }
 
@@ -160,7 +160,7 @@ export const createDeadlockRunEnd = (run: RunRecord, payload: string | null): Ru
  * Milliseconds after a run's time limit in which the service still accepts the browser's report, because timers of
  * hidden pages are late.
  */
-export const CLIENT_LATE_MS = 5_000;
+export const BROWSER_REPORT_GRACE_MS = 5_000;
 
 /** Returns the final state and log entry of a run that a browser executed. */
 export const createBrowserRunEnd = (

@@ -183,7 +183,7 @@ async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<nu
 }
 
 /** SQL conditions of a search, with the IDs of the runs that it found. */
-export interface SearchedRuns {
+export interface RunSearchResult {
   conditions: RunConditions;
   /**
    * The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null.
@@ -199,7 +199,7 @@ export async function searchRuns(
   { db, runWords }: { db: SqlClient; runWords: RunSearch },
   appId: number,
   conditions: RunConditions,
-): Promise<SearchedRuns> {
+): Promise<RunSearchResult> {
   const { search, before, to, indexed, parameters } = conditions;
   if (search === null) return { conditions, further: null };
   // Indexes the words of runs that have just ended, so that the search finds these runs too.
@@ -218,14 +218,14 @@ export async function searchRuns(
  * SQL that selects the IDs of an action's draft and live version. The arguments are SQL parameters such as `$1`: the
  * app's ID and the ID of the draft or live version.
  */
-export const selectVersions = (app: string, action: string) => `
+export const createSelectVersionsSql = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
    WHERE self.app_id = ${app} AND self.id = ${action}`;
 
-const SELECT_VERSIONS = selectVersions("$1", "$2");
+const SELECT_VERSIONS = createSelectVersionsSql("$1", "$2");
 
 /** Builds SQL that selects `columns` of the newest runs, at most `limit`, by descending ID. */
-export type NewestRuns = (columns: string, limit: number) => string;
+export type CreateNewestRunsSql = (columns: string, limit: number) => string;
 
 /**
  * Returns a function that builds the SQL for the newest runs. The SQL selects the runs of the draft and of the live
@@ -235,7 +235,7 @@ export async function createNewestRunsSql(
   executor: SqlClient,
   appId: number,
   { actionId, indexed }: Pick<RunConditions, "actionId" | "indexed">,
-): Promise<NewestRuns> {
+): Promise<CreateNewestRunsSql> {
   const select = (columns: string, condition: string, limit: number) =>
     `SELECT ${columns} FROM run WHERE ${indexed}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
   if (actionId === null) return (columns, limit) => select(columns, "", limit);

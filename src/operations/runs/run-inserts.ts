@@ -9,14 +9,14 @@ import { getReferenceParameters, type IdOrName } from "../../rules/reference.js"
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,
-  FIND_ACTION,
-  grantAccess,
-  IS_RUNNABLE,
+  createFindActionSql,
+  createIsRunnableSql,
+  grantActionAccess,
   type NamedAction,
   type OnDemandTrigger,
   type RunnableFacts,
 } from "./find-action.js";
-import { ARE_ROUTES_CURRENT, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
+import { createAreRoutesCurrentSql, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
 import { type RunAccess, toMetRulesParameter, toUserIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
@@ -129,17 +129,17 @@ const insertKnownSql = (kind: UniqueKeyKind | null) => `
  */
 const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
-    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${FIND_ACTION("$1", "$2", "$9", "$10", "$11")}) AS named),
+    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$1", "$2", "$9", "$10", "$11")}) AS named),
   ${insertRunSql(
     kind,
-    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${IS_RUNNABLE("$12", "$13")}
+    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createIsRunnableSql("$12", "$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const ARE_MATCHED_ROUTES_CURRENT = ARE_ROUTES_CURRENT("$1", "$15", "$16", "$17");
+const ARE_MATCHED_ROUTES_CURRENT = createAreRoutesCurrentSql("$1", "$15", "$16", "$17");
 
 /** SQL statements, one for each kind of key. Most runs have no key, and then need no row in the tables of keys. */
 const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
@@ -251,7 +251,7 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
 
 const CHECK_NAMED = `
   SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
-    FROM (${FIND_ACTION("$1", "$2", "$3", "$4", "$5")}) AS named`;
+    FROM (${createFindActionSql("$1", "$2", "$3", "$4", "$5")}) AS named`;
 
 /**
  * Checks that the action of a call can run. `insertNamedRun` checks this again when it inserts the row.
@@ -261,7 +261,7 @@ export async function checkNamedRun(executor: SqlClient, named: NamedRun): Promi
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
   const values = [appId, copy, ...getReferenceParameters(ref), needsPublishedApp];
   const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
-  await grantAccess(action, access);
+  await grantActionAccess(action, access);
   checkRunnable(action, trigger);
 }
 
@@ -296,7 +296,7 @@ export async function insertNamedRun(
     ];
     const [row] = await queryPreparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
     if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
-    if (await grantAccess(row, access)) continue;
+    if (await grantActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
     const { runId, secretsVersion } = action;
     if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };

@@ -162,7 +162,7 @@ const SELECT_OTHER_RUNNER = `
  * Holder ID of all runs that browsers execute. Its row in the table `instance` has no roles and a lease without end, so
  * that processes of the previous release do not end these runs as lost.
  */
-export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
+export const BROWSER_HOLDER_ID = "00000000-0000-4000-8000-0000000c11e7";
 
 /**
  * Selects the runs in browsers that started more than $1 milliseconds ago and have not ended. Locks their rows, so that
@@ -170,14 +170,14 @@ export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
  */
 const SELECT_OVERDUE_IN_BROWSERS = `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
-   WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
+   WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
 /** Selects the runs of processes whose lease has expired. */
 const SELECT_LOST_RUNS = `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
    WHERE ${IS_RUNNING_SQL}
-     AND holder <> '${BROWSER_HOLDER}'
+     AND holder <> '${BROWSER_HOLDER_ID}'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 

@@ -8,8 +8,8 @@ import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
 import type { RunSearch } from "../records/run-words.js";
 import {
+  type CreateNewestRunsSql,
   createNewestRunsSql,
-  type NewestRuns,
   parseOptionalChoice,
   parseOptionalTime,
   type RunFilter,
@@ -34,7 +34,7 @@ export interface StatisticsPeriod {
   p95: number | null;
 }
 
-export interface StatisticsOfRuns {
+export interface RunStatisticsResult {
   by: PeriodLength;
   from: string;
   to: string;
@@ -65,7 +65,7 @@ const CHECKED_RUNS_MAX = 100_000;
  * @param period SQL parameter such as `$1`: hour or day
  * @param zone SQL parameter: time zone in which hours and days start
  */
-const selectPeriods = (newest: NewestRuns, unindexed: string | null, period: string, zone: string) => `
+const selectPeriods = (newest: CreateNewestRunsSql, unindexed: string | null, period: string, zone: string) => `
   WITH checked AS MATERIALIZED (
     SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
@@ -119,7 +119,7 @@ export function createRunStatistics(services: { db: DataSource; runWords: RunSea
   }
 
   /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
-  return async (appId: number, options: StatisticsOptions): Promise<StatisticsOfRuns> => {
+  return async (appId: number, options: StatisticsOptions): Promise<RunStatisticsResult> => {
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);

@@ -6,17 +6,17 @@ import type { ActionRow } from "../../data/action.js";
 import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
 
 /** PostgreSQL channel. A message asks the process that executes a run to cancel it. */
-export const CANCEL_CHANNEL = "svc_cancel";
+export const CANCEL_RUN_CHANNEL = "svc_cancel";
 
 /**
  * PostgreSQL channel. The message `parent:child` means that the run `parent`, in any process, waits for the queued run
  * `child`.
  */
-export const AWAITED_CHANNEL = "svc_awaited";
+export const AWAITED_RUN_CHANNEL = "svc_awaited";
 
 /** Builds the message that cancels a run: `run`, or `run:other` if the run `other` replaces the run. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
-  CANCEL_CHANNEL,
+  CANCEL_RUN_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
 ];
 

@@ -17,14 +17,14 @@ import { QUEUED_RUN_NOTICE_DELAY_MS, type QueueLimits } from "../records/queue-l
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
-import { Cancellation } from "./executor.js";
+import { RunCancellation } from "./executor.js";
 import { throwMissingActionError } from "./find-action.js";
 import { createCancelledBrowserRunEnd, createCancelledRunEnd } from "./outcomes.js";
 import { type FindAppUser, runAccessOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
-import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
+import { BROWSER_HOLDER_ID, type RunRepository } from "./run-repository.js";
 import { payloadText, readRunOutcome, readScriptError } from "./run-texts.js";
-import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type NewRun, type RunRecord } from "./run-types.js";
+import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL, cancelNotice, type NewRun, type RunRecord } from "./run-types.js";
 
 /** A call of the operation `run` or `runWithResult`. */
 export interface RunRequest {
@@ -80,11 +80,11 @@ export class Runs {
   constructor(private readonly options: RunsOptions) {
     const { notifications, dispatcher } = options;
     setMaxListeners(0, this.stopping.signal);
-    notifications.listen(CANCEL_CHANNEL, (notice) => {
+    notifications.listen(CANCEL_RUN_CHANNEL, (notice) => {
       const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
-      dispatcher.cancel(id, new Cancellation(by ?? null));
+      dispatcher.cancel(id, new RunCancellation(by ?? null));
     });
-    notifications.listen(AWAITED_CHANNEL, (notice) => {
+    notifications.listen(AWAITED_RUN_CHANNEL, (notice) => {
       const [parent, child] = notice.split(":").map(Number) as [number, number];
       dispatcher.onRunAwaited(parent, child);
     });
@@ -160,7 +160,7 @@ export class Runs {
     }
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-    if (await repository.finish(runId, BROWSER_HOLDER, createCancelledBrowserRunEnd(run))) return;
+    if (await repository.finish(runId, BROWSER_HOLDER_ID, createCancelledBrowserRunEnd(run))) return;
     await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
     if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
