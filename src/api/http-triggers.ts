@@ -18,7 +18,7 @@ import type {
 import { allowHeaderOf, selectRoute, type TriggerRoute } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { SECURITY_HEADERS } from "../rules/http/answer.js";
-import { DRAFT_SEGMENT, splitPath } from "../rules/http/path.js";
+import { DRAFT_PATH_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
 import { readBodyBytes } from "./bodies.js";
 import { readTokenCookie, readTokenHeader } from "./caller.js";
@@ -65,7 +65,7 @@ function readTriggerAddress(request: FastifyRequest): TriggerAddress {
   const appId = parsePathId((request.params as { appId?: string }).appId);
   const segments = splitPath(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
-  const isDraft = segments.decoded[0] === DRAFT_SEGMENT;
+  const isDraft = segments.decoded[0] === DRAFT_PATH_SEGMENT;
   const { raw, decoded } = segments;
   return {
     appId,

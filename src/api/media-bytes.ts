@@ -7,8 +7,8 @@ import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
-import { parseContentsForm, parseFolderId } from "../rules/media-fields.js";
-import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
+import { parseContentsVariant, parseFolderId } from "../rules/media-fields.js";
+import { containsEntityTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
@@ -96,7 +96,7 @@ async function sendContents(
 ): Promise<FastifyReply> {
   const { headers, method } = request;
   const { tag, bytes } = contents;
-  if (containsTag(headers["if-none-match"], tag)) return reply.code(304).send();
+  if (containsEntityTag(headers["if-none-match"], tag)) return reply.code(304).send();
   const mayBePart = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
   const range = mayBePart ? parseRange(headers.range, bytes) : null;
   if (range === "none") {
@@ -128,7 +128,7 @@ async function handleContentsRequest(
     format: q.queryText("format"),
     quality: q.queryText("quality"),
   };
-  const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
+  const form = q.check(() => parseContentsVariant(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
   // A signed link grants access. Without a signed link, throws the error that the access check found.
   throwDeferredError(context);

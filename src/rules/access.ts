@@ -206,7 +206,7 @@ export type Operation = keyof typeof ACCESS_TABLE;
  * operations that add `rows`, and last those that add `runs`. `nothing` includes operations that remove rows or mostly
  * read. Such operations check the free space themselves when they write.
  */
-export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> = {
+export const ADDED_RESOURCE_BY_OPERATION: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
   writeSettings: "nothing",
   markSettings: "nothing",

@@ -53,7 +53,7 @@ export interface ActionInput extends RunLimits {
 }
 
 /** Run limits of an action whose author sets none. */
-export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
+export const NO_RUN_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
@@ -107,7 +107,7 @@ function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
  * Options of the validation: a function that checks code, the operator's time limit for runs, and a flag that allows
  * private networks.
  */
-export interface CheckOptions {
+export interface ActionCheckOptions {
   checkCode?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
@@ -123,7 +123,7 @@ class ActionBody {
     checkCode = findCodeFault,
     serverTimeoutMs = SERVER_TIMEOUT_MS,
     allowPrivateNetwork = false,
-  }: CheckOptions) {
+  }: ActionCheckOptions) {
     this.#checkCode = checkCode;
     this.#serverTimeoutMs = serverTimeoutMs;
     this.#allowPrivateNetwork = allowPrivateNetwork;
@@ -206,7 +206,7 @@ class ActionBody {
 }
 
 /** Names of the fields that the author of an action sets. */
-type ActionKey = Exclude<keyof ActionBody, keyof CheckOptions>;
+type ActionKey = Exclude<keyof ActionBody, keyof ActionCheckOptions>;
 
 /**
  * Fields of an action or version that only the service sets. Requests may contain them, but the service ignores them.
@@ -238,7 +238,7 @@ const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone
  * @throws ActionError with a status of the validation table; REQUEST_INVALID if the data is not an object, or if the
  * table has no status for the fault
  */
-export function parseCreate(data: unknown, checkOptions: CheckOptions = {}): ActionInput {
+export function parseCreate(data: unknown, checkOptions: ActionCheckOptions = {}): ActionInput {
   return checkBody(applyRequestData(new ActionBody(checkOptions), data));
 }
 
@@ -247,7 +247,7 @@ export function parseCreate(data: unknown, checkOptions: CheckOptions = {}): Act
  * whole action, because a new environment, code or list of dependencies must be consistent with the unchanged fields.
  * @throws ActionError as {@link parseCreate}
  */
-export function parseUpdate(data: unknown, current: ActionInput, checkOptions: CheckOptions = {}): ActionInput {
+export function parseUpdate(data: unknown, current: ActionInput, checkOptions: ActionCheckOptions = {}): ActionInput {
   return checkBody(applyRequestData(applyRequestData(new ActionBody(checkOptions), current), data));
 }
 

@@ -38,7 +38,13 @@ export interface AppQueueState {
 
 type AlertRule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
 
-export const NEW_STATE: AlertState = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
+export const NEW_ALERT_STATE: AlertState = {
+  outcomes: "",
+  lastSuccess: null,
+  firing: false,
+  reason: null,
+  runId: null,
+};
 
 const OVERDUE_REASON = "its schedule does not run: no process claims the due tick";
 const MINUTE_MS = 60_000;

@@ -44,7 +44,7 @@ function truncateError(error: unknown): unknown {
  * Parses a report. In the result, `texts` contains the payload and the result as JSON texts, and `fields` the values of
  * all other fields.
  */
-export function readLargeReport(text: string): LargeReport {
+export function parseLargeReport(text: string): LargeReport {
   // The payload and the result are nested one level inside the report, so the report may have one level more than
   // JSON_MAX_DEPTH.
   const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);

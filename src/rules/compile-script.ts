@@ -4,10 +4,10 @@
  */
 
 /**
- * Name of the registry of compiled actions. Scripts register their actions in `globalThis[Symbol.for(REGISTRY_NAME)]`,
+ * Name of the registry of compiled actions. Scripts register their actions in `globalThis[Symbol.for(ACTION_REGISTRY_NAME)]`,
  * a Map with action IDs as keys.
  */
-export const REGISTRY_NAME = "svc.actions";
+export const ACTION_REGISTRY_NAME = "svc.actions";
 
 /** Object that the script of an action registers under the action's ID. */
 export interface CompiledAction {
@@ -22,7 +22,7 @@ export interface CompiledAction {
  * because other code could close the function around it.
  */
 export function compileScript({ id, name, code }: { id: number; name: string; code: string }): string {
-  const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY_NAME)})]??=new Map)`;
+  const entry = `(globalThis[Symbol.for(${JSON.stringify(ACTION_REGISTRY_NAME)})]??=new Map)`;
   const file = `svc-action-${id}-${encodeURIComponent(name)}.js`;
   const scriptHead = `${entry}.set(${Number(id)},{name:${JSON.stringify(name)},define(){`;
   // The line break after the code is needed because the code's last line may be a comment. `#!` becomes `//`, because

@@ -1,7 +1,7 @@
 /** Builds the script that sets `window.ENV` in an app's page (specification, App settings, rule 2). */
 import type { DraftOrLive } from "../data/action-types.js";
 import type { Person } from "../data/person.js";
-import type { SettingsView } from "./setting-tiers.js";
+import type { SettingsByKey } from "./setting-tiers.js";
 
 export interface SignedInUserEntry {
   id: number;
@@ -51,7 +51,7 @@ export interface PublicEnv {
   /** `viewer`: the page shows draft versions to an editor. `live`: the page shows live versions to visitors. */
   environment: "viewer" | "live";
   /** Public settings of the app. Protected and private settings are never part of a page. */
-  appSettings: SettingsView;
+  appSettings: SettingsByKey;
   /** Time limit of a client action in milliseconds. */
   clientTimeoutMs: number;
 }

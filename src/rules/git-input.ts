@@ -208,7 +208,7 @@ export function readReviewedCommit(commit: unknown): string | null {
  * Parses the field `ref` in the body of `POST …/git/pull`. It must be a branch or tag that the service pulls.
  * @throws ActionError REQUEST_INVALID
  */
-export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
+export function parsePullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
   if (ref === undefined || ref === null) return getBranchRef(fields);
   const pulled = typeof ref === "string" ? findPulledRef(ref, fields) : null;
   if (pulled) return pulled;

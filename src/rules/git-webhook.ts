@@ -3,7 +3,7 @@ import { timingSafeEqual } from "node:crypto";
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
 import type { GitProvider } from "./git-input.js";
-import { isSigned, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
+import { hasValidSignature, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 
 /** Matches a hash of only zeros, which a push event contains if the branch or tag was deleted. */
 const ZERO_HASH = /^0+$/;
@@ -26,7 +26,7 @@ function hasSecretHeader({ header }: SignedRequest, secret: string): boolean {
 /** True if the request contains the webhook's secret (GitLab), or a signature made with the secret (other Git servers). */
 export function isFromGitServer(provider: GitProvider, request: SignedRequest, secret: string): boolean {
   if (provider === "gitlab") return hasSecretHeader(request, secret);
-  return isSigned(request, [secret], { ...SIGNATURE_BY_PROVIDER[provider], setting: "" }, Date.now() / 1_000);
+  return hasValidSignature(request, [secret], { ...SIGNATURE_BY_PROVIDER[provider], setting: "" }, Date.now() / 1_000);
 }
 
 /**

@@ -25,7 +25,7 @@ export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
 /** Maximum number of a manifest's faults that one response lists. */
-export const FAULTS_MAX = 1_000;
+export const REPORTED_FAULTS_MAX = 1_000;
 
 /** Kinds of items in a manifest. A deployment plan lists its changes by these kinds. */
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
@@ -310,7 +310,7 @@ export function findShapeFaults(document: unknown): { faults: PathFault[]; isRea
   const faults = issues.flatMap((issue): PathFault[] => {
     const { path } = issue;
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
-    const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
+    const places = keys.length > 0 ? keys.slice(0, REPORTED_FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
       const pathName = place.length === 0 ? "the manifest" : formatPath(place);
       const reason =
@@ -319,7 +319,7 @@ export function findShapeFaults(document: unknown): { faults: PathFault[]; isRea
     });
   });
   return {
-    faults: faults.slice(0, FAULTS_MAX),
+    faults: faults.slice(0, REPORTED_FAULTS_MAX),
     isReadable: !issues.some(({ code, path }) => code !== "unrecognized_keys" && isStructuralPath(path)),
   };
 }
@@ -354,5 +354,5 @@ export function mergeFaults(faults: readonly PathFault[], shape: readonly PathFa
   const furtherFaults = shape.filter(
     ({ path }) => !faults.some((fault) => isWithin(path, fault.path) || isWithin(fault.path, path)),
   );
-  return [...faults, ...furtherFaults].slice(0, FAULTS_MAX);
+  return [...faults, ...furtherFaults].slice(0, REPORTED_FAULTS_MAX);
 }

@@ -103,7 +103,7 @@ export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
 /**
  * Contents of a response that sends a file: the stored file, its thumbnail, or the picture in another size or format.
  */
-export type ContentsForm =
+export type ContentsVariant =
   | { kind: "whole" }
   | { kind: "thumbnail" }
   | { kind: "resized"; width: number | null; format: ContentsFormat | null; quality: number };
@@ -111,12 +111,12 @@ export type ContentsForm =
 const QUALITY_DEFAULT = 80;
 
 /** Parses the options of a request that reads a file. @throws REQUEST_INVALID */
-export function parseContentsForm(input: {
+export function parseContentsVariant(input: {
   size?: unknown;
   width?: unknown;
   format?: unknown;
   quality?: unknown;
-}): ContentsForm {
+}): ContentsVariant {
   const { size, format, quality } = input;
   if (size === "thumbnail") return { kind: "thumbnail" };
   const width = input.width ?? size;

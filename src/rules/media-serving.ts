@@ -61,7 +61,7 @@ export function createContentDisposition(disposition: ServingHeaders["dispositio
 }
 
 /** True if the header If-None-Match or If-Range contains this entity tag. Ignores the prefix `W/` (RFC 9110). */
-export function containsTag(header: string | undefined, tag: string): boolean {
+export function containsEntityTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
     .split(",")

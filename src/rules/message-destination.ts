@@ -44,7 +44,7 @@ export function parseSender(text: string): { from: string; fromName: string | nu
 }
 
 /** Error for an invalid `__smtp` or `__sms` setting. */
-export class DestinationFault extends Error {}
+export class InvalidDestinationError extends Error {}
 
 class SettingFields {
   constructor(
@@ -52,8 +52,8 @@ class SettingFields {
     private readonly value: Record<string, unknown>,
   ) {}
 
-  createFault(field: string, expected: string): DestinationFault {
-    return new DestinationFault(
+  createFault(field: string, expected: string): InvalidDestinationError {
+    return new InvalidDestinationError(
       `the setting ${this.key}.${field} must be ${expected} (got ${describeType(this.value[field])})`,
     );
   }
@@ -82,11 +82,12 @@ class SettingFields {
 /**
  * Reads the mail server from the value of the setting `__smtp`. Returns null if the app has no such setting.
  * @param mailFrom sender that is used if the setting names none
- * @throws DestinationFault
+ * @throws InvalidDestinationError
  */
 export function readSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
-  if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${describeType(value)})`);
+  if (!isObject(value))
+    throw new InvalidDestinationError(`the setting __smtp must be an object (got ${describeType(value)})`);
   const fields = new SettingFields("__smtp", value);
   if (fields.readOptionalText("host") === null) return null;
   const { port: input, secure: secureOption } = value;
@@ -119,11 +120,12 @@ export function readSmtpDestination(value: unknown, mailFrom: string | null): Sm
 
 /**
  * Reads the SMS provider from the value of the setting `__sms`. Returns null if the app has no such setting.
- * @throws DestinationFault
+ * @throws InvalidDestinationError
  */
 export function readSmsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
-  if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${describeType(value)})`);
+  if (!isObject(value))
+    throw new InvalidDestinationError(`the setting __sms must be an object (got ${describeType(value)})`);
   const fields = new SettingFields("__sms", value);
   switch (value["provider"]) {
     case "twilio": {

@@ -129,7 +129,7 @@ const SPEC_MAX_CHARACTERS = 300;
  * Creates the error for a dependency that cannot be loaded.
  * @param retryAfter number of seconds after which a retry may succeed (contract, section 4)
  */
-export function createUnresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
+export function createDependencyError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
 }
@@ -141,11 +141,11 @@ export function parseDependency(dependency: string, catalogue: PackageCatalogue)
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
     const urlFault = findExternalUrlFault(address);
-    if (urlFault !== null) throw createUnresolvedError(dependency, urlFault);
+    if (urlFault !== null) throw createDependencyError(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
   if (RESERVED_NAMES.test(dependency))
-    throw createUnresolvedError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
+    throw createDependencyError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
   return { kind: "npm", ...parseNpmSpec(dependency) };
 }
 
@@ -159,7 +159,7 @@ const NAME_WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/
 function parseNpmSpec(dependency: string): { name: string; range: string; subpath: string } {
   const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
-  if (!isPlain || dependency !== dependency.trim()) throw createUnresolvedError(dependency, refusal);
+  if (!isPlain || dependency !== dependency.trim()) throw createDependencyError(dependency, refusal);
   const [, spec = dependency, subpath = ""] = NAME_WITH_SUBPATH.exec(dependency) ?? [];
   const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
@@ -171,7 +171,7 @@ function parseNpmSpec(dependency: string): { name: string; range: string; subpat
     // Ignores the error: npa throws for a name or version that no registry accepts. The statement after this block then
     // throws another error.
   }
-  throw createUnresolvedError(dependency, refusal);
+  throw createDependencyError(dependency, refusal);
 }
 
 /**
@@ -251,7 +251,11 @@ export const getImportName = (dependency: string): string => dependency.replace(
  * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only
  * for the word `Svc`, because code can use the library by no other name.
  */
-export function needsLibrary(code: string, dependencies: readonly string[], catalogue: PackageCatalogue): boolean {
+export function needsClientLibrary(
+  code: string,
+  dependencies: readonly string[],
+  catalogue: PackageCatalogue,
+): boolean {
   if (!code.includes("Svc")) return false;
   const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
   if (entries.length < dependencies.length) return true;

@@ -51,7 +51,7 @@ export const readIfMatch = (header: string | undefined): ExpectedETags =>
  * True if the header `If-None-Match` is `*` or contains the tag. Then the client already has the current state.
  * @throws REQUEST_INVALID
  */
-export function isKnownTag(header: string | undefined, tag: string): boolean {
+export function matchesIfNoneMatch(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return parseEntityTags(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
@@ -125,5 +125,5 @@ export function requireExpectedRowVersion(
  * Returns the new `updatedAt` of a row. It is at least a millisecond after the old one (`before`), so that two versions
  * never have the same time.
  */
-export const changeTimeAfter = (before: Date | undefined): Date =>
+export const computeUpdatedAt = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

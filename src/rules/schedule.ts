@@ -17,7 +17,7 @@ import { ActionError, type Status } from "../errors.js";
 import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./describe-value.js";
 import links from "./time-zone-links.json" with { type: "json" };
-import { findEndOfSkip, findInstants, getUtcOffsetMs } from "./zone-clock.js";
+import { findEndOfSkippedTime, findInstantsOfLocalTime, getUtcOffsetMs } from "./zone-clock.js";
 
 export interface ScheduleFault {
   status: Extract<Status, "FREQUENCY_INVALID" | "FREQUENCY_TOO_FREQUENT" | "TIMEZONE_INVALID">;
@@ -80,7 +80,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
   for (; wallTime !== null; wallTime = matches.nextRun(wallTime)) {
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
-      : findInstants(timezone, wallTime.getTime());
+      : findInstantsOfLocalTime(timezone, wallTime.getTime());
     // If the clock repeats an hour, a match in this hour has two instants. The second one may be later than the
     // instants of the next matches.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
@@ -104,8 +104,8 @@ function firesOncePerDay(frequency: string): boolean {
 }
 
 function findInstantsOfDailyTime(timezone: string, wallTime: number): number[] {
-  const [first] = findInstants(timezone, wallTime);
-  const instant = first ?? findEndOfSkip(timezone, wallTime);
+  const [first] = findInstantsOfLocalTime(timezone, wallTime);
+  const instant = first ?? findEndOfSkippedTime(timezone, wallTime);
   return instant === null ? [] : [instant];
 }
 

@@ -17,14 +17,14 @@ const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
  * requests.
  */
 const TESTS_MAX = 20_000;
-export class TestLimitError extends Error {}
+export class ScopeTestLimitError extends Error {}
 
-export class TestBudget {
+export class ScopeTestBudget {
   private left = TESTS_MAX;
 
   countStep(count = 1): void {
     this.left -= count;
-    if (this.left < 0) throw new TestLimitError();
+    if (this.left < 0) throw new ScopeTestLimitError();
   }
 }
 
@@ -36,7 +36,7 @@ function getChildValue(value: FoundValue, name: string): FoundValue {
 /**
  * Returns the values at a path. If a value along the path is an array, follows the path in each element of this array.
  */
-export function readValuesAt(document: FoundValue, segments: readonly string[], budget: TestBudget): FoundValue[] {
+export function readValuesAt(document: FoundValue, segments: readonly string[], budget: ScopeTestBudget): FoundValue[] {
   let values = [document];
   for (const [at, name] of segments.entries()) {
     values = values.flatMap((value) => {

@@ -14,8 +14,8 @@ import {
   type FoundValue,
   readValuesAt,
   SCOPE_OPERATORS,
-  TestBudget,
-  TestLimitError,
+  ScopeTestBudget,
+  ScopeTestLimitError,
   type ValueTest,
 } from "./scope-values.js";
 
@@ -63,9 +63,9 @@ export function parseScope(value: unknown): NotificationScope | null {
   return (Array.isArray(value) ? list : list[0]) as NotificationScope;
 }
 
-/** Evaluates a `where` on one document in memory. @throws TestLimitError if this needs too many tests of values */
+/** Evaluates a `where` on one document in memory. @throws ScopeTestLimitError if this needs too many tests of values */
 class ScopeEvaluator {
-  private readonly budget = new TestBudget();
+  private readonly budget = new ScopeTestBudget();
 
   matchesWhere(where: ScopeWhere, document: FoundValue): boolean {
     return Object.entries(where).every(([name, inner]) => {
@@ -156,7 +156,7 @@ export function isUserInScope(scope: NotificationScope | null, user: ScopeUser):
   try {
     return [scope].flat().some((where) => new ScopeEvaluator().matchesWhere(where, user));
   } catch (error) {
-    if (error instanceof TestLimitError) return false;
+    if (error instanceof ScopeTestLimitError) return false;
     throw error;
   }
 }

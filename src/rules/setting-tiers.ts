@@ -29,7 +29,7 @@ export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 export type SettingEntries = Iterable<readonly [string, unknown]>;
 
 /** Object without a prototype, so that a setting can have the name `toString`, and a missing setting is undefined. */
-export type SettingsView = Record<string, unknown>;
+export type SettingsByKey = Record<string, unknown>;
 
 const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
   runtime: ["public"],
@@ -53,29 +53,29 @@ export function getSettingTier(key: string): SettingTier {
 }
 
 /** Returns a function that returns true for each top-level key that the reader can read. */
-export function createReadableCheck(reader: SettingReader): (key: string) => boolean {
+export function createSettingReadCheck(reader: SettingReader): (key: string) => boolean {
   const tiers = READABLE_TIERS[reader];
   return (key) => tiers.includes(getSettingTier(key));
 }
 
-function selectSettings(settings: SettingEntries, reader: SettingReader): SettingsView {
-  const readableTiers = createReadableCheck(reader);
-  const result: SettingsView = Object.create(null);
+function selectSettings(settings: SettingEntries, reader: SettingReader): SettingsByKey {
+  const readableTiers = createSettingReadCheck(reader);
+  const result: SettingsByKey = Object.create(null);
   for (const [key, value] of settings) if (readableTiers(key)) result[key] = value;
   return result;
 }
 
 /** Returns the public settings, which pages get as `window.ENV.appSettings`. */
-export const selectRuntimeSettings = (settings: SettingEntries): SettingsView => selectSettings(settings, "runtime");
+export const selectRuntimeSettings = (settings: SettingEntries): SettingsByKey => selectSettings(settings, "runtime");
 
 /** Returns the settings in the response of `GET settings`: public and private ones, never protected ones. */
-export const selectHttpSettings = (settings: SettingEntries): SettingsView => selectSettings(settings, "http");
+export const selectHttpSettings = (settings: SettingEntries): SettingsByKey => selectSettings(settings, "http");
 
 /** Keys of settings that server actions do not receive in `context.settings`, because only the service uses them. */
 const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING];
 
 /** Returns the settings that a `server` action gets as `context.settings`: private and protected ones. */
-export const selectServerActionSettings = (settings: SettingEntries): SettingsView =>
+export const selectServerActionSettings = (settings: SettingEntries): SettingsByKey =>
   selectSettings(
     [...settings].filter(([key]) => !HIDDEN_FROM_CODE.includes(key)),
     "serverAction",
@@ -118,7 +118,7 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
  * Checks a request that deletes settings, `{keys: [string]}`. Returns its keys without duplicates.
  * @throws ActionError SETTINGS_INVALID
  */
-export function checkDeletedKeys(body: unknown): string[] {
+export function parseDeletedSettingKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
   if (!Array.isArray(keys))
     throw createInvalidSettingError(`keys must be an array of top-level key names (got ${describeValue(keys)})`);
@@ -133,7 +133,7 @@ export function checkDeletedKeys(body: unknown): string[] {
  * @throws ActionError SETTINGS_INVALID
  */
 export function parseSecretMark(body: unknown): { keys: string[]; secret: boolean } {
-  const keys = checkDeletedKeys(body);
+  const keys = parseDeletedSettingKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
   if (typeof secret !== "boolean")
     throw createInvalidSettingError(`secret must be true or false (got ${describeValue(secret)})`);
@@ -168,7 +168,7 @@ export function createArtifactKey(settingKey: unknown): string {
  * Removes protected keys from the body of an administrator's PUT request, because such a request does not change
  * protected settings (specification, Settings endpoints).
  */
-export function dropProtectedKeys(body: unknown): unknown {
+export function removeProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([key]) => getSettingTier(key) !== "protected"));
 }
@@ -177,7 +177,7 @@ export function dropProtectedKeys(body: unknown): unknown {
  * Checks the keys in a request.
  * @throws ActionError SETTINGS_INVALID if there are too many keys, or if one of them is not a valid key
  */
-export function checkRequestedKeys(keys: readonly string[]): void {
+export function checkRequestedSettingKeys(keys: readonly string[]): void {
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
 }

@@ -13,7 +13,7 @@ const WAIT_MAX_MS = 3_600_000;
 export const STATE_LIFETIME_MS = 86_400_000;
 
 /** Sign-in attempts of one subject: a network address, or an account together with a network address. */
-export interface AttemptState {
+export interface SignInAttemptState {
   /** Start times of sign-in attempts that failed or have not ended yet, the oldest first. */
   failures: readonly number[];
   /** Number of waits so far. The length of a wait doubles with each of them. */
@@ -24,14 +24,14 @@ export interface AttemptState {
 const computeWaitMs = (level: number): number => Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** level);
 
 /** Returns the time until which the subject must wait before the next sign-in attempt; null if it may try now. */
-export const getBlockedUntil = ({ blockedUntil }: AttemptState, now: number): number | null =>
+export const getBlockedUntil = ({ blockedUntil }: SignInAttemptState, now: number): number | null =>
   blockedUntil !== null && blockedUntil > now ? blockedUntil : null;
 
 /**
  * Adds a sign-in attempt that starts at `now`. The attempt counts as failed until it succeeds. The tenth failed attempt
  * within ten minutes starts a wait.
  */
-export function addAttempt(state: AttemptState, now: number): AttemptState {
+export function addAttempt(state: SignInAttemptState, now: number): SignInAttemptState {
   const failures = [...state.failures.filter((failedAt) => failedAt > now - FAILURE_WINDOW_MS), now].slice(
     -FAILURES_BEFORE_WAIT,
   );
@@ -43,7 +43,7 @@ export function addAttempt(state: AttemptState, now: number): AttemptState {
  * Removes the attempt that started at `attemptedAt`, because it succeeded. If this attempt started a wait, also ends
  * the wait.
  */
-export function removeAttempt(state: AttemptState, attemptedAt: number): AttemptState {
+export function removeAttempt(state: SignInAttemptState, attemptedAt: number): SignInAttemptState {
   const failures = state.failures.filter((failure) => failure !== attemptedAt);
   const startedWait = state.blockedUntil === attemptedAt + computeWaitMs(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };

@@ -11,7 +11,7 @@ import { parseEmail, parseSms } from "./message-input.js";
 import { createFlatShape } from "./unknown-fields.js";
 
 /** Key of the private setting that turns on verification codes for an app. */
-export const VERIFY_SETTING = "_verify";
+export const VERIFICATION_SETTING_KEY = "_verify";
 
 export const VERIFICATION_CHANNELS = ["email", "sms"] as const;
 /** Channel through which the service sends a code: e-mail or text message. */
@@ -53,7 +53,7 @@ function requireSettingObject(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
   throw new ActionError(
     "SETTINGS_INVALID",
-    `the setting ${VERIFY_SETTING} must be an object (got ${describeType(value)})`,
+    `the setting ${VERIFICATION_SETTING_KEY} must be an object (got ${describeType(value)})`,
   );
 }
 
@@ -62,7 +62,7 @@ function readOptionalText(fields: Record<string, unknown>, name: string, max: nu
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= max) return value;
   const expected = `a text of at most ${max} characters`;
-  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: "${name}" must be ${expected}`);
+  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFICATION_SETTING_KEY}: "${name}" must be ${expected}`);
 }
 
 /** Parses the value of the setting `_verify`; null if the app has no such setting. @throws SETTINGS_INVALID with the name of the field */
@@ -71,7 +71,8 @@ export function parseVerificationRules(value: unknown): VerificationRules | null
   const fields = requireSettingObject(value);
   const { dataSource, secondFactor = false } = fields;
   const isNamed = (typeof dataSource === "string" && dataSource !== "") || Number.isSafeInteger(dataSource);
-  const settingError = (text: string) => new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${text}`);
+  const settingError = (text: string) =>
+    new ActionError("SETTINGS_INVALID", `the setting ${VERIFICATION_SETTING_KEY}: ${text}`);
   if (!isNamed) throw settingError('"dataSource" must be the ID or the name of a data source');
   if (typeof secondFactor !== "boolean") throw settingError('"secondFactor" must be true or false');
   const columns = {

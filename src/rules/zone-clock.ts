@@ -24,7 +24,7 @@ export function getUtcOffsetMs(timeZone: string, instant: number): number {
  * are two if the clock repeats the time, and none if the clock skips it.
  * @param wall local time, as the milliseconds of the same time in UTC
  */
-export function findInstants(timeZone: string, wall: number): number[] {
+export function findInstantsOfLocalTime(timeZone: string, wall: number): number[] {
   const offsets = new Set([getUtcOffsetMs(timeZone, wall - DAY_MS), getUtcOffsetMs(timeZone, wall + DAY_MS)]);
   const instants = [...offsets].map((offset) => wall - offset);
   return instants.filter((instant) => getUtcOffsetMs(timeZone, instant) === wall - instant).sort((a, b) => a - b);
@@ -33,9 +33,9 @@ export function findInstants(timeZone: string, wall: number): number[] {
 /**
  * Returns the instant at which the clock continues after it skips this local time; null if the zone skips the whole day (Apia,
  * 30 December 2011).
- * @param wall local time for which {@link findInstants} returns no instant
+ * @param wall local time for which {@link findInstantsOfLocalTime} returns no instant
  */
-export function findEndOfSkip(timeZone: string, wall: number): number | null {
+export function findEndOfSkippedTime(timeZone: string, wall: number): number | null {
   const before = getUtcOffsetMs(timeZone, wall - DAY_MS);
   let earlier = wall - DAY_MS - before;
   let later = wall + DAY_MS - getUtcOffsetMs(timeZone, wall + DAY_MS);

@@ -1,6 +1,6 @@
 /** Tests export and import of an app as one document: the imported app equals the exported one, and a faulty document imports nothing. */
 import { expect } from "chai";
-import { NO_LIMITS } from "../../src/rules/action-input.js";
+import { NO_RUN_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit } from "./exits.js";
 import { CODE, insertLegacy, publishApp, validAction } from "./support.js";
@@ -19,7 +19,7 @@ const nightly = {
   timezone: "Europe/Paris",
   integrationOrigins: [],
   access: "everyone" as const,
-  ...NO_LIMITS,
+  ...NO_RUN_LIMITS,
 };
 const plain = {
   name: "plain",
@@ -33,7 +33,7 @@ const plain = {
   timezone: null,
   integrationOrigins: [],
   access: "everyone" as const,
-  ...NO_LIMITS,
+  ...NO_RUN_LIMITS,
 };
 
 describe("export and import of an app", () => {

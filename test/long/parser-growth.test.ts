@@ -23,12 +23,17 @@ import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { toScriptLiteral } from "../../src/rules/env-script.js";
 import { findJsonFault, readMemberTexts } from "../../src/rules/json-scan.js";
 import { parseMediaName, toValidUploadName } from "../../src/rules/media-fields.js";
-import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../../src/rules/media-serving.js";
+import {
+  containsEntityTag,
+  createContentDisposition,
+  getServingHeaders,
+  parseRange,
+} from "../../src/rules/media-serving.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress, parseEmailHeaders, parseRecipients, requireLine } from "../../src/rules/message-fields.js";
 import { fillTemplate, readPlaceholders } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
-import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
+import { matchesIfNoneMatch, readIfMatch } from "../../src/rules/precondition.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { escapeKey, unescapeKey } from "../../src/rules/setting-key-text.js";
 import { createArtifactKey } from "../../src/rules/setting-tiers.js";
@@ -59,7 +64,7 @@ const PARSERS: Record<string, Parser> = {
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),
   ranges: (text) => parseRange(`bytes=${text}`, 1_000),
-  "entity tags": (text) => [containsTag(text, '"a"'), isKnownTag(text, '"a"'), readIfMatch(text)],
+  "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), readIfMatch(text)],
   "content types": (text) => [getServingHeaders(text, true), createContentDisposition("inline", text)],
   "addresses of senders": (text) => parseSender(text),
   "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],

@@ -4,7 +4,7 @@ import type { AiCompletion, ProviderApi } from "../../src/rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../src/rules/ai/anthropic.js";
 import { OPENAI_API } from "../../src/rules/ai/openai.js";
 import { readAiOptions } from "../../src/rules/ai/options.js";
-import { EventReader } from "../../src/rules/ai/provider-json.js";
+import { ServerSentEventReader } from "../../src/rules/ai/provider-json.js";
 
 const options = (more: object = {}) =>
   readAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
@@ -21,7 +21,7 @@ const chunk = (delta: object, finish: string | null = null) => ({
 });
 /** Reads a stream in parts of `size` bytes. Returns its texts and its completion. */
 const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: AiCompletion } => {
-  const [reader, stream] = [new EventReader(), api.createEventReader("m")];
+  const [reader, stream] = [new ServerSentEventReader(), api.createEventReader("m")];
   const events: unknown[] = [];
   for (let at = 0; at < body.length; at += size) events.push(...reader.push(body.subarray(at, at + size)));
   const texts = [...events, ...reader.finish()].map((event) => stream.push(event)).filter((text) => text !== "");

@@ -5,7 +5,7 @@ import {
   computeStateAfterCheck,
   computeStateAfterRun,
   type EndedRun,
-  NEW_STATE,
+  NEW_ALERT_STATE,
 } from "../../src/rules/alert-conditions.js";
 
 const NOON = new Date("2026-11-21T12:00:00Z");
@@ -24,7 +24,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
  * fires, otherwise a dot.
  */
 function firings(rule: Parameters<typeof computeStateAfterRun>[0], outcomes: string): string {
-  let standing: AlertState = NEW_STATE;
+  let standing: AlertState = NEW_ALERT_STATE;
   return [...outcomes]
     .map((one) => {
       standing = computeStateAfterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
@@ -46,21 +46,21 @@ describe("an alert on failed runs", () => {
   it("names the run that made it fire, and how many failed", () => {
     const rule = { ...RULE, failures: 2, of: 4 };
     const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
-    const end = runs.reduce((standing, one) => computeStateAfterRun(rule, standing, one), NEW_STATE);
+    const end = runs.reduce((standing, one) => computeStateAfterRun(rule, standing, one), NEW_ALERT_STATE);
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 
   it("has the number of failures in its reason if it looks at more than the last run", () => {
-    expect(computeStateAfterRun(RULE, NEW_STATE, run("failed")).reason).to.equal("it failed");
+    expect(computeStateAfterRun(RULE, NEW_ALERT_STATE, run("failed")).reason).to.equal("it failed");
     const both = { ...RULE, failures: 2, of: 2 };
-    const fired = computeStateAfterRun(both, computeStateAfterRun(both, NEW_STATE, run("failed")), run("failed"));
+    const fired = computeStateAfterRun(both, computeStateAfterRun(both, NEW_ALERT_STATE, run("failed")), run("failed"));
     expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
   });
 
   it("does not count a skipped tick as a failure", () => {
     expect(
-      computeStateAfterRun(RULE, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" })),
-    ).to.equal(NEW_STATE);
+      computeStateAfterRun(RULE, NEW_ALERT_STATE, run("skipped", { scheduled: true, reason: "still running" })),
+    ).to.equal(NEW_ALERT_STATE);
   });
 });
 
@@ -68,8 +68,10 @@ describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
   it("fires if no run has succeeded for some time, and recovers with a success", () => {
-    expect(computeStateAfterCheck(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(false);
-    const fired = computeStateAfterCheck(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
+    expect(computeStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(
+      false,
+    );
+    const fired = computeStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
     expect(computeStateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
     const well = computeStateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
@@ -78,7 +80,7 @@ describe("an alert on silence", () => {
   });
 
   it("fires at once for a schedule that no scheduler claims, and recovers when one does", () => {
-    const fired = computeStateAfterCheck(silent, NEW_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
+    const fired = computeStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
     expect(computeStateAfterCheck(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
   });
@@ -90,14 +92,14 @@ describe("an alert on skipped ticks", () => {
   it("fires for a tick that is skipped or not claimed, and recovers with the next that runs", () => {
     const fired = computeStateAfterRun(
       skipped,
-      NEW_STATE,
+      NEW_ALERT_STATE,
       run("skipped", { scheduled: true, reason: "still running" }),
     );
     expect(fired.reason).to.equal("a tick was skipped: still running");
     expect(computeStateAfterCheck(skipped, fired, PRESENT_MOMENT).firing).to.equal(true);
     expect(computeStateAfterRun(skipped, fired, run("completed")).firing).to.equal(true);
     expect(computeStateAfterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
-    const overdue = computeStateAfterCheck(skipped, NEW_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
+    const overdue = computeStateAfterCheck(skipped, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(overdue.firing).to.equal(true);
     expect(computeStateAfterCheck(skipped, overdue, PRESENT_MOMENT).firing).to.equal(false);
   });
@@ -106,7 +108,7 @@ describe("an alert on skipped ticks", () => {
 describe("an alert on the queue", () => {
   it("fires while the oldest run has waited too long", () => {
     const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
-    const fired = computeStateAfterCheck(queued, NEW_STATE, { ...PRESENT_MOMENT, oldestQueuedMs: 300_000 });
+    const fired = computeStateAfterCheck(queued, NEW_ALERT_STATE, { ...PRESENT_MOMENT, oldestQueuedMs: 300_000 });
     expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });
     expect(computeStateAfterCheck(queued, fired, { ...PRESENT_MOMENT, oldestQueuedMs: 299_999 }).firing).to.equal(
       false,

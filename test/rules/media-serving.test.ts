@@ -1,6 +1,11 @@
 /** Tests ranges and ETags of a file's contents, by RFC 9110. */
 import { expect } from "chai";
-import { containsTag, createContentDisposition, getServingHeaders, parseRange } from "../../src/rules/media-serving.js";
+import {
+  containsEntityTag,
+  createContentDisposition,
+  getServingHeaders,
+  parseRange,
+} from "../../src/rules/media-serving.js";
 
 describe("the range of a request for contents", () => {
   for (const [header, bytes, wanted] of [
@@ -29,10 +34,10 @@ describe("the range of a request for contents", () => {
   }
 
   it("applies with a tag in the list, weak or not", () => {
-    expect(['"a"', 'W/"a"', '"b", "a"', "*"].map((header) => containsTag(header, '"a"'))).to.deep.equal(
+    expect(['"a"', 'W/"a"', '"b", "a"', "*"].map((header) => containsEntityTag(header, '"a"'))).to.deep.equal(
       Array(4).fill(true),
     );
-    expect([undefined, '"b"', 'a"', '"a'].map((header) => containsTag(header, '"a"'))).to.deep.equal(
+    expect([undefined, '"b"', 'a"', '"a'].map((header) => containsEntityTag(header, '"a"'))).to.deep.equal(
       Array(4).fill(false),
     );
   });

@@ -1,7 +1,7 @@
 /** Tests destinations of mail and text messages in an app's settings: each value, and the field that each fault names. */
 import { expect } from "chai";
 import {
-  DestinationFault,
+  InvalidDestinationError,
   parseSender,
   readSmsDestination,
   readSmtpDestination,
@@ -76,7 +76,7 @@ describe("a mail server of the settings", () => {
     expect(senderOf({ user: "b@example.com" }, "c@example.com")).to.equal("b@example.com");
     expect(senderOf({ user: "bob" }, "c@example.com")).to.equal("c@example.com");
     expect(senderOf({}, "Ops <c@example.com>")).to.equal("c@example.com");
-    expect(() => senderOf({ user: "bob" }, null)).to.throw(DestinationFault, "the setting __smtp.from must be");
+    expect(() => senderOf({ user: "bob" }, null)).to.throw(InvalidDestinationError, "the setting __smtp.from must be");
   });
 
   it("accepts the password under either name", () => {
@@ -102,7 +102,7 @@ describe("a mail server of the settings", () => {
       ["smtp://secret", "must be an object (got a string)"],
     ] as const)
       expect(() => readSmtpDestination(value, null), JSON.stringify(value))
-        .to.throw(DestinationFault, `the setting __smtp`)
+        .to.throw(InvalidDestinationError, `the setting __smtp`)
         .with.property("message")
         .that.contains(field)
         .and.does.not.contain("secret-port");
@@ -141,6 +141,6 @@ describe("a provider of text messages of the settings", () => {
         (url) => [{ ...WEBHOOK, url }, "url must be an https URL without credentials"] as const,
       ),
     ] as const)
-      expect(() => readSmsDestination(value), JSON.stringify(value)).to.throw(DestinationFault, field);
+      expect(() => readSmsDestination(value), JSON.stringify(value)).to.throw(InvalidDestinationError, field);
   });
 });

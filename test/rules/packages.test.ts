@@ -11,7 +11,7 @@ import {
   findModeForLibraryCode,
   findPackageRequirement,
   getStoredScriptPath,
-  needsLibrary,
+  needsClientLibrary,
   parseDependency,
 } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
@@ -159,7 +159,7 @@ describe("the catalogue", () => {
     const catalogue = createCatalogue([
       { name: "acme-tools", namespace: "Acme", path: "/client/packages/acme-tools.js" },
     ]);
-    const needs = (code: string, ...dependencies: string[]) => needsLibrary(code, dependencies, catalogue);
+    const needs = (code: string, ...dependencies: string[]) => needsClientLibrary(code, dependencies, catalogue);
     expect(needs("return 1")).to.equal(false);
     expect(needs("return Svc.CSV.parse(Svc.Encryption.hash(''))", "svc-csv", "svc-encryption")).to.equal(false);
     expect(needs("return Svc.Session.get()", "svc-session")).to.equal(false);

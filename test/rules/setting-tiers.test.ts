@@ -3,15 +3,15 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";
 import {
-  checkDeletedKeys,
   checkPrivateSettingsSize,
-  checkRequestedKeys,
+  checkRequestedSettingKeys,
   checkSettingKeys,
   createArtifactKey,
-  createReadableCheck,
-  dropProtectedKeys,
+  createSettingReadCheck,
   getSettingTier,
+  parseDeletedSettingKeys,
   parseSecretMark,
+  removeProtectedKeys,
   selectHttpSettings,
   selectRuntimeSettings,
   selectServerActionSettings,
@@ -59,7 +59,7 @@ describe("tiers of settings", () => {
   });
 
   it("give back-end code everything", () => {
-    expect([...SETTINGS.keys()].every(createReadableCheck("backend"))).to.equal(true);
+    expect([...SETTINGS.keys()].every(createSettingReadCheck("backend"))).to.equal(true);
   });
 
   it("split any settings into views that lose nothing and never overlap wrongly", () => {
@@ -111,7 +111,7 @@ describe("setting keys", () => {
   });
 
   it("to delete are an array of keys, each used once", () => {
-    expect(checkDeletedKeys({ keys: ["a", "__b", "a"] })).to.deep.equal(["a", "__b"]);
+    expect(parseDeletedSettingKeys({ keys: ["a", "__b", "a"] })).to.deep.equal(["a", "__b"]);
     for (const body of [
       null,
       [],
@@ -122,9 +122,9 @@ describe("setting keys", () => {
       { keys: ["__proto__"] },
       { keys: [null] },
     ]) {
-      refusal("SETTINGS_INVALID", () => checkDeletedKeys(body));
+      refusal("SETTINGS_INVALID", () => parseDeletedSettingKeys(body));
     }
-    refusal("SETTINGS_INVALID", () => checkDeletedKeys({ keys: Array(201).fill("a") }));
+    refusal("SETTINGS_INVALID", () => parseDeletedSettingKeys({ keys: Array(201).fill("a") }));
   });
 
   it("of the AI builder have other characters than letters, digits, _ . and - replaced", () => {
@@ -154,12 +154,12 @@ describe("keys in a request", () => {
   it("have a maximum number, in each kind of request", () => {
     const most = many(SETTINGS_KEYS_PER_REQUEST);
     const more = many(SETTINGS_KEYS_PER_REQUEST + 1);
-    checkRequestedKeys(most);
-    expect(checkDeletedKeys({ keys: most })).to.deep.equal(most);
+    checkRequestedSettingKeys(most);
+    expect(parseDeletedSettingKeys({ keys: most })).to.deep.equal(most);
     expect(checkSettingKeys(Object.fromEntries(most.map((key) => [key, 1])))).to.have.length(most.length);
     for (const check of [
-      () => checkRequestedKeys(more),
-      () => checkDeletedKeys({ keys: more }),
+      () => checkRequestedSettingKeys(more),
+      () => parseDeletedSettingKeys({ keys: more }),
       () => checkSettingKeys(Object.fromEntries(more.map((key) => [key, 1]))),
     ])
       expect(refusal("SETTINGS_INVALID", check)).to.contain(`got ${more.length}`);
@@ -167,9 +167,9 @@ describe("keys in a request", () => {
 
   it("are rejected with the received value", () => {
     for (const body of [{}, null, [], { keys: "a" }])
-      expect(refusal("SETTINGS_INVALID", () => checkDeletedKeys(body))).to.contain("keys must be an array");
+      expect(refusal("SETTINGS_INVALID", () => parseDeletedSettingKeys(body))).to.contain("keys must be an array");
     for (const key of ["", 5, null, "x".repeat(513), "__proto__"])
-      refusal("SETTINGS_INVALID", () => checkDeletedKeys({ keys: [key] }));
+      refusal("SETTINGS_INVALID", () => parseDeletedSettingKeys({ keys: [key] }));
     const huge = JSON.parse('{"a": [1e999]}');
     expect(refusal("SETTINGS_INVALID", () => checkSettingKeys(huge))).to.contain(
       "must not contain a number above 1.8e308",
@@ -203,7 +203,7 @@ describe("keys in a request", () => {
   });
 
   it("that are protected are left out of an administrator's write", () => {
-    expect(dropProtectedKeys({ a: 1, _b: 2, __c: 3 })).to.deep.equal({ a: 1, _b: 2 });
-    expect(dropProtectedKeys("text")).to.equal("text");
+    expect(removeProtectedKeys({ a: 1, _b: 2, __c: 3 })).to.deep.equal({ a: 1, _b: 2 });
+    expect(removeProtectedKeys("text")).to.equal("text");
   });
 });

@@ -3,10 +3,10 @@ import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { toSafeNextPath } from "../../src/rules/next-path.js";
 import {
-  type AttemptState,
   addAttempt,
   getBlockedUntil,
   removeAttempt,
+  type SignInAttemptState,
   STATE_LIFETIME_MS,
 } from "../../src/rules/sign-in-wait.js";
 
@@ -14,8 +14,8 @@ const MINUTE_MS = 60_000;
 const START_TIME = 1_800_000_000_000;
 
 describe("waits after failed sign-ins", () => {
-  const fresh: AttemptState = { failures: [], level: 0, blockedUntil: null };
-  const failing = (state: AttemptState, count: number, from: number, everyMs = 0): AttemptState =>
+  const fresh: SignInAttemptState = { failures: [], level: 0, blockedUntil: null };
+  const failing = (state: SignInAttemptState, count: number, from: number, everyMs = 0): SignInAttemptState =>
     Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(addAttempt, state);
 
   it("start with the tenth failure in ten minutes and double up to an hour", () => {

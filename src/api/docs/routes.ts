@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
-import { isKnownTag } from "../../rules/precondition.js";
+import { matchesIfNoneMatch } from "../../rules/precondition.js";
 import { pathPrefixOf } from "../page-origin.js";
 import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
 import { type DocsPageFrame, docsPageHtml, readNavigation, searchResultsHtml } from "./html.js";
@@ -113,7 +113,7 @@ function buildLlmsFullText(docs: DocsSite, base: string): string {
 function sendWithEtag(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
   const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });
-  if (isKnownTag(request.headers["if-none-match"], tag)) return reply.code(304).send();
+  if (matchesIfNoneMatch(request.headers["if-none-match"], tag)) return reply.code(304).send();
   return reply.type(type).send(text);
 }
 

@@ -6,7 +6,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { SettingStatus, Settings, SettingsUse, TaggedSettings } from "../../operations/settings/settings.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
-import type { SettingsView } from "../../rules/setting-tiers.js";
+import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
@@ -91,7 +91,7 @@ class RuntimeEnvType {
   @Field(() => RuntimeEnvironmentEnum, { description: "Environment in which the page runs." }) environment:
     | "viewer"
     | "live";
-  @Field(() => GraphQLJSON, { description: "Object of public settings." }) appSettings: SettingsView;
+  @Field(() => GraphQLJSON, { description: "Object of public settings." }) appSettings: SettingsByKey;
   @Field(() => Int, { description: "Maximum duration of a client action in milliseconds." }) clientTimeoutMs: number;
   @Field(() => AppSessionType, { description: "Session of the page." }) session: AppSession;
 }
@@ -111,7 +111,7 @@ class SettingsUseType {
 }
 
 /** Returns the settings, and stores the time of their last change in the context, for REST's ETag. */
-function unwrapTaggedSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
+function unwrapTaggedSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsByKey {
   context.updatedAt = updatedAt;
   return settings;
 }
@@ -127,7 +127,7 @@ export class SettingResolver {
     description:
       "Returns the public settings as an object. Callers who may change settings also get the private ones. Protected settings are never returned.",
   })
-  async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
+  async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
     // Only editors see private settings. A member with the role reader gets the same settings as a page of the app.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
@@ -200,7 +200,7 @@ export class SettingResolver {
     @Arg("settings", () => GraphQLJSON, { description: "Object of keys and values, which replace the stored values." })
     settings: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-  ): Promise<SettingsView> {
+  ): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
@@ -216,7 +216,7 @@ export class SettingResolver {
     @AppId() appId: number,
     @Arg("keys", () => [String], { description: "Keys of the settings." }) keys: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-  ): Promise<SettingsView> {
+  ): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,

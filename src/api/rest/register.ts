@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { throwDeferredError } from "../../operations/access/access-checks.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { writeJsonParts } from "../../rules/json-text.js";
-import { createEntityTag, isKnownTag } from "../../rules/precondition.js";
+import { createEntityTag, matchesIfNoneMatch } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { createQuotaHeaders } from "../context.js";
 import type { Resolvers } from "../graphql/schema.js";
@@ -90,7 +90,7 @@ export function registerRest(
         if (method === "GET") tag ??= digestTagOf(parts);
         reply.headers(createQuotaHeaders(context));
         // Reads `If-None-Match` before it sets the ETag: an invalid header is an error, and an error response must have no ETag.
-        const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
+        const isKnown = method === "GET" && matchesIfNoneMatch(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
         // The response depends on the caller and may contain data that caches must not store.
         reply.header("Cache-Control", "no-store");

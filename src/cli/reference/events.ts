@@ -1,7 +1,7 @@
 /** Builds the reference page of the log event types that can start actions, with the source of each. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ENTRIES_CHANGED_TYPE } from "../../rules/entries/entry-events.js";
+import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
@@ -49,7 +49,7 @@ const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
 /** Types of audit log entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
-const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_TYPE, "dataSource.notUsers"];
+const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
 
 /**
  * Returns the sorted types of audit log entries in all source files that call one of the functions `writers`, together

@@ -11,6 +11,7 @@ import type { RateDecision, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_RATE_LIMIT_SHARE } from "../../limits.js";
 import {
+  ADDED_RESOURCE_BY_OPERATION,
   type Caller,
   getRateClass,
   getRateWindowMs,
@@ -20,7 +21,6 @@ import {
   mayPerformOnService,
   type Operation,
   type RateClass,
-  RESOURCE_ADDED_BY,
 } from "../../rules/access.js";
 
 /**
@@ -144,7 +144,7 @@ const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL 
 
 /** Rejects operations that write data while the disk is nearly full. @throws OVERLOADED */
 function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
-  const addedResource = RESOURCE_ADDED_BY[operation];
+  const addedResource = ADDED_RESOURCE_BY_OPERATION[operation];
   if (addedResource === "nothing" || (addedResource === "runs" && level !== "spent")) return;
   const retryAfter = LOW_DISK_RETRY_SECONDS;
   throw new ActionError("OVERLOADED", `the service's disk is nearly full; try again in ${retryAfter} s`, {

@@ -8,10 +8,10 @@ import { rows } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
-  type AttemptState,
   addAttempt,
   getBlockedUntil,
   removeAttempt,
+  type SignInAttemptState,
   STATE_LIFETIME_MS,
 } from "../../rules/sign-in-wait.js";
 
@@ -41,7 +41,7 @@ interface AttemptRow {
 const hashAttemptKey = (...parts: readonly string[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function toAttemptState({ failures, level, blockedUntil }: AttemptRow): AttemptState {
+function toAttemptState({ failures, level, blockedUntil }: AttemptRow): SignInAttemptState {
   return {
     failures: failures.map((failedAt) => failedAt.getTime()),
     level,
@@ -49,7 +49,7 @@ function toAttemptState({ failures, level, blockedUntil }: AttemptRow): AttemptS
   };
 }
 
-async function saveAttempts(manager: EntityManager, subject: Buffer, state: AttemptState): Promise<void> {
+async function saveAttempts(manager: EntityManager, subject: Buffer, state: SignInAttemptState): Promise<void> {
   const blockedUntil = state.blockedUntil === null ? null : new Date(state.blockedUntil);
   await rows(manager, SAVE_FAILURE, [
     subject,

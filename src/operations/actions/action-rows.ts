@@ -16,7 +16,7 @@ import type {
 import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
-import { type ActionInput, NO_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
+import { type ActionInput, NO_RUN_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { type ExpectedETags, requireExpectedRowVersion } from "../../rules/precondition.js";
@@ -210,5 +210,5 @@ export function authoredFieldsOf(row: ActionRow): ActionInput {
 /** Copies all fields that authors can write from `input` to the row. Clears fields that are missing in `input`. */
 export function assignAuthoredFields(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACCESS ? null : input.access;
-  return Object.assign(row, NO_LIMITS, { source: null }, input, { access });
+  return Object.assign(row, NO_RUN_LIMITS, { source: null }, input, { access });
 }

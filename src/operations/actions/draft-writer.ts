@@ -12,7 +12,7 @@ import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { changeTimeAfter } from "../../rules/precondition.js";
+import { computeUpdatedAt } from "../../rules/precondition.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
@@ -82,7 +82,7 @@ export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: 
    * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
    */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
-    Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
+    Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: computeUpdatedAt(row.updatedAt) });
     await rejectDuplicateName(writeActionRow(manager, row), nameTakenError(input.name));
     await writeRoutes(manager, row);
     await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);

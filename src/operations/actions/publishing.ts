@@ -5,7 +5,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { changeTimeAfter } from "../../rules/precondition.js";
+import { computeUpdatedAt } from "../../rules/precondition.js";
 import { findTakenRouteError, writeRoutes } from "../http/routes.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
@@ -64,7 +64,7 @@ async function requirePublishable(
 
 function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
-  const link = { appId, masterId, actionVersion, assets, updatedAt: changeTimeAfter(liveVersion?.updatedAt) };
+  const link = { appId, masterId, actionVersion, assets, updatedAt: computeUpdatedAt(liveVersion?.updatedAt) };
   return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), authoredFieldsOf(master)), link);
 }
 

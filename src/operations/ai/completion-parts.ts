@@ -5,7 +5,7 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
-import { EventReader } from "../../rules/ai/provider-json.js";
+import { ServerSentEventReader } from "../../rules/ai/provider-json.js";
 
 /**
  * Up to this length in characters, the unsent text is scanned again with each new part. A longer unsent text is scanned
@@ -14,7 +14,7 @@ import { EventReader } from "../../rules/ai/provider-json.js";
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
 export class CompletionParts {
-  private readonly events = new EventReader();
+  private readonly events = new ServerSentEventReader();
   private text = "";
   private from = 0;
   /** Length in characters that the unsent text must reach before the next scan. */

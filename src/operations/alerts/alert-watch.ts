@@ -12,7 +12,7 @@ import {
   computeStateAfterCheck,
   computeStateAfterRun,
   type EndedRun,
-  NEW_STATE,
+  NEW_ALERT_STATE,
 } from "../../rules/alert-conditions.js";
 import {
   lockEnabledAlertRules,
@@ -136,7 +136,13 @@ class RuleEvaluations {
     const storedStates = this.all.get(ruleEvaluationKey(rule.id, actionId));
     return (
       storedStates ??
-      this.addEvaluation(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
+      this.addEvaluation(rule, actionId, {
+        ...NEW_ALERT_STATE,
+        ruleId: rule.id,
+        actionId,
+        isReported: false,
+        firedAt: null,
+      })
     );
   }
 

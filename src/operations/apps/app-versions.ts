@@ -14,7 +14,7 @@ import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parsePageLimits } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { unescapeKey } from "../../rules/setting-key-text.js";
-import type { SettingsView } from "../../rules/setting-tiers.js";
+import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -42,7 +42,7 @@ export interface AppVersion {
 /** A version of an app with its snapshot. `settings` has the same form as the settings of an app in responses. */
 export interface AppVersionDetails extends AppVersion {
   data: Record<string, unknown>;
-  settings: SettingsView;
+  settings: SettingsByKey;
 }
 
 interface SummaryRow extends Omit<AppVersion, "createdAt" | "name"> {

@@ -67,7 +67,7 @@ export function createMessageDestinations(options: {
   return {
     /**
      * Returns the mail server for the app's e-mails, or null if none is configured.
-     * @throws DestinationFault that names the invalid field of the app's setting
+     * @throws InvalidDestinationError that names the invalid field of the app's setting
      */
     async mail(appId: number): Promise<MailDestination | null> {
       const appDestination = readSmtpDestination(await readSetting(appId, "__smtp"), operatorMail.from);

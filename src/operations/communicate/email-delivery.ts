@@ -6,7 +6,7 @@ import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";
 import type { AddressCheckedConnections } from "../../engine/checked-connections.js";
 import type { DeliveryOutcome, Smtp } from "../../engine/smtp.js";
-import { DestinationFault } from "../../rules/message-destination.js";
+import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { MailDestination, MessageDestinations } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
@@ -112,7 +112,7 @@ export function createEmailDelivery(options: {
     try {
       destination = await destinations.mail(appId);
     } catch (error) {
-      if (!(error instanceof DestinationFault)) throw error;
+      if (!(error instanceof InvalidDestinationError)) throw error;
       return createFailedAttemptOutcome(message, error.message);
     }
     if (!destination)

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { SqlClient } from "../../data/database.js";
-import { DestinationFault } from "../../rules/message-destination.js";
+import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
@@ -33,7 +33,7 @@ export function createNoticeSender(options: {
     try {
       return (await destinations.mail(appId)) ? "queued" : "kept";
     } catch (error) {
-      if (error instanceof DestinationFault) return "kept";
+      if (error instanceof InvalidDestinationError) return "kept";
       throw error;
     }
   }

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { DestinationFault } from "../../rules/message-destination.js";
+import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -71,7 +71,7 @@ export function createOutboxWriter(options: {
     try {
       return (await (kind === "email" ? destinations.mail(appId) : destinations.sms(appId))) ? "queued" : "kept";
     } catch (error) {
-      if (!(error instanceof DestinationFault)) throw error;
+      if (!(error instanceof InvalidDestinationError)) throw error;
       throw new ActionError("SETTINGS_INVALID", error.message);
     }
   }

@@ -8,7 +8,7 @@ import {
   type HttpResponse,
   NotConnectedError,
 } from "../../engine/checked-connections.js";
-import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
+import { InvalidDestinationError, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { DeliveryControl } from "./email-delivery.js";
@@ -122,7 +122,7 @@ export function createSmsDelivery(options: {
     try {
       destination = await destinations.sms(appId);
     } catch (error) {
-      if (!(error instanceof DestinationFault)) throw error;
+      if (!(error instanceof InvalidDestinationError)) throw error;
       return createFailedAttemptOutcome(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;

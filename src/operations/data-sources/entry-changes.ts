@@ -11,7 +11,7 @@ import { NewColumnCollector } from "../../rules/entries/columns.js";
 import {
   createBulkEvent,
   createEntryEvent,
-  ENTRIES_CHANGED_TYPE,
+  ENTRIES_CHANGED_AUDIT_TYPE,
   type EntryEvent,
   summarizeEntryChange,
 } from "../../rules/entries/entry-events.js";
@@ -66,7 +66,7 @@ const UPDATE_SOURCE_SIZE = `
     SELECT $1, $2, $5, $6::bigint[], $7::json FROM tally),
   audited AS (
     INSERT INTO audit_entry (app_id, type, person_id, credential_id, data)
-    SELECT $1, '${ENTRIES_CHANGED_TYPE}', $9, $10, $8::json FROM tally WHERE $8::json IS NOT NULL)
+    SELECT $1, '${ENTRIES_CHANGED_AUDIT_TYPE}', $9, $10, $8::json FROM tally WHERE $8::json IS NOT NULL)
   SELECT entries, pg_notify('${ENTRY_CHANNEL}', $1 || ':' || $2),
          (SELECT coalesce(sum(bytes), 0) FROM data_source_tally
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes

@@ -4,7 +4,7 @@
  */
 import { ActionError } from "../../errors.js";
 import { throwLimitError } from "../../rules/entry-query/checks.js";
-import { textSql, typeSql } from "../../rules/entry-query/operators.js";
+import { jsonTextSql, jsonTypeSql } from "../../rules/entry-query/operators.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../rules/entry-query/order.js";
 import { parsePath, sortableValueSql, valueAtPathSql } from "../../rules/entry-query/path.js";
@@ -44,7 +44,7 @@ type JoinedRow = EntryRow & { at: number };
  */
 type JoinValues = readonly (readonly string[] | null)[];
 
-const isScalarSql = (sql: string): string => `${typeSql(sql)} IN ('string', 'number', 'boolean')`;
+const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;
 
 const ENTRY_ID = /^[1-9]\d{0,14}$/;
 
@@ -83,7 +83,7 @@ export function createEntryJoins(read: ReadRows) {
     const source = createEntryDocumentSource("e", scope.canSee);
     const texts = join.on.map(([left]) => {
       const value = valueAtPathSql(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
-      return `CASE WHEN ${isScalarSql(value)} THEN ${textSql(value)} END`;
+      return `CASE WHEN ${isScalarSql(value)} THEN ${jsonTextSql(value)} END`;
     });
     const sql = `SELECT e.id, ARRAY[${texts.join(", ")}] AS texts FROM data_source_entry e WHERE e.app_id = $2 AND e.id = ANY($1::bigint[])`;
     const rows = await read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
@@ -130,7 +130,7 @@ export function createEntryJoins(read: ReadRows) {
         ),
       );
     const names = join.on.map((_, pair) => `t${pair}`);
-    const equal = values.map((value, pair) => `${textSql(value)} = k.t${pair}`);
+    const equal = values.map((value, pair) => `${jsonTextSql(value)} = k.t${pair}`);
     return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
       JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
   }
@@ -171,7 +171,7 @@ export function createEntryJoins(read: ReadRows) {
     if (shows.as === "sum") {
       const source = createEntryDocumentSource("j", scope.canSee);
       const value = valueAtPathSql(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
-      figure = `COALESCE(sum(CASE WHEN ${typeSql(value)} = 'number' THEN ${textSql(value)}::numeric END), 0)`;
+      figure = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
     }
     const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
     const rows = await read<{ at: number; figure: string }>(key.appId, sql, statement.values);
@@ -202,7 +202,7 @@ export function createEntryJoins(read: ReadRows) {
           const fieldPath = `join.${join.name}.on`;
           const leftValue = valueAtPathSql(parsePath(leftColumn, fieldPath, left, true), left, statement);
           const rightValue = valueAtPathSql(parsePath(rightColumn, fieldPath, right, true), right, statement);
-          return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${textSql(leftValue)} = ${textSql(rightValue)}`;
+          return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${jsonTextSql(leftValue)} = ${jsonTextSql(rightValue)}`;
         });
         const condition = entryConditionSql(
           joinedSource.key,

@@ -16,8 +16,8 @@ import {
   buildCodeMessage,
   parseVerificationRequest,
   parseVerificationRules,
+  VERIFICATION_SETTING_KEY,
   VERIFICATION_SHAPE,
-  VERIFY_SETTING,
   type VerificationChannel,
   type VerificationRequest,
   type VerificationRules,
@@ -75,7 +75,8 @@ export function createAppUserVerification(options: {
   const { db, sources, appUsers, attempts, settings, outboxWriter, userChanged } = options;
   const codes = createVerificationCodes({ db });
 
-  const rulesOf = async (appId: number) => parseVerificationRules((await settings.readAll(appId)).get(VERIFY_SETTING));
+  const rulesOf = async (appId: number) =>
+    parseVerificationRules((await settings.readAll(appId)).get(VERIFICATION_SETTING_KEY));
 
   async function findRecipientByAddress(
     source: StoredDataSource,
@@ -120,7 +121,7 @@ export function createAppUserVerification(options: {
     if (column === null)
       throw new ActionError(
         "REQUEST_INVALID",
-        `this app cannot verify users by "${by}": the setting ${VERIFY_SETTING} names no column for "${by}"`,
+        `this app cannot verify users by "${by}": the setting ${VERIFICATION_SETTING_KEY} names no column for "${by}"`,
       );
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError(
@@ -218,7 +219,7 @@ export function createAppUserVerification(options: {
       if (!rules)
         throw new ActionError(
           "REQUEST_INVALID",
-          `this app does not use verification; an editor can enable it with the setting ${VERIFY_SETTING}`,
+          `this app does not use verification; an editor can enable it with the setting ${VERIFICATION_SETTING_KEY}`,
         );
       const recipient = await findCodeRecipient(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);

@@ -9,7 +9,7 @@ import { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { checkRefText, type PulledRef, readPullRef, readReviewedCommit } from "../../rules/git-input.js";
+import { checkRefText, type PulledRef, parsePullRef, readReviewedCommit } from "../../rules/git-input.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
 import type { ActionPublisher } from "../actions/publishing.js";
@@ -321,7 +321,7 @@ export function createGitPulls(options: {
     ): Promise<GitPull> {
       checkRefText(ref);
       const reviewedCommit = readReviewedCommit(commit);
-      const refOf = (row: GitRow | null) => row && readPullRef(ref, row);
+      const refOf = (row: GitRow | null) => row && parsePullRef(ref, row);
       const pulledRef = refOf(await connections.findRow(appId));
       reportUnknownField(caller);
       const request: QueuedGitPull = {

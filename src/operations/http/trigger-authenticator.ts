@@ -7,7 +7,7 @@ import type { HttpAuth } from "../../data/action-types.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
-import { isSigned, readSigningKeys, type SignedRequest } from "../../rules/http/signatures.js";
+import { hasValidSignature, readSigningKeys, type SignedRequest } from "../../rules/http/signatures.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
 import type { TriggerRoute } from "./routes.js";
@@ -92,7 +92,7 @@ export function createTriggerAuthenticator({
     auth: HttpAuth & { type: "signature" },
     keys: readonly string[],
   ): null {
-    if (isSigned(request, keys, auth, Date.now() / 1000)) return null;
+    if (hasValidSignature(request, keys, auth, Date.now() / 1000)) return null;
     throw new TriggerAuthenticationError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
   }
 

@@ -13,12 +13,12 @@ import type { Caller, Operation } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { describeType, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import {
-  FAULTS_MAX,
   findShapeFaults,
   MANIFEST_VERSION,
   type Manifest,
   type ManifestKind,
   mergeFaults,
+  REPORTED_FAULTS_MAX,
 } from "../../rules/manifest.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
@@ -137,7 +137,7 @@ function manifestError(faults: readonly PathFault[]): ActionError {
     faults.length === 1
       ? `the manifest is invalid: ${error.startsWith(path) ? error : `${path}: ${error}`}`
       : `the manifest has ${faults.length} faults; the first is at ${path || "the top level"}: ${error}`;
-  return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
+  return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, REPORTED_FAULTS_MAX) });
 }
 
 function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {

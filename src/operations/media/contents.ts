@@ -7,7 +7,7 @@ import { BlobMissingError, type BlobStore, type ByteRange } from "../../engine/b
 import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import { grantsRight } from "../../rules/media-access.js";
-import type { ContentsForm } from "../../rules/media-fields.js";
+import type { ContentsVariant } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { SignedMediaUrls, SignedUrlParameters } from "./links.js";
@@ -73,7 +73,7 @@ export function createMediaContentOpener(options: {
   function resizePicture(
     appId: number,
     row: FileRow,
-    { width, format, quality }: Extract<ContentsForm, { kind: "resized" }>,
+    { width, format, quality }: Extract<ContentsVariant, { kind: "resized" }>,
   ) {
     if (row.width === null)
       throw new ActionError(
@@ -92,7 +92,7 @@ export function createMediaContentOpener(options: {
     return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
-  function contentsFormOf(appId: number, row: FileRow, form: ContentsForm) {
+  function contentsFormOf(appId: number, row: FileRow, form: ContentsVariant) {
     if (form.kind === "resized") return resizePicture(appId, row, form);
     if (form.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
@@ -121,7 +121,7 @@ export function createMediaContentOpener(options: {
       admission: AdmittedRequest,
       appId: number,
       id: number,
-      form: ContentsForm,
+      form: ContentsVariant,
       link: SignedUrlParameters | null,
     ): Promise<MediaContents> {
       const granted = await mediaRights.grantsFor(admission);

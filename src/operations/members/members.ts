@@ -9,7 +9,7 @@ import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
 import {
-  changeTimeAfter,
+  computeUpdatedAt,
   type ExpectedETags,
   type ListItemVersion,
   requireExpectedItemVersion,
@@ -208,7 +208,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     for (const sql of DELETE_APP_ROLES) {
       for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) clearedAt.push(at);
     }
-    const at = changeTimeAfter(clearedAt[0]);
+    const at = computeUpdatedAt(clearedAt[0]);
     if (role === "editor") await manager.query(INSERT_APP_EDITOR, [appId, personId, at]);
     else await manager.query(INSERT_APP_MEMBER, [appId, personId, role, at]);
     await revokeInvalidLinks(manager, personId);

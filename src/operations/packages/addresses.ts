@@ -7,7 +7,7 @@ import {
   ResponseTooLargeError,
   TooManyRedirectsError,
 } from "../../engine/checked-connections.js";
-import { createUnresolvedError } from "../../rules/packages.js";
+import { createDependencyError } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type StoredScripts, sha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
 import { DOWN_RETRY_SECONDS } from "./registry.js";
@@ -43,7 +43,7 @@ export async function fetchScript(
 ): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
   const addressError = (reason: string, retryAfter?: number) =>
-    createUnresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
+    createDependencyError(dependency, `cannot be fetched: ${reason}`, retryAfter);
   const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, timeoutMs, checkUrl: requireHttps };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);

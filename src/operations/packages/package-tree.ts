@@ -6,7 +6,7 @@ import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import { describeValue } from "../../rules/describe-value.js";
 import type { ChosenVersion } from "../../rules/npm-choice.js";
-import { createUnresolvedError, isPackageName } from "../../rules/packages.js";
+import { createDependencyError, isPackageName } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
 /**
@@ -70,7 +70,7 @@ class PackageTree {
     if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
       return Promise.reject(
-        createUnresolvedError(
+        createDependencyError(
           this.registryRequest.dependency,
           `needs ${describeValue(name)}, which is not a valid name of a package`,
         ),
@@ -80,7 +80,7 @@ class PackageTree {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
-      throw createUnresolvedError(
+      throw createDependencyError(
         this.registryRequest.dependency,
         `needs packages whose metadata in the registry exceeds ${sizeText} in total`,
       );
@@ -109,7 +109,7 @@ class PackageTree {
 
   addNode(node: PackageNode): PackageNode {
     if (this.nodes.size === PACKAGES_MAX)
-      throw createUnresolvedError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
+      throw createDependencyError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
     this.nodes.set(node.folder, node);
     return node;
   }
@@ -198,7 +198,7 @@ export async function preparePackageDownload(
         all.push(node);
       }
       if (bytes > ARCHIVES_MAX_BYTES)
-        throw createUnresolvedError(
+        throw createDependencyError(
           registryRequest.dependency,
           `is too large: its archive and those of its dependencies exceed ${ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
         );

@@ -16,7 +16,7 @@ import { describeValue, isObject } from "../../rules/describe-value.js";
 import { isAllowedLicence } from "../../rules/licences.js";
 import { findAlternative } from "../../rules/package-alternatives.js";
 import {
-  createUnresolvedError,
+  createDependencyError,
   type Dependency,
   getImportName,
   isStoredScript,
@@ -95,10 +95,10 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageError) {
     const instead = findAlternative(dependency);
     const reason = error.message + (instead && `; use ${instead} instead`);
-    return createUnresolvedError(dependency, `cannot be used: ${reason}`);
+    return createDependencyError(dependency, `cannot be used: ${reason}`);
   }
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError)
-    return createUnresolvedError(dependency, `cannot be bundled now: ${error.message}`, DOWN_RETRY_SECONDS);
+    return createDependencyError(dependency, `cannot be bundled now: ${error.message}`, DOWN_RETRY_SECONDS);
   return error;
 }
 
@@ -123,7 +123,7 @@ function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore:
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
     const reason = `has the same global name ${global} as ${describeValue(present)}; list only one of them`;
-    throw createUnresolvedError(added, reason);
+    throw createDependencyError(added, reason);
   }
 }
 
@@ -150,7 +150,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     if (!refused) return;
     const { name, version, licence } = refused;
     const licenceText = licence === null ? "states no licence" : `has the licence ${licence}`;
-    throw createUnresolvedError(
+    throw createDependencyError(
       dependency,
       `cannot be used: ${name}@${version} ${licenceText}, and this service allows ${allowed.join(", ")}`,
     );
@@ -197,7 +197,7 @@ export function createDependencyResolver(options: PackagesOptions) {
 
   async function npmScript(author: ScriptQuotaRequest, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
-      throw createUnresolvedError(
+      throw createDependencyError(
         dependency,
         "is not in the catalogue of this service, and packages of npm are switched off here",
       );
@@ -305,7 +305,7 @@ export function createDependencyResolver(options: PackagesOptions) {
       try {
         for (const dependency of new Set(dependencies)) {
           if (performance.now() > deadline)
-            throw createUnresolvedError(
+            throw createDependencyError(
               dependency,
               "was not resolved in time, because the dependencies before it took too long; save again",
               DOWN_RETRY_SECONDS,
@@ -391,7 +391,7 @@ export function createDependencyResolver(options: PackagesOptions) {
         const known = knownAssets.find(({ name }) => name === dependency);
         // Keeps the asset of a URL whose script was not stored. A package that the catalogue no longer has is an error.
         if (known && parsed.kind === "address") return known;
-        throw createUnresolvedError(dependency, "was changed by another save at the same time; save again", 1);
+        throw createDependencyError(dependency, "was changed by another save at the same time; save again", 1);
       });
     },
   };

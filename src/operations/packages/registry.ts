@@ -12,7 +12,7 @@ import {
 import { createThreadPool } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
 import type { ChosenVersion, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
-import { createUnresolvedError } from "../../rules/packages.js";
+import { createDependencyError } from "../../rules/packages.js";
 
 /**
  * Maximum bytes of the registry's document of one package. The document lists all versions, and some packages have
@@ -70,7 +70,7 @@ export function createRegistry(options: {
   });
 
   const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
-    createUnresolvedError(
+    createDependencyError(
       dependency,
       `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
       DOWN_RETRY_SECONDS,
@@ -105,9 +105,9 @@ export function createRegistry(options: {
       });
     } catch (error) {
       if (error instanceof ResponseTooLargeError)
-        throw createUnresolvedError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);
+        throw createDependencyError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);
       if (error instanceof NotConnectedError && error.forbidden)
-        throw createUnresolvedError(
+        throw createDependencyError(
           registryRequest.dependency,
           `cannot be fetched: the registry redirects to a host that is not allowed (requested package: ${name})`,
         );
@@ -123,12 +123,12 @@ export function createRegistry(options: {
     if (status === 200) return;
     const { dependency } = registryRequest;
     if (status === 401 || status === 403)
-      throw createUnresolvedError(
+      throw createDependencyError(
         dependency,
         `cannot be fetched: the registry does not permit access to ${name} (status ${status})`,
       );
     if (status === 404 || status === 405 || status === 410) {
-      throw createUnresolvedError(
+      throw createDependencyError(
         dependency,
         name === dependency ? "does not exist in the registry" : `needs ${name}, which does not exist in the registry`,
       );
@@ -168,18 +168,18 @@ export function createRegistry(options: {
       // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
       // unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
-        throw createUnresolvedError(
+        throw createDependencyError(
           registryRequest.dependency,
           `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
           DOWN_RETRY_SECONDS,
         );
       if (!threadResult.ok)
-        throw createUnresolvedError(
+        throw createDependencyError(
           registryRequest.dependency,
           `cannot be fetched: the registry's list of versions of ${name} needs too much memory`,
         );
       if ("fault" in threadResult.value)
-        throw createUnresolvedError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
+        throw createDependencyError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
       return threadResult.value;
     },
 
@@ -193,14 +193,14 @@ export function createRegistry(options: {
       const { version, tarball, integrity } = choice;
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)
-        throw createUnresolvedError(
+        throw createDependencyError(
           registryRequest.dependency,
           `cannot be fetched: the URL of the archive of ${name} does not use https`,
         );
       const answer = await requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
       checkStatus(registryRequest, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
-        throw createUnresolvedError(
+        throw createDependencyError(
           registryRequest.dependency,
           `cannot be used: the archive of ${name}@${version} does not match the integrity in the registry`,
         );

@@ -5,7 +5,7 @@
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { STORED_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { createUnresolvedError, type StoredScriptAsset } from "../../rules/packages.js";
+import { createDependencyError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
 /**
@@ -54,7 +54,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
       total = await scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
     if (total > STORED_SCRIPTS_MAX_BYTES) {
       const sizeText = `${STORED_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
-      throw createUnresolvedError(
+      throw createDependencyError(
         dependency,
         `is too large: the scripts of one app's actions and versions can use at most ${sizeText}`,
       );

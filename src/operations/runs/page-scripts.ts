@@ -10,11 +10,11 @@ import { computeCodeNeedsOfNames } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import {
-  createUnresolvedError,
+  createDependencyError,
   findModeForLibraryCode,
   findPackageRequirement,
   isStoredScript,
-  needsLibrary,
+  needsClientLibrary,
   type PackageCatalogue,
   usesRequestFunctions,
 } from "../../rules/packages.js";
@@ -110,7 +110,7 @@ export class PageScripts {
   /** Returns a script that was stored when the action was saved, so that the run downloads nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
-    if (!script) throw createUnresolvedError(dependency, "is not among the scripts that the service stores");
+    if (!script) throw createDependencyError(dependency, "is not among the scripts that the service stores");
     const { source, names, global } = script;
     const needs = names ? computeCodeNeedsOfNames(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
@@ -140,10 +140,10 @@ export class PageScripts {
     const { path, url = dependency } = entry ?? {};
     if (path === undefined && isScriptAddress(url)) return { name: dependency, url };
     if (path === undefined) {
-      throw createUnresolvedError(dependency, "cannot be loaded in a server run");
+      throw createDependencyError(dependency, "cannot be loaded in a server run");
     }
     const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
-      throw createUnresolvedError(dependency, "has no file in this installation");
+      throw createDependencyError(dependency, "has no file in this installation");
     });
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
@@ -167,7 +167,7 @@ export class PageScripts {
   private usesLibrary({ code, dependencies, assets }: CodeWithPackages): boolean {
     const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
     const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
-    return needsLibrary(code, mayUseIt, this.options.catalogue);
+    return needsClientLibrary(code, mayUseIt, this.options.catalogue);
   }
 
   /**

@@ -1,7 +1,7 @@
 /** Finds the actions that read a setting, by searching their code for the setting's key. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { checkRequestedKeys } from "../../rules/setting-tiers.js";
+import { checkRequestedSettingKeys } from "../../rules/setting-tiers.js";
 
 /** Bytes of the private and protected settings that server actions receive, and the actions that read one setting. */
 export interface SettingsUse {
@@ -27,7 +27,7 @@ const SELECT_READERS = `
  * @throws SETTINGS_INVALID for an invalid key
  */
 export async function findSettingReaders(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
-  checkRequestedKeys([key]);
+  checkRequestedSettingKeys([key]);
   // No stored code contains a key with a NUL character, because a text in PostgreSQL cannot contain this character.
   if (key.includes("\0")) return [];
   const escapedKey = key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

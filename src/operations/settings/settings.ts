@@ -11,14 +11,14 @@ import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import {
-  checkDeletedKeys,
-  checkRequestedKeys,
+  checkRequestedSettingKeys,
   checkSettingKeys,
   createArtifactKey,
-  dropProtectedKeys,
   getSettingTier,
+  parseDeletedSettingKeys,
   parseSecretMark,
-  type SettingsView,
+  removeProtectedKeys,
+  type SettingsByKey,
   selectHttpSettings,
   selectRuntimeSettings,
   selectServerActionSettings,
@@ -40,7 +40,7 @@ type SettingEntries = [key: string, value: unknown][];
 
 /** The settings that the API may return to the caller, and the time of the last change of any setting of the app. */
 export interface TaggedSettings {
-  settings: SettingsView;
+  settings: SettingsByKey;
   updatedAt: string;
 }
 
@@ -198,7 +198,7 @@ export function createSettings(options: {
     await recordChange(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
 
-  async function httpSettings(appId: number): Promise<SettingsView> {
+  async function httpSettings(appId: number): Promise<SettingsByKey> {
     return selectHttpSettings(await readSettings(appId, "http"));
   }
 
@@ -245,7 +245,7 @@ export function createSettings(options: {
 
   /** Returns the status of the settings `keys`. Null selects all private and protected settings. */
   async function readSettingStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
-    if (keys) checkRequestedKeys(keys);
+    if (keys) checkRequestedSettingKeys(keys);
     const statusRows = await readStoredSettingStatus(db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
     const secret = (key: string) => getSettingTier(key) !== "public";
@@ -282,7 +282,7 @@ export function createSettings(options: {
     updatedAt,
 
     /** Converts settings of a snapshot to the form of a response. Leaves out protected settings. */
-    async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
+    async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsByKey> {
       return selectHttpSettings(
         await openSettings(
           appId,
@@ -368,7 +368,7 @@ export function createSettings(options: {
 
     /** Validates settings in an administrator's request. Drops protected settings. @throws SETTINGS_INVALID */
     validateIgnoringProtected: (settings: unknown): [string, unknown][] =>
-      checkSettingKeys(dropProtectedKeys(settings)),
+      checkSettingKeys(removeProtectedKeys(settings)),
 
     /** Stores a secret field of the AI builder as `_aiartifact_<settingKey>`. @throws the errors of `set` */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
@@ -382,7 +382,7 @@ export function createSettings(options: {
     /** Deletes settings; ignores unknown keys. Returns the settings that GET returns. @throws the errors of `set` */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
-      const keys = checkDeletedKeys(body);
+      const keys = parseDeletedSettingKeys(body);
       refuseProtected(caller, keys);
       await db.transaction(async (manager) => {
         await lockSettings(manager, target);

@@ -20,7 +20,7 @@ import {
   PUSH_SUBSCRIPTIONS_KEPT,
   VERSION_BYTES_KEPT,
 } from "../../limits.js";
-import { ENTRIES_CHANGED_TYPE } from "../../rules/entries/entry-events.js";
+import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { createPartitions } from "./partitions.js";
 
 /** Maximum number of rows that one SQL statement deletes. */
@@ -139,8 +139,8 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   ],
   // Changes of data source entries have their own maximum, so that a program that writes many entries does not displace
   // other records of the audit log.
-  [deleteBeyondSql("audit_entry", `type <> '${ENTRIES_CHANGED_TYPE}'`), AUDIT_ENTRIES_KEPT],
-  [deleteBeyondSql("audit_entry", `type = '${ENTRIES_CHANGED_TYPE}'`), AUDIT_ENTRIES_KEPT],
+  [deleteBeyondSql("audit_entry", `type <> '${ENTRIES_CHANGED_AUDIT_TYPE}'`), AUDIT_ENTRIES_KEPT],
+  [deleteBeyondSql("audit_entry", `type = '${ENTRIES_CHANGED_AUDIT_TYPE}'`), AUDIT_ENTRIES_KEPT],
   // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
   // records of other owners.
   [

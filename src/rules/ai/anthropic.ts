@@ -3,7 +3,7 @@
  */
 import { type AiCompletion, buildJsonRequest, type CompletionEventReader, type ProviderApi } from "./answer.js";
 import { AiError, createPolicyError } from "./failure.js";
-import type { AiOptions, CompletionOptions, Message } from "./options.js";
+import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.js";
 import {
   countOrZero,
   createMalformedResponseError,
@@ -19,7 +19,7 @@ const API_VERSION = "2023-06-01";
 const DEFAULT_MAX_TOKENS = 1_024;
 
 /** Converts one message. The API expects a tool result as a block of a user message. */
-function convertMessage({ role, content, toolCalls, toolCallId }: Message) {
+function convertMessage({ role, content, toolCalls, toolCallId }: CompletionMessage) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
   const toolUses = toolCalls.map(({ id, name, arguments: input }) => ({ type: "tool_use", id, name, input }));
@@ -30,7 +30,7 @@ function convertMessage({ role, content, toolCalls, toolCallId }: Message) {
  * Converts all messages. Combines consecutive tool results into one message, because the API rejects two consecutive
  * messages of one role.
  */
-function convertMessages(messages: readonly Message[]): object[] {
+function convertMessages(messages: readonly CompletionMessage[]): object[] {
   const mergedMessages: { role: string; content: unknown }[] = [];
   for (const message of messages.filter(({ role }) => role !== "system").map(convertMessage)) {
     const last = mergedMessages.at(-1);

@@ -12,7 +12,7 @@ import type {
 } from "./answer.js";
 import { buildJsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
-import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
+import type { AiOptions, CompletionMessage, CompletionOptions, ToolCall, TranscribeOptions } from "./options.js";
 import {
   countOrZero,
   createMalformedResponseError,
@@ -31,7 +31,7 @@ const convertToolCall = ({ id, name, arguments: input }: ToolCall) => ({
   function: { name, arguments: typeof input === "string" ? input : JSON.stringify(input) },
 });
 
-const convertMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
+const convertMessage = ({ role, content, toolCalls, toolCallId }: CompletionMessage) => ({
   role,
   content,
   ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(convertToolCall) }),

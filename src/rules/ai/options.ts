@@ -11,7 +11,7 @@ export interface ToolCall {
   arguments: unknown;
 }
 
-export interface Message {
+export interface CompletionMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string;
   toolCalls: readonly ToolCall[];
@@ -27,7 +27,7 @@ export interface AiTool {
 export interface CompletionOptions {
   call: "completions";
   model: string | null;
-  messages: readonly Message[];
+  messages: readonly CompletionMessage[];
   tools: readonly AiTool[];
   maxTokens: number | null;
   temperature: number | null;
@@ -100,7 +100,7 @@ function readToolCall(value: unknown, field: string): ToolCall {
   return { id: readText(id, `${field}.id`), name: readText(name, `${field}.name`), arguments: input ?? {} };
 }
 
-function readMessage(value: unknown, field: string): Message {
+function readMessage(value: unknown, field: string): CompletionMessage {
   const { role, content, toolCalls, toolCallId } = readObject(value, field, [
     "role",
     "content",
@@ -112,7 +112,7 @@ function readMessage(value: unknown, field: string): Message {
   if (role === "tool" && isAbsent(toolCallId))
     throwFieldError(`${field}.toolCallId`, "the id of a tool call", toolCallId);
   return {
-    role: role as Message["role"],
+    role: role as CompletionMessage["role"],
     // An assistant's message with tool calls may have no text.
     content: calls.length > 0 && isAbsent(content) ? "" : readText(content, `${field}.content`),
     toolCalls: calls.map((call, index) => readToolCall(call, `${field}.toolCalls[${index}]`)),

@@ -56,7 +56,7 @@ export function parseToolArguments(text: string): unknown {
 }
 
 /** Parses a stream of server-sent events. Yields the data of each event as soon as the event is complete. */
-export class EventReader {
+export class ServerSentEventReader {
   private readonly decoder = new TextDecoder();
   private rest = "";
   private data: string[] = [];

@@ -34,14 +34,14 @@ export function createEntryEvent(event: EntryEvent, columns: readonly string[], 
  * Numbers of entries that one bulk change inserted, updated and deleted. The service writes one log event for the whole
  * change.
  */
-export interface BulkCounts {
+export interface BulkChangeCounts {
   operation: string;
   inserted: number;
   updated: number;
   deleted: number;
 }
 
-export function createBulkEvent(counts: BulkCounts, columns: readonly string[], userEmail: string | null) {
+export function createBulkEvent(counts: BulkChangeCounts, columns: readonly string[], userEmail: string | null) {
   return {
     type: "dataSource.import",
     data: { ...counts, columns: limitNames(columns), ...createUserEmailField(userEmail) },
@@ -49,7 +49,7 @@ export function createBulkEvent(counts: BulkCounts, columns: readonly string[], 
 }
 
 /** Type of the audit log entry for a change of entries. */
-export const ENTRIES_CHANGED_TYPE = "dataSource.entries";
+export const ENTRIES_CHANGED_AUDIT_TYPE = "dataSource.entries";
 const LISTED_IDS_MAX = 20;
 
 /** Changes of a data source's entries that were made in one transaction. */

@@ -14,7 +14,7 @@ import {
   HOOK_VERBS,
   type HookVerb,
   isSendingHook,
-  SENDING_TYPES,
+  SENDING_HOOK_TYPES,
   type SendingHook,
 } from "./sending-hooks.js";
 
@@ -37,7 +37,7 @@ const OPERATIONS_SHAPE = createFlatShape(["type", "runOn", "fields"]);
  * other checks.
  */
 export const getHookShape = (hook: Record<string, unknown>): Shape =>
-  SENDING_TYPES.includes(hook["type"] as string)
+  SENDING_HOOK_TYPES.includes(hook["type"] as string)
     ? createSendingHookShape(hook["type"] as SendingHook["type"])
     : OPERATIONS_SHAPE;
 
@@ -79,7 +79,7 @@ export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = [
     const field = `hooks[${at}]`;
     if (!isObject(hook)) refuseField(field, "an object", hook);
     const { type } = hook;
-    if (type !== "operations" && !SENDING_TYPES.includes(type as string))
+    if (type !== "operations" && !SENDING_HOOK_TYPES.includes(type as string))
       refuseField(`${field}.type`, '"operations", "email" or "sms"', type);
     if (type === "operations") checkOperations(hook, field);
     else if (!storedHooks.some((stored) => isDeepStrictEqual(stored, hook))) checkSendingHook(hook, field);

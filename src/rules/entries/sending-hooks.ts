@@ -27,7 +27,7 @@ export interface SendingHook {
   [field: string]: unknown;
 }
 
-export const SENDING_TYPES = ["email", "sms"];
+export const SENDING_HOOK_TYPES = ["email", "sms"];
 
 /** Maximum number of column names that an error message lists. */
 const LISTED_COLUMNS_MAX = 10;
@@ -46,7 +46,7 @@ export const createSendingHookShape = (type: SendingHook["type"]): Shape =>
  */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
-export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
+export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_HOOK_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
 

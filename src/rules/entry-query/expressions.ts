@@ -2,8 +2,8 @@
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { FIELDS_MAX, readOperators, rejectName, requireQueryText, serializeJsonValue } from "./checks.js";
-import { numberSql } from "./filters.js";
-import { textSql, typeSql } from "./operators.js";
+import { jsonNumberSql } from "./filters.js";
+import { jsonTextSql, jsonTypeSql } from "./operators.js";
 import { type DocumentSource, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
@@ -14,7 +14,7 @@ export const NAME_MAX_CHARACTERS = 255;
  * null have the lowest rank.
  */
 export const typeRankSql = (value: string): string =>
-  `CASE ${typeSql(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
+  `CASE ${jsonTypeSql(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
 /**
  * Returns `name` if a new field of a document can have this name: paths and names of operators are not allowed.
@@ -47,7 +47,7 @@ export function compileExpression(
     // times as long.
     if (isObject(value[operator]))
       refuseField(`${fieldPath}.$convertToNumber`, '"$column" or a value', value[operator]);
-    return `COALESCE(to_jsonb(${numberSql(compileExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
+    return `COALESCE(to_jsonb(${jsonNumberSql(compileExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
   }
   return rejectName(fieldPath, ["$literal", "$convertToNumber"], operator);
 }
@@ -65,7 +65,7 @@ export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, first: 
   $push: (v) => `jsonb_agg(${jsonNullIfMissingSql(v)} ORDER BY n, m)`,
 };
 
-const numericSql = (v: string): string => `CASE WHEN ${typeSql(v)} = 'number' THEN ${textSql(v)}::numeric END`;
+const numericSql = (v: string): string => `CASE WHEN ${jsonTypeSql(v)} = 'number' THEN ${jsonTextSql(v)}::numeric END`;
 
 /**
  * Returns SQL for the smallest or largest value of a group. Numbers sort before texts, and texts before booleans.
@@ -73,8 +73,8 @@ const numericSql = (v: string): string => `CASE WHEN ${typeSql(v)} = 'number' TH
  */
 function minOrMaxSql(aggregate: "min" | "max", v: string): string {
   const number = `to_jsonb(${aggregate}(${numericSql(v)}))`;
-  const textExtreme = `to_jsonb(${aggregate}(CASE WHEN ${typeSql(v)} = 'string' THEN ${textSql(v)} COLLATE "C" END))`;
-  const booleanExtreme = `to_jsonb(${aggregate === "min" ? "bool_and" : "bool_or"}(CASE WHEN ${typeSql(v)} = 'boolean' THEN ${textSql(v)}::boolean END))`;
+  const textExtreme = `to_jsonb(${aggregate}(CASE WHEN ${jsonTypeSql(v)} = 'string' THEN ${jsonTextSql(v)} COLLATE "C" END))`;
+  const booleanExtreme = `to_jsonb(${aggregate === "min" ? "bool_and" : "bool_or"}(CASE WHEN ${jsonTypeSql(v)} = 'boolean' THEN ${jsonTextSql(v)}::boolean END))`;
   const parts = aggregate === "min" ? [number, textExtreme, booleanExtreme] : [booleanExtreme, textExtreme, number];
   return `COALESCE(${parts.join(", ")}, 'null')`;
 }

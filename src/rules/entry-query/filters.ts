@@ -6,7 +6,7 @@ import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEqualTexts } fro
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectName, requireFields, requireList, requireQueryText } from "./checks.js";
-import { isScalarSql, textSql, typeSql } from "./operators.js";
+import { isJsonScalarSql, jsonTextSql, jsonTypeSql } from "./operators.js";
 import { anyValuePassesSql, type DocumentSource, parsePath, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
@@ -22,11 +22,11 @@ const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
 
 /** Returns SQL that converts a number, or a text that contains a number, to the type numeric. Other values become NULL. */
-export const numberSql = (value: string): string =>
-  `CASE WHEN ${typeSql(value)} IN ('number', 'string') AND ${textSql(value)} ~ ${NUMBER_SQL} THEN ${textSql(value)}::numeric END`;
+export const jsonNumberSql = (value: string): string =>
+  `CASE WHEN ${jsonTypeSql(value)} IN ('number', 'string') AND ${jsonTextSql(value)} ~ ${NUMBER_SQL} THEN ${jsonTextSql(value)}::numeric END`;
 
 const daySql = (value: string): string =>
-  `CASE WHEN ${typeSql(value)} = 'string' AND ${textSql(value)} ~ ${DAY_SQL} THEN left(${textSql(value)}, 10) COLLATE "C" END`;
+  `CASE WHEN ${jsonTypeSql(value)} = 'string' AND ${jsonTextSql(value)} ~ ${DAY_SQL} THEN left(${jsonTextSql(value)}, 10) COLLATE "C" END`;
 
 const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
 
@@ -58,7 +58,7 @@ type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatem
 const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
   const expected = texts.flatMap(listEqualTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
-    `(${typeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textSql(sql)}, '')`)} IN (${expected.join(", ")}))`;
+    `(${jsonTypeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${jsonTextSql(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
 
 const equalCondition: CompileCondition = (value, fieldPath, statement) =>
@@ -71,10 +71,10 @@ const createComparison =
     const operand = requireScalarText(value, fieldPath);
     if (NUMBER_PATTERN.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
-      return (sql) => falseIfNull(`${numberSql(sql)} ${sign} ${number}`);
+      return (sql) => falseIfNull(`${jsonNumberSql(sql)} ${sign} ${number}`);
     }
     const boundValue = statement.bind(operand, "text");
-    return (sql) => `(${typeSql(sql)} = 'string' AND ${textSql(sql)} ${sign} ${boundValue})`;
+    return (sql) => `(${jsonTypeSql(sql)} = 'string' AND ${jsonTextSql(sql)} ${sign} ${boundValue})`;
   };
 
 const createDayComparison =
@@ -102,12 +102,12 @@ const oneOfCondition: CompileCondition = (value, fieldPath, statement) => {
     "text[]",
   );
   return (sql) =>
-    `(${typeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textSql(sql)}, '')`)} IN (SELECT ${foldCaseSql("one")} FROM unnest(${expected}) one))`;
+    `(${jsonTypeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${jsonTextSql(sql)}, '')`)} IN (SELECT ${foldCaseSql("one")} FROM unnest(${expected}) one))`;
 };
 
 const containsCondition: CompileCondition = (value, fieldPath, statement) => {
   const boundPart = statement.bind(requireScalarText(value, fieldPath), "text");
-  return (sql) => `(${isScalarSql(sql)} AND ${containsTextFoldedSql(textSql(sql), boundPart)})`;
+  return (sql) => `(${isJsonScalarSql(sql)} AND ${containsTextFoldedSql(jsonTextSql(sql), boundPart)})`;
 };
 
 const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;

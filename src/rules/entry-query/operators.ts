@@ -23,9 +23,9 @@ type Operator = (
   siblings: Record<string, unknown>,
 ) => OperatorTest;
 
-export const typeSql = (value: string): string => `jsonb_typeof(${jsonNullIfMissingSql(value)})`;
+export const jsonTypeSql = (value: string): string => `jsonb_typeof(${jsonNullIfMissingSql(value)})`;
 /** Returns SQL that converts a jsonb scalar to its text without JSON quotes; NULL for JSON's null. */
-export const textSql = (value: string): string => `(${value} #>> '{}')`;
+export const jsonTextSql = (value: string): string => `(${value} #>> '{}')`;
 
 const createElementTest = (test: ValueTestSql, matchesMissing = false): OperatorTest => ({
   test,
@@ -60,14 +60,14 @@ const createComparison =
       refuseField(fieldPath, "a number, a text or a boolean", operand);
     const expected = statement.bind(serializeJsonValue(operand, fieldPath), "jsonb");
     return createElementTest(
-      (value) => `(${jsonNullIfMissingSql(value)} ${sign} ${expected} AND ${typeSql(value)} = '${typeOperator}')`,
+      (value) => `(${jsonNullIfMissingSql(value)} ${sign} ${expected} AND ${jsonTypeSql(value)} = '${typeOperator}')`,
     );
   };
 
 const sizeOperator: Operator = (operand, fieldPath, statement) => {
   const length = statement.bind(requireWholeNumber(operand, fieldPath, 0, 1_000_000), "integer");
   return createWholeValueTest(
-    (value) => `CASE WHEN ${typeSql(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
+    (value) => `CASE WHEN ${jsonTypeSql(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
   );
 };
 
@@ -105,7 +105,7 @@ const moduloOperator: Operator = (operand, fieldPath, statement) => {
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
   return createElementTest(
     (value) =>
-      `CASE WHEN ${typeSql(value)} = 'number' THEN mod(${textSql(value)}::numeric, ${by}) = ${rest} ELSE false END`,
+      `CASE WHEN ${jsonTypeSql(value)} = 'number' THEN mod(${jsonTextSql(value)}::numeric, ${by}) = ${rest} ELSE false END`,
   );
 };
 
@@ -114,16 +114,16 @@ const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
   const boundPattern = statement.bind(pattern, "text");
   return createElementTest(
     (value) =>
-      `(${typeSql(value)} = 'string' AND ${textSql(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
+      `(${jsonTypeSql(value)} = 'string' AND ${jsonTextSql(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
   );
 };
 
-export const isScalarSql = (value: string): string => `${typeSql(value)} IN ('string', 'number', 'boolean')`;
+export const isJsonScalarSql = (value: string): string => `${jsonTypeSql(value)} IN ('string', 'number', 'boolean')`;
 
 const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) => {
   const boundText = statement.bind(requireQueryText(operand, fieldPath, 10_000), "text");
   return createElementTest(
-    (value) => `(${isScalarSql(value)} AND ${containsTextFoldedSql(textSql(value), boundText)})`,
+    (value) => `(${isJsonScalarSql(value)} AND ${containsTextFoldedSql(jsonTextSql(value), boundText)})`,
   );
 };
 
@@ -131,7 +131,7 @@ const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) =
  * Operators by name. An operator matches if at least one value passes its test. An operator with `negated` matches if
  * no value passes.
  */
-export const OPERATORS_BY_NAME: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
+export const QUERY_OPERATORS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },
   $gt: { operator: createComparison(">") },

@@ -6,11 +6,11 @@ import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectName, requireList, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./checks.js";
 import { compileFilter } from "./filters.js";
-import { OPERATORS_BY_NAME, type OperatorTest, typeSql } from "./operators.js";
+import { jsonTypeSql, type OperatorTest, QUERY_OPERATORS } from "./operators.js";
 import { anyValuePassesSql, type DocumentSource, type Path, parsePath } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
-const COLUMN_OPERATORS = [...Object.keys(OPERATORS_BY_NAME), "$all", "$not", "$elemMatch"];
+const COLUMN_OPERATORS = [...Object.keys(QUERY_OPERATORS), "$all", "$not", "$elemMatch"];
 const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 const CONDITIONS_PER_LIST_MAX = 100;
 /**
@@ -114,7 +114,7 @@ class WhereCompiler {
     { depth }: OperatorTarget,
   ): OperatorTest {
     this.countOperator(fieldPath, depth);
-    return OPERATORS_BY_NAME[key]!.operator(operators[key], fieldPath, this.statement, operators);
+    return QUERY_OPERATORS[key]!.operator(operators[key], fieldPath, this.statement, operators);
   }
 
   private compileOperator(
@@ -127,9 +127,9 @@ class WhereCompiler {
     if (key === "$not") return `NOT ${this.compileNot(operand, fieldPath, field)}`;
     if (key === "$all") return this.compileAll(operand, fieldPath, field);
     if (key === "$elemMatch") return this.compileElemMatch(operand, fieldPath, field);
-    if (!Object.hasOwn(OPERATORS_BY_NAME, key)) rejectName(fieldPath.slice(0, -key.length - 1), COLUMN_OPERATORS, key);
+    if (!Object.hasOwn(QUERY_OPERATORS, key)) rejectName(fieldPath.slice(0, -key.length - 1), COLUMN_OPERATORS, key);
     const condition = this.anyValueSql(field, [this.compileTest(key, operators, fieldPath, field)]);
-    return OPERATORS_BY_NAME[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
+    return QUERY_OPERATORS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
   /** Returns SQL that is true if, for each test, at least one value at the path passes it. */
@@ -175,7 +175,7 @@ class WhereCompiler {
       const condition = isElementTest
         ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
         : this.compileObject(operand, fieldPath, element, field.depth + 1);
-      const items = `CASE WHEN ${typeSql(value)} = 'array' THEN ${value} ELSE '[]' END`;
+      const items = `CASE WHEN ${jsonTypeSql(value)} = 'array' THEN ${value} ELSE '[]' END`;
       return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${name}(v) WHERE ${condition})`;
     };
     return this.anyValueSql(field, [{ test, testsElements: false, matchesMissing: false }]);

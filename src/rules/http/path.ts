@@ -11,7 +11,7 @@ export const PATTERN_SEGMENT_MAX_CHARACTERS = 200;
  */
 export const REQUEST_SEGMENT_MAX_CHARACTERS = 1_024;
 /** First path segment of requests that run the draft version of an action instead of its live version. */
-export const DRAFT_SEGMENT = "draft";
+export const DRAFT_PATH_SEGMENT = "draft";
 
 const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;
 /** Matches a path segment of letters and digits in any script, and of punctuation that a URL may contain unescaped. */
@@ -38,7 +38,7 @@ export function findPatternFault(path: unknown): string | null {
   if (faultySegment !== undefined) {
     return `must have segments of letters, digits and ._~!$&'()*+,;=@- of at most ${PATTERN_SEGMENT_MAX_CHARACTERS} characters, or :name`;
   }
-  if (segments[0] === DRAFT_SEGMENT) return `must not begin with ${DRAFT_SEGMENT}, where drafts are served`;
+  if (segments[0] === DRAFT_PATH_SEGMENT) return `must not begin with ${DRAFT_PATH_SEGMENT}, where drafts are served`;
   const names = segments.flatMap((segment) => PARAMETER_SEGMENT.exec(segment)?.[1] ?? []);
   return new Set(names).size === names.length ? null : "must not contain two parameters with the same name";
 }

@@ -181,8 +181,12 @@ export function readSigningKeys(setting: unknown): string[] {
 }
 
 /** True if the request has a valid signature with at least one of the keys. */
-export const isSigned = (request: SignedRequest, keys: readonly string[], auth: SignatureAuth, now: number): boolean =>
-  keys.some((key) => SIGNATURE_VERIFIERS[auth.scheme](request, key, auth, now));
+export const hasValidSignature = (
+  request: SignedRequest,
+  keys: readonly string[],
+  auth: SignatureAuth,
+  now: number,
+): boolean => keys.some((key) => SIGNATURE_VERIFIERS[auth.scheme](request, key, auth, now));
 
 function readIdField(body: unknown, field: string): string | null {
   const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[field] : null;

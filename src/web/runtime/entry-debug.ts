@@ -2,7 +2,7 @@
  * Script `/client/debug.js` of the debug page, loaded after svc.js. Runs the page's action in this page, so that breakpoints work. All
  * other actions run in the service.
  */
-import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
+import { ACTION_REGISTRY_NAME, type CompiledAction } from "../../rules/compile-script.js";
 import { readPageData } from "./page-data.js";
 import { loadScriptText } from "./scripts.js";
 
@@ -17,7 +17,7 @@ const { run, runWithResult } = actions;
 async function findAction(nameOrId: string | number): Promise<CompiledAction | undefined> {
   await scriptLoading;
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
-    Symbol.for(REGISTRY_NAME)
+    Symbol.for(ACTION_REGISTRY_NAME)
   ];
   return [...(registry ?? [])].find(([id, { name }]) => id === nameOrId || name === nameOrId)?.[1];
 }

@@ -1,6 +1,6 @@
 /** Loads scripts into the page without eval: dependencies once, and an action's code with its integrity hash. */
 
-import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
+import { ACTION_REGISTRY_NAME, type CompiledAction } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
 
 /** Script that the page loads before an action's code. `integrity` is its hash, set if the service itself stores a copy of the script. */
@@ -42,7 +42,7 @@ export function loadScriptText(source: string, attributes: ScriptAttributes): Pr
 
 function findCompiledAction(id: number): CompiledAction | undefined {
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
-    Symbol.for(REGISTRY_NAME)
+    Symbol.for(ACTION_REGISTRY_NAME)
   ];
   return registry?.get(id);
 }
