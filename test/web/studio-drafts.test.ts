@@ -8,10 +8,10 @@ import {
   removeIndentation,
   type TextEdit,
 } from "../../src/web/studio/actions/plain-keys.js";
-import { conditionsToRows, isRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
+import { conditionsToRows, isEditableRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { createDeliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
-import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
+import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
 import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
 import { formatExactTime } from "../../src/web/studio/shared/format.js";
@@ -166,8 +166,8 @@ describe("values of Studio's forms", () => {
 
   it("shows a list of rules as a form only if each value is a text, a number or a boolean", () => {
     const rules = (value: unknown) => [{ type: ["select"], allow: { user: { Level: { equals: value } } } }];
-    for (const value of ["", 0, false]) expect(isRuleList(rules(value)), String(value)).to.equal(true);
-    for (const value of [null, [1], { a: 1 }]) expect(isRuleList(rules(value)), String(value)).to.equal(false);
+    for (const value of ["", 0, false]) expect(isEditableRuleList(rules(value)), String(value)).to.equal(true);
+    for (const value of [null, [1], { a: 1 }]) expect(isEditableRuleList(rules(value)), String(value)).to.equal(false);
   });
 
   it("checks and saves only fields of the chosen provider", () => {
@@ -231,7 +231,7 @@ describe("values of Studio's forms", () => {
     async function cancelled(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];
-      const summary = await sendForRuns([1, 2, 3], {
+      const summary = await sendRequestForEachRun([1, 2, 3], {
         pastParticiple: "cancelled",
         async sendRequest(id) {
           asked.push(id);

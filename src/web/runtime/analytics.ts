@@ -1,7 +1,7 @@
 /** Creates `Svc.App.Analytics`: records events, starts the actions that they trigger, and sends the events to the service in batches. */
 import { EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
-import { createIdentity, detectOperatingSystem } from "./identity.js";
+import { createAnalyticsIdentity, detectOperatingSystem } from "./identity.js";
 import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
 import { globalScope } from "./scope.js";
 
@@ -74,7 +74,7 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
 
 /** Creates `Svc.App.Analytics`. @param onEvent called with each recorded event */
 export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
-  const identity = createIdentity();
+  const identity = createAnalyticsIdentity();
   const sender = createEventSender(connection);
 
   function recordEvent(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {

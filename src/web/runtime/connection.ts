@@ -12,7 +12,7 @@ export interface Connection {
   /** Returns a URL of the service. @throws SvcError if the path leads to another origin */
   resolveUrl(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
-  request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<ResponseBody>;
+  request(method: string, path: string, body?: unknown, options?: ConnectionRequestOptions): Promise<ResponseBody>;
   /** Sends a request. Yields the parsed JSON of each line of the response as soon as the line arrives. @throws SvcError */
   lines(method: string, path: string, body: unknown): AsyncIterable<unknown>;
   /** Sends a request whose body or response is not JSON. Returns the response without reading its body. @throws SvcError */
@@ -27,7 +27,7 @@ export interface Connection {
   onUnauthorized(renew: () => Promise<boolean>): void;
 }
 
-export interface RequestOptions {
+export interface ConnectionRequestOptions {
   /** True: the browser sends the request even when the page closes. Ignored for a body above KEEPALIVE_MAX_CHARACTERS. */
   keepalive?: boolean;
   headers?: Record<string, string>;

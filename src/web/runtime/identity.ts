@@ -14,13 +14,13 @@ function readOrCreateId(openStorage: () => Storage, key: string): string {
   }
 }
 
-export interface Identity {
+export interface AnalyticsIdentity {
   _analyticsSessionId: string;
   _deviceTrackingId: string;
 }
 
-export function createIdentity(): () => Identity {
-  let identity: Identity | null = null;
+export function createAnalyticsIdentity(): () => AnalyticsIdentity {
+  let identity: AnalyticsIdentity | null = null;
   return () => {
     identity ??= {
       _analyticsSessionId: readOrCreateId(() => sessionStorage, "svc.analyticsSessionId"),

@@ -1,7 +1,7 @@
 /** Page of the signed-in person's own account: name, passphrase, passkeys, OpenID providers and sessions. */
 import { type FormEvent, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatAge } from "../shared/format.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { useNewValues } from "../shared/use-new-values.js";
@@ -16,7 +16,7 @@ import {
   requestAuth,
 } from "./auth-api.js";
 import { isPassphraseLongEnough } from "./new-passphrase.js";
-import { hasPasskeys, registerPasskey } from "./passkeys.js";
+import { registerPasskey, supportsPasskeys } from "./passkeys.js";
 
 interface Account {
   user: Person;
@@ -63,7 +63,7 @@ function NameSection({ account: { user }, applyChange, isBusy }: AccountSectionP
       <button type="submit" disabled={isBusy || !field.isDirty || field.isChangedElsewhere}>
         Save the name
       </button>
-      <ChangedElsewhere label="Your name" field={field} />
+      <ChangedElsewhereNotice label="Your name" field={field} />
     </form>
   );
 }
@@ -139,7 +139,7 @@ function PasskeysSection({
   };
   return (
     <>
-      {hasPasskeys() ? (
+      {supportsPasskeys() ? (
         <form className="row" onSubmit={(event) => void add(event)}>
           <input
             aria-label="Name of the passkey"

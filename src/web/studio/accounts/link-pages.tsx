@@ -7,7 +7,7 @@ import { resolveServiceUrl } from "../../service-address.js";
 import type { ApiError } from "../shared/api.js";
 import { requestAuth, type SignInResult } from "./auth-api.js";
 import { isPassphraseLongEnough, NewPassphrase } from "./new-passphrase.js";
-import { hasPasskeys, registerPasskey } from "./passkeys.js";
+import { registerPasskey, supportsPasskeys } from "./passkeys.js";
 import { FormError, SignInField, useSignInAttempt } from "./sign-in-forms.js";
 
 export type LinkPageName = "setup" | "invitation" | "reset";
@@ -54,7 +54,7 @@ function LinkPageFrame({ title, children }: { title: string; children: ReactNode
 }
 
 /** Page for a session that has no rights until the person adds a passkey or a passphrase. */
-export function FinishAccount() {
+export function FinishAccountPage() {
   const [passphrase, setPassphrase] = useState("");
   const { busy, fault, attempt } = useSignInAttempt(getLinkErrorText);
   const finishWithPasskey = () =>
@@ -72,7 +72,7 @@ export function FinishAccount() {
   return (
     <LinkPageFrame title="Choose how you sign in">
       <form onSubmit={submit} aria-busy={busy}>
-        {hasPasskeys() && (
+        {supportsPasskeys() && (
           <button type="button" className="primary" disabled={busy} onClick={finishWithPasskey}>
             Add a passkey
           </button>
@@ -136,11 +136,11 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
   const finishWithPasskey = () =>
     void attempt(async () => {
       await createAccount(null);
-      // The one-time link is used up now. So this page shows FinishAccount if the person closes the browser's passkey
+      // The one-time link is used up now. So this page shows FinishAccountPage if the person closes the browser's passkey
       // dialog.
       await registerPasskey("First passkey").then(openStudio, () => setMade(true));
     });
-  if (isMade) return <FinishAccount />;
+  if (isMade) return <FinishAccountPage />;
   const fieldProps = (name: keyof typeof EMPTY_PERSON) => ({
     name,
     value: person[name],
@@ -164,7 +164,7 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
         <button type="submit" className="primary" disabled={busy || !isComplete || !isPassphraseLongEnough(passphrase)}>
           Create the account
         </button>
-        {hasPasskeys() && (
+        {supportsPasskeys() && (
           <button type="button" disabled={busy || !isComplete} onClick={finishWithPasskey}>
             Use a passkey instead of a passphrase
           </button>

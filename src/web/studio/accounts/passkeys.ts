@@ -7,7 +7,7 @@ import { ApiError } from "../shared/api.js";
 import { type Passkey, requestAuth, type SignInResult } from "./auth-api.js";
 
 /** False if the browser does not support passkeys, or if Studio's URL has an IP address as host, for which browsers reject passkeys. */
-export const hasPasskeys = (): boolean =>
+export const supportsPasskeys = (): boolean =>
   typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
 
 const PASSKEY_CANCELLED_TEXT = "No passkey was used. Try again, or choose another way.";

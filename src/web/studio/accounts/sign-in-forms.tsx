@@ -3,7 +3,7 @@ import { type FormEvent, type ReactNode, useEffect, useId, useState } from "reac
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
 import { getProviderSignInUrl, getSignInErrorText, type Provider, requestAuth, type SignInResult } from "./auth-api.js";
-import { hasPasskeys, signInByPasskey } from "./passkeys.js";
+import { signInByPasskey, supportsPasskeys } from "./passkeys.js";
 
 interface SignInFormsProps {
   /** Called after a successful sign-in. If the returned promise rejects, the form shows the error. */
@@ -150,7 +150,7 @@ function AccountForm({
       <button type="submit" className="primary" disabled={busy || email.trim() === "" || passphrase === ""}>
         {busy ? "Signing in…" : "Sign in"}
       </button>
-      {hasPasskeys() && (
+      {supportsPasskeys() && (
         <button type="button" disabled={busy} onClick={signInWithPasskey}>
           Sign in with a passkey
         </button>

@@ -5,7 +5,7 @@ import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { createHref, type Navigation, parseId, type StudioRoute } from "../shell/studio-route.js";
 import { ActionList } from "./action-list.js";
-import { ActionForOperators } from "./operator-action-view.js";
+import { OperatorActionView } from "./operator-action-view.js";
 import { ACTION_TEMPLATES } from "./templates.js";
 import { ActionWorkspace } from "./workspace.js";
 
@@ -93,7 +93,7 @@ function ActionsForOperators(props: PageProps) {
   const action = actions.actionList?.actions.find(({ id }) => id === parseId(route.item));
   return (
     <ChosenAction {...props}>
-      {action && <ActionForOperators key={action.id} {...props} action={action} />}
+      {action && <OperatorActionView key={action.id} {...props} action={action} />}
     </ChosenAction>
   );
 }

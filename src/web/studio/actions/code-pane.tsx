@@ -5,7 +5,7 @@ import { useCommands } from "../shell/commands.js";
 import { ForEditors } from "../shell/role.js";
 import type { FieldError } from "./field-error.js";
 import { formatCode } from "./format-code.js";
-import { CodeEditor } from "./lazy-editor.js";
+import { LazyCodeEditor } from "./lazy-editor.js";
 import type { CodePosition } from "./use-code-position.js";
 import type { CodeTypes } from "./use-code-types.js";
 
@@ -42,7 +42,7 @@ export function CodePane({ code, onChange, fault, codeProblems, codeTypes, addDe
   useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
-      <CodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, at }} />
+      <LazyCodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, at }} />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>

@@ -132,7 +132,7 @@ function ChangedNotice({
   );
 }
 
-export function OthersBanner({ editor }: { editor: ActionEditor }) {
+export function ConflictBanner({ editor }: { editor: ActionEditor }) {
   const { conflict, changeNotice } = editor.otherPeopleChanges;
   if (conflict) return <ConflictNotice editor={editor} {...conflict} />;
   return (

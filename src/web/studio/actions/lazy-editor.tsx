@@ -5,7 +5,7 @@
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";
-import { PlainCode, type PlainCodeState, waitForComposition } from "./plain-code.js";
+import { PlainCodeEditor, type PlainCodeState, waitForComposition } from "./plain-code.js";
 
 const LazyEditor = lazy(async () => {
   const modules = await loadEditor();
@@ -36,10 +36,10 @@ class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }
   }
 }
 
-export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "plainCodeState">) {
+export function LazyCodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "plainCodeState">) {
   const plainCodeState = useRef<PlainCodeState | null>(null);
   const { code, onChange, at } = props;
-  const plain = <PlainCode {...{ code, onChange, plainCodeState, at }} />;
+  const plain = <PlainCodeEditor {...{ code, onChange, plainCodeState, at }} />;
   return (
     <EditorBoundary plain={plain}>
       <Suspense fallback={plain}>

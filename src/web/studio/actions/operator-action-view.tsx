@@ -8,14 +8,14 @@ import type { ActionSummary } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/studio-route.js";
 import { parsePayload } from "./payload-text.js";
-import { RunOutcome } from "./run-panel.js";
+import { RunOutcomeView } from "./run-panel.js";
 import { useRun } from "./use-run.js";
 
 interface ActionForOperatorsProps extends PageProps {
   action: ActionSummary;
 }
 
-export function ActionForOperators({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
+export function OperatorActionView({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
   const { id, name, description, environment, triggers } = action;
   const copy = actions.findLiveVersion(id);
   const { run, startRun: start, cancelRun } = useRun(api, appId);
@@ -78,7 +78,7 @@ export function ActionForOperators({ api, appId, confirm, actions, go, action }:
             </div>
           </div>
           {run ? (
-            <RunOutcome run={run} isOutdated={false} appId={appId} savedAction={null} />
+            <RunOutcomeView run={run} isOutdated={false} appId={appId} savedAction={null} />
           ) : (
             <p className="hint empty">The result and what the action prints appear here.</p>
           )}

@@ -2,7 +2,7 @@
 import type { FormEvent } from "react";
 import { ReadOrigins, type ReadOriginsQuery, SetOrigins } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { createQueryOptions, type Resource, useResource } from "../shared/use-resource.js";
 
@@ -36,7 +36,7 @@ function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: Origi
         onChange={(event) => setText(event.target.value)}
       />
       <p className="hint">Pages of these origins can call Svc.init, which gives each visitor a session.</p>
-      <ChangedElsewhere label="The list of origins" field={field} />
+      <ChangedElsewhereNotice label="The list of origins" field={field} />
       <button type="submit" disabled={isBusy || !field.isDirty || field.isChangedElsewhere}>
         Save the origins
       </button>

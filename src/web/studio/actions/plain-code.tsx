@@ -163,7 +163,7 @@ function getKeyEdit(
   return event.key === "Enter" ? insertLineBreak(value, selectionStart, selectionEnd) : null;
 }
 
-export function PlainCode({ code, onChange, plainCodeState, at }: PlainCodeProps) {
+export function PlainCodeEditor({ code, onChange, plainCodeState, at }: PlainCodeProps) {
   const textArea = useRef<HTMLTextAreaElement>(null);
   const colors = useRef<HTMLElement>(null);
   const numbers = useRef<HTMLElement>(null);

@@ -55,7 +55,7 @@ interface RunOutcomeProps extends RunContext {
   children?: ReactNode;
 }
 
-export function RunOutcome({ run, isOutdated, children, ...location }: RunOutcomeProps) {
+export function RunOutcomeView({ run, isOutdated, children, ...location }: RunOutcomeProps) {
   const { state, runId, durationMs, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
@@ -148,9 +148,9 @@ export function RunPanel(props: RunPanelProps) {
         </div>
       </div>
       {run ? (
-        <RunOutcome run={run} isOutdated={isOutdated} appId={appId} savedAction={savedAction}>
+        <RunOutcomeView run={run} isOutdated={isOutdated} appId={appId} savedAction={savedAction}>
           <AllowInDraftButton origin={blockedOrigin} origins={draft.integrationOrigins} allowOrigin={allowOrigin} />
-        </RunOutcome>
+        </RunOutcomeView>
       ) : (
         <p className="hint empty">The result and what the action prints appear here.</p>
       )}

@@ -12,7 +12,7 @@ import {
   ListLiveFailures,
   type ListLiveFailuresQuery,
 } from "../documents.js";
-import { isFailed } from "../runs/log-entry.js";
+import { isFailedEntry } from "../runs/log-entry.js";
 import type { ApiClient } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LiveVersion, LogEntry } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -133,7 +133,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
       client.setQueriesData<ListLiveFailuresQuery>({ queryKey: [ListLiveFailures] }, (old) => {
         if (!old) return old;
         const others = old.failures.runs.filter((run) => run.actionId !== actionId);
-        return { failures: { runs: isFailed(entry) ? [{ actionId, finishedAt }, ...others] : others } };
+        return { failures: { runs: isFailedEntry(entry) ? [{ actionId, finishedAt }, ...others] : others } };
       });
     },
     [client],

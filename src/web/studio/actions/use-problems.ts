@@ -15,7 +15,7 @@ const CHECK_DELAY_MS = 600;
  */
 const MAX_CHECKED_CHARACTERS = 200_000;
 
-export function useProblems(api: ApiClient, appId: number, draft: ActionDraft | null): CodeProblem[] {
+export function useCodeProblems(api: ApiClient, appId: number, draft: ActionDraft | null): CodeProblem[] {
   const [problems, setProblems] = useState<CodeProblem[]>([]);
   const code = draft?.code ?? "";
   const packages = JSON.stringify(draft?.dependencies ?? []);

@@ -15,7 +15,7 @@ interface ShownFields {
  * In a window with one column, the form fields are hidden at first, so that the dock is near the top. The fields appear when the service
  * rejects the value of a field. A new action needs a name, so its fields are shown at first.
  */
-export function useShownFields(isNew: boolean, fault: FieldError | null): ShownFields {
+export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): ShownFields {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);
   /** True if the person has shown the fields, false if hidden; null if the width of the window decides. */
   const [choice, setChoice] = useState<boolean | null>(isNew ? true : null);

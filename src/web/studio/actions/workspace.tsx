@@ -6,7 +6,7 @@ import { type PaletteCommand, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, ReadOnlyFields, useRole } from "../shell/role.js";
 import { CodePane } from "./code-pane.js";
-import { OthersBanner } from "./conflict-banner.js";
+import { ConflictBanner } from "./conflict-banner.js";
 import { Dock } from "./dock.js";
 import type { SourceFiles } from "./draft.js";
 import { ActionFields } from "./fields.js";
@@ -14,8 +14,8 @@ import { SourcePane } from "./source-pane.js";
 import { useCodePosition } from "./use-code-position.js";
 import { useCodeTypes } from "./use-code-types.js";
 import { useEditor } from "./use-editor.js";
-import { useProblems } from "./use-problems.js";
-import { useShownFields } from "./use-shown-fields.js";
+import { useCodeProblems } from "./use-problems.js";
+import { useFieldsVisibility } from "./use-shown-fields.js";
 import { FIELDS_ELEMENT_ID, FieldsButton, WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
@@ -65,7 +65,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
   const { draft, savedAction, isDirty, fault, changeDraft, saveDraft } = editor;
   const isEditor = mayEdit(useRole());
   // The service checks code only for people who may edit it, so Studio sends no request for other people.
-  const problems = useProblems(api, appId, isEditor ? draft : null);
+  const problems = useCodeProblems(api, appId, isEditor ? draft : null);
   const copy = savedAction && actions.findLiveVersion(savedAction.id);
   const types = useCodeTypes(
     api,
@@ -75,7 +75,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     savedAction?.assets ?? NO_ASSETS,
   );
   const at = useCodePosition(props.route, go);
-  const shownFields = useShownFields(id === "new", fault);
+  const shownFields = useFieldsVisibility(id === "new", fault);
   const { areFieldsShown } = shownFields;
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
@@ -140,7 +140,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     <div className={areFieldsShown ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
         <WorkspaceHead {...{ editor, liveVersion: copy ?? undefined, goBack: back }} {...shownFields} />
-        <OthersBanner editor={editor} />
+        <ConflictBanner editor={editor} />
       </div>
       <div className="upper">
         {draft.source ? (

@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { type ReactNode, useId, useLayoutEffect, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
@@ -326,7 +326,7 @@ export function AlertEditor(props: AlertEditorProps) {
           <p className="notice" role="status">
             {isDeleted && "This alert was deleted elsewhere."}
           </p>
-          <ChangedElsewhere label="This alert" field={field} />
+          <ChangedElsewhereNotice label="This alert" field={field} />
           <div className="row">
             <button
               type="button"

@@ -6,7 +6,7 @@ import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
 import { ConnectionsPage } from "../settings/connections-page.js";
 import { describeRejection } from "../shared/api.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { PageProps } from "../shell/page-props.js";
 import { APP_PARTS, type AppPart, isAppPart } from "../shell/views.js";
@@ -61,7 +61,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
             Rename
           </button>
         </form>
-        <ChangedElsewhere label="The name" field={field} />
+        <ChangedElsewhereNotice label="The name" field={field} />
         <p className="fault" role="alert">
           {fault}
         </p>

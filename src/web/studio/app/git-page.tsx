@@ -3,7 +3,7 @@
  */
 import { type FormEvent, useLayoutEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -87,7 +87,7 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
-      <ChangedElsewhere label="The connection" field={field} />
+      <ChangedElsewhereNotice label="The connection" field={field} />
       <label>
         Git server
         <select value={fields.provider} onChange={({ target }) => change({ provider: target.value })}>

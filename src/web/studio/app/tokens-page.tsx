@@ -4,7 +4,7 @@ import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../
 import { usePersonNames } from "../people/people.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
-import { SecretOnce } from "../shared/secret-once.js";
+import { NewSecretNotice } from "../shared/secret-once.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -141,7 +141,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
-      {secret && <SecretOnce {...secret} onClose={() => setSecret(null)} />}
+      {secret && <NewSecretNotice {...secret} onClose={() => setSecret(null)} />}
       {value?.tokens.length === 0 && <p className="hint">No tokens yet.</p>}
       <ul className="records tokens">
         {value?.tokens.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (

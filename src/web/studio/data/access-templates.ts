@@ -150,7 +150,7 @@ const isColumnNameList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((element) => typeof element === "string"));
 
 /** True if the form can show these access rules without losing parts of them. */
-export function isRuleList(value: unknown): value is RuleDraft[] {
+export function isEditableRuleList(value: unknown): value is RuleDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((rule: Partial<RuleDraft> | null) => {
     if (typeof rule !== "object" || rule === null || !Array.isArray(rule.type)) return false;

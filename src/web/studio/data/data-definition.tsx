@@ -8,7 +8,7 @@ import type { DataSource } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ForEditors } from "../shell/role.js";
 import { AccessTrialForm } from "./access-trial.js";
-import { DEFINITION_PARTS, DefinitionField, type PartName } from "./definition-field.js";
+import { DEFINITION_PARTS, DefinitionField, type DefinitionPartName } from "./definition-field.js";
 import { RecentQueries } from "./recent-queries.js";
 
 interface DefinitionProps {
@@ -59,10 +59,10 @@ function UsersCheckBox(props: DefinitionProps) {
   );
 }
 
-export function DataDefinition(props: DefinitionProps) {
+export function DataSourceDefinition(props: DefinitionProps) {
   const { source, onDirtyChange } = props;
   const change = useDataSourceChange(props);
-  const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
+  const below: Partial<Record<DefinitionPartName, (text: string) => ReactNode>> = {
     accessRules: (rules) => <AccessTrialForm {...props} rulesJson={rules} />,
     // Adding a suggested index saves it together with the stored indexes. Unsaved changes in the form are not saved
     // with it.
@@ -77,7 +77,7 @@ export function DataDefinition(props: DefinitionProps) {
   };
   return (
     <div className="data-definition">
-      {(Object.keys(DEFINITION_PARTS) as PartName[]).map((field) => (
+      {(Object.keys(DEFINITION_PARTS) as DefinitionPartName[]).map((field) => (
         <DefinitionField
           key={field}
           field={field}
@@ -95,7 +95,7 @@ export function DataDefinition(props: DefinitionProps) {
 
 type EntryVersions = ListEntryVersionsQuery["versions"];
 
-export function DataVersions({
+export function DataSourceVersions({
   api,
   appId,
   source,

@@ -17,9 +17,9 @@ import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
 import { mergeQuery, parseId } from "../shell/studio-route.js";
-import { DataDefinition, DataVersions } from "./data-definition.js";
+import { DataSourceDefinition, DataSourceVersions } from "./data-definition.js";
 import { DataImport, type FileToImport, getDelimiterName, importFile } from "./data-import.js";
-import { type DataQuery, type DataSourcePanelProps, EntriesPanel } from "./entries-panel.js";
+import { type DataSourcePanelProps, type DataSourceUrlQuery, EntriesPanel } from "./entries-panel.js";
 import { detectEntryTypes } from "./import-preview.js";
 
 /** For an import, Studio detects the types of the columns from the values of this many existing entries. */
@@ -114,8 +114,8 @@ function DataSourceTabs(props: SourceProps) {
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
     Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: take }} />,
-    Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirtyChange: onDirty }} />,
-    Versions: () => <DataVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
+    Rules: () => <DataSourceDefinition {...{ api, appId, source, onChanged, onDirtyChange: onDirty }} />,
+    Versions: () => <DataSourceVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
   return (
     <section className="data-source" aria-label={source.name}>
@@ -217,11 +217,11 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_INTERVAL_MS });
   const sources = value?.dataSources;
   const isEditor = mayEdit(useRole());
-  const query: DataQuery = route.query;
+  const query: DataSourceUrlQuery = route.query;
   const changeQuery = useCallback(
     // Replaces the entry in the browser's history. The button Back then leaves the data source at once, after a
     // question about unsaved rules.
-    (change: DataQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
+    (change: DataSourceUrlQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );
   const replaceSource = async (changed: DataSource) => {

@@ -3,13 +3,13 @@
  * one button saves this value.
  */
 import { type ReactNode, useCallback, useEffect, useId, useState } from "react";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { AccessRulesForm } from "./access-rules-form.js";
-import { isRuleList } from "./access-templates.js";
+import { isEditableRuleList } from "./access-templates.js";
 import type { ListFormProps } from "./form-parts.js";
-import { HooksForm, isHookList } from "./hooks-form.js";
-import { IndexesForm, isIndexList } from "./indexes-form.js";
+import { HooksForm, isEditableHookList } from "./hooks-form.js";
+import { IndexesForm, isEditableIndexList } from "./indexes-form.js";
 import { FaultyListsContext } from "./use-rows.js";
 
 interface DefinitionPart {
@@ -26,21 +26,23 @@ export const DEFINITION_PARTS = {
   accessRules: {
     label: "Access rules",
     hint: "What pages of the app can do. The first rule that matches a request decides; without a rule it is denied.",
-    renderForm: (value, formProps) => (isRuleList(value) ? <AccessRulesForm items={value} {...formProps} /> : null),
+    renderForm: (value, formProps) =>
+      isEditableRuleList(value) ? <AccessRulesForm items={value} {...formProps} /> : null,
   },
   hooks: {
     label: "Hooks",
     hint: "Changes of values before they are stored, and messages that are sent afterwards.",
-    renderForm: (value, formProps) => (isHookList(value) ? <HooksForm items={value} {...formProps} /> : null),
+    renderForm: (value, formProps) => (isEditableHookList(value) ? <HooksForm items={value} {...formProps} /> : null),
   },
   indexes: {
     label: "Indexes",
     hint: "Columns that make a where or an order fast. A unique index keeps two entries from having equal values.",
-    renderForm: (value, formProps) => (isIndexList(value) ? <IndexesForm items={value} {...formProps} /> : null),
+    renderForm: (value, formProps) =>
+      isEditableIndexList(value) ? <IndexesForm items={value} {...formProps} /> : null,
   },
 } satisfies Record<string, DefinitionPart>;
 
-export type PartName = keyof typeof DEFINITION_PARTS;
+export type DefinitionPartName = keyof typeof DEFINITION_PARTS;
 
 function parseJsonOrUndefined(text: string): unknown {
   try {
@@ -51,7 +53,7 @@ function parseJsonOrUndefined(text: string): unknown {
 }
 
 /** Returns the index of the item that an error message names, such as 2 for "hooks[2]…". Returns null if the message names no item. */
-function findItemIndex(field: PartName, message: string | null): number | null {
+function findItemIndex(field: DefinitionPartName, message: string | null): number | null {
   const start = `${field}[`;
   if (!message?.startsWith(start)) return null;
   return Number.parseInt(message.slice(start.length), 10);
@@ -85,7 +87,7 @@ function ViewSwitch({ name, isJson, setJson }: ViewSwitchProps) {
 }
 
 interface JsonTextProps {
-  field: PartName;
+  field: DefinitionPartName;
   text: string;
   fault: string | null;
   setText: (text: string) => void;
@@ -108,7 +110,7 @@ function JsonText({ field, text, fault, setText }: JsonTextProps) {
 }
 
 interface DefinitionFieldProps {
-  field: PartName;
+  field: DefinitionPartName;
   storedValue: unknown;
   columns: readonly string[];
   /** Saves the value. Returns the service's error message, or null if the service has saved the value. */
@@ -179,7 +181,7 @@ export function DefinitionField({
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}
       </p>
-      <ChangedElsewhere label={part.label} field={{ ...fieldDraft, replaceByStoredValue: discard }} />
+      <ChangedElsewhereNotice label={part.label} field={{ ...fieldDraft, replaceByStoredValue: discard }} />
       <p className="row">
         <button
           type="button"

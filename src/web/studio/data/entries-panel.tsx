@@ -15,19 +15,19 @@ export interface DataSourcePanelProps extends Pick<PageProps, "api" | "appId" | 
   source: DataSource;
   reload: () => void;
   /** Open tab, search text and sort order, as in the URL. */
-  query: DataQuery;
-  changeQuery: (change: DataQuery) => void;
+  query: DataSourceUrlQuery;
+  changeQuery: (change: DataSourceUrlQuery) => void;
 }
 
 /** Query parameters in the URL of the page of a data source. */
-export interface DataQuery {
+export interface DataSourceUrlQuery {
   tab?: string | undefined;
   search?: string | undefined;
   sort?: string | undefined;
   order?: string | undefined;
 }
 
-const parseOrder = ({ sort, order }: DataQuery): EntryOrder | null =>
+const parseOrder = ({ sort, order }: DataSourceUrlQuery): EntryOrder | null =>
   sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
 
 export function EntriesPanel({ api, appId, confirm, source, reload, query, changeQuery }: DataSourcePanelProps) {

@@ -40,7 +40,7 @@ const HOOK_KIND_LABELS: Readonly<Record<HookDraft["type"], string>> = {
 };
 
 /** True if the form can show these hooks without losing parts of them. */
-export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
+export const isEditableHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
 
 function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
   const { rows, set, fault } = useFormRows<OperationsRow>({

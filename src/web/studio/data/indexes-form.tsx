@@ -15,7 +15,7 @@ const isColumnNameList = (value: unknown): boolean =>
   Array.isArray(value) && value.every((element) => typeof element === "string");
 
 /** True if the form can show these indexes without losing parts of them. */
-export function isIndexList(value: unknown): value is IndexDraft[] {
+export function isEditableIndexList(value: unknown): value is IndexDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((element: unknown) => {
     if (typeof element === "string" || isColumnNameList(element)) return true;

@@ -2,7 +2,7 @@
 import X from "icon:x";
 import { type FormEvent, useEffect, useState } from "react";
 import { type ApiClient, asApiError } from "../shared/api.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatBytes, formatExactTime } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
@@ -225,7 +225,7 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
           Rename
         </button>
       </form>
-      <ChangedElsewhere label="The name" field={field} />
+      <ChangedElsewhereNotice label="The name" field={field} />
       <p className="notice" role="alert">
         {isDeleted && `Someone else deleted this ${item.kind}.`}
       </p>

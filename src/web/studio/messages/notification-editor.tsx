@@ -1,7 +1,7 @@
 /** Editor of one notification, with a preview. The person can publish the notification immediately or at a chosen time. */
 import { useId, useLayoutEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime } from "../shared/format.js";
@@ -207,7 +207,7 @@ export function NotificationEditor({
           <p className="notice" role="status">
             {isDeleted && "This notification was deleted elsewhere."}
           </p>
-          <ChangedElsewhere label="This notification" field={field} />
+          <ChangedElsewhereNotice label="This notification" field={field} />
           <div className="row">
             <button
               type="button"

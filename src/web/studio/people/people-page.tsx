@@ -15,7 +15,7 @@ import {
 } from "../documents.js";
 import { capitalize, formatAge, formatExactTime } from "../shared/format.js";
 import type { Invitation, Member } from "../shared/model.js";
-import { SecretOnce } from "../shared/secret-once.js";
+import { NewSecretNotice } from "../shared/secret-once.js";
 import { useNewValues } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -317,7 +317,7 @@ function PeoplePanel(props: PeoplePanelProps) {
       <p className="fault" role="alert">
         {list.fault}
       </p>
-      {once && <SecretOnce {...once} onClose={() => setOnce(null)} />}
+      {once && <NewSecretNotice {...once} onClose={() => setOnce(null)} />}
       <ul className="records" aria-label="People">
         {members.map((member) => (
           <MemberRow

@@ -6,7 +6,7 @@ import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatCount } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { ForOperators } from "../shell/role.js";
-import { sendForRuns } from "./bulk-send.js";
+import { sendRequestForEachRun } from "./bulk-send.js";
 
 /** Maximum number of runs that one confirmation replays or cancels. */
 const MAX_RUNS_PER_CONFIRMATION = 100;
@@ -75,7 +75,7 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
     const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
     const sendRequest = (id: number) => action.sendRequest(api, appId, id);
     setProgress(
-      await sendForRuns(ids, {
+      await sendRequestForEachRun(ids, {
         pastParticiple,
         sendRequest,
         toRateLimitError: asApiError,

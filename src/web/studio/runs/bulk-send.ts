@@ -29,7 +29,7 @@ async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome
  * Sends a request for each run. Skips runs that have ended already, waits when the rate limit is reached, and stops at any other error.
  * Returns a summary for the person.
  */
-export async function sendForRuns(ids: readonly number[], sending: BulkRequest): Promise<string> {
+export async function sendRequestForEachRun(ids: readonly number[], sending: BulkRequest): Promise<string> {
   const { pastParticiple, reportProgress } = sending;
   let sentCount = 0;
   let endedCount = 0;

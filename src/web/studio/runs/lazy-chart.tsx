@@ -37,7 +37,7 @@ interface RunsOverTimeProps {
   listFault: string | null;
 }
 
-export function RunsOverTime({
+export function LazyRunsChart({
   api,
   appId,
   filter,

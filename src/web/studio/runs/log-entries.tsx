@@ -8,7 +8,7 @@ import type { ActionsState } from "../actions/use-actions.js";
 import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-media-query.js";
-import { isCancelled, isFailed } from "./log-entry.js";
+import { isCancelledEntry, isFailedEntry } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { ErrorStack, type ErrorStackProps } from "./stack.js";
 import type { LogState } from "./use-log.js";
@@ -25,8 +25,8 @@ interface EntryOutcome {
 }
 
 function getEntryOutcome(entry: LogEntry): EntryOutcome {
-  if (isCancelled(entry)) return { className: "entry cancelled", label: "⊘ cancelled" };
-  return isFailed(entry)
+  if (isCancelledEntry(entry)) return { className: "entry cancelled", label: "⊘ cancelled" };
+  return isFailedEntry(entry)
     ? { className: "entry failed", label: "✕ failed" }
     : { className: "entry", label: "✓ completed" };
 }

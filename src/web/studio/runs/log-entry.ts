@@ -2,7 +2,7 @@
 import type { LogEntry } from "../shared/model.js";
 
 /** True if the run was cancelled. The service logs a cancelled run with an error of this name. */
-export const isCancelled = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
+export const isCancelledEntry = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
 
-export const isFailed = (entry: Pick<LogEntry, "type" | "error">) =>
-  entry.type === "app.task.failed" && !isCancelled(entry);
+export const isFailedEntry = (entry: Pick<LogEntry, "type" | "error">) =>
+  entry.type === "app.task.failed" && !isCancelledEntry(entry);

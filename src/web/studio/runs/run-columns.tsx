@@ -4,7 +4,7 @@ import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { createHref, type StudioRoute } from "../shell/studio-route.js";
 import { CancelButton } from "./run-line.js";
-import { describeRun, formatRunDuration, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
+import { describeRun, formatRunDuration, RunStateLabel, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface CellContext {
   appId: number;
@@ -60,7 +60,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     heading: "State",
     width: "92px",
     className: "",
-    renderCell: ({ state }) => <RunState state={state} />,
+    renderCell: ({ state }) => <RunStateLabel state={state} />,
   },
   {
     key: "started",
@@ -117,9 +117,9 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
 ];
 
 /** Keys of the columns that are hidden until the person shows them. */
-export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
+export const COLUMNS_HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
 /** Keys of the columns that are hidden in a window as wide as a tablet, to leave enough space for the result or the error message. */
-export const HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...HIDDEN_BY_DEFAULT, "run", "trigger"];
+export const COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...COLUMNS_HIDDEN_BY_DEFAULT, "run", "trigger"];
 
 export const createGridTemplate = (columns: readonly RunColumn[]): string =>
   columns.map(({ width }) => width).join(" ");

@@ -7,7 +7,14 @@ import type { RunRow } from "../shared/model.js";
 import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { createHref } from "../shell/studio-route.js";
-import { describeRun, formatRunDuration, isUnfinished, RunState, TRIGGER_WORDS, VersionChip } from "./run-words.js";
+import {
+  describeRun,
+  formatRunDuration,
+  isUnfinished,
+  RunStateLabel,
+  TRIGGER_WORDS,
+  VersionChip,
+} from "./run-words.js";
 
 interface RunLineProps {
   run: RunRow;
@@ -32,7 +39,7 @@ export function RunLine({ run, appId, cancelRun }: RunLineProps) {
     <>
       <a className="run-line" href={createHref({ appId, view: "runs", item: String(run.id) })}>
         <span className="run-number">#{run.id}</span>
-        <RunState state={run.state} />
+        <RunStateLabel state={run.state} />
         <time dateTime={at} title={formatExactTime(at)}>
           {formatColumnTime(at)}
         </time>

@@ -11,7 +11,7 @@ import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { ReplayForm } from "./run-again.js";
 import { RunLine } from "./run-line.js";
-import { isUnfinished, RunState, TRIGGER_WORDS, VersionChip, WAIT_REASON_WORDS } from "./run-words.js";
+import { isUnfinished, RunStateLabel, TRIGGER_WORDS, VersionChip, WAIT_REASON_WORDS } from "./run-words.js";
 import { ErrorStack } from "./stack.js";
 import { useRunDetails } from "./use-run-details.js";
 
@@ -131,7 +131,7 @@ function RunHead({ run, appId, cancelRun }: RunHeadProps) {
         {masterId === null ? name : <a href={createHref({ appId, view: "actions", item: String(masterId) })}>{name}</a>}
       </h2>
       <span role="status">
-        <RunState state={run.state} />
+        <RunStateLabel state={run.state} />
       </span>
       <VersionChip copy={run.copy} />
       <span className="grow" />

@@ -24,7 +24,7 @@ export const VERSION_WORDS: Record<RunRow["copy"], string> = { master: "draft", 
 
 export const isUnfinished = ({ state }: Pick<RunRow, "state">) => state === "queued" || state === "running";
 
-export function RunState({ state }: Pick<RunRow, "state">) {
+export function RunStateLabel({ state }: Pick<RunRow, "state">) {
   const { sign, word } = STATE_WORDS[state];
   return (
     <span className={`run-state ${state}`}>

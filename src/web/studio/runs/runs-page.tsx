@@ -5,7 +5,7 @@ import { createHref, mergeQuery, parseId } from "../shell/studio-route.js";
 import { QueuedRunsLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
-import { RunsOverTime } from "./lazy-chart.js";
+import { LazyRunsChart } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
@@ -70,7 +70,7 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
       />
       <QueuedRunsLine {...{ api, appId, confirm }} />
       <RunsList runList={runsFound} appId={appId} filters={route.query} columns={columns.shownColumns}>
-        <RunsOverTime
+        <LazyRunsChart
           {...{ api, appId, filter }}
           timeRange={parseTimeRange(query)}
           logSubscription={actions.logSubscription}

@@ -1,7 +1,12 @@
 /** Hook for the columns of the table of runs that the person has shown or hidden. The browser stores these choices. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useMediaQuery } from "../shared/use-media-query.js";
-import { HIDDEN_BY_DEFAULT, HIDDEN_IN_MEDIUM_WINDOWS, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
+import {
+  COLUMNS_HIDDEN_BY_DEFAULT,
+  COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS,
+  RUN_COLUMNS,
+  type RunColumn,
+} from "./run-columns.js";
 
 const STORAGE_KEY = "studio.runs.hidden-columns";
 
@@ -17,7 +22,7 @@ function readColumnChoices(): ColumnChoices {
     const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}");
     // Earlier releases of Studio stored an array with the keys of the hidden columns.
     if (Array.isArray(stored))
-      return Object.fromEntries([...HIDDEN_BY_DEFAULT, ...stored].map((key) => [key, !stored.includes(key)]));
+      return Object.fromEntries([...COLUMNS_HIDDEN_BY_DEFAULT, ...stored].map((key) => [key, !stored.includes(key)]));
     return { ...(stored as object) };
   } catch {
     return {};
@@ -32,7 +37,7 @@ export interface ColumnsState {
 export function useColumns(): ColumnsState {
   const [choices, setChoices] = useState(readColumnChoices);
   const isMedium = useMediaQuery("(min-width: 701px) and (max-width: 1000px)");
-  const hidden = isMedium ? HIDDEN_IN_MEDIUM_WINDOWS : HIDDEN_BY_DEFAULT;
+  const hidden = isMedium ? COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS : COLUMNS_HIDDEN_BY_DEFAULT;
   const toggle = useCallback(
     (key: string) => setChoices((last) => ({ ...last, [key]: !(last[key] ?? !hidden.includes(key)) })),
     [hidden],

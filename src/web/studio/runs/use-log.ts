@@ -4,7 +4,7 @@ import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
-import { isFailed } from "./log-entry.js";
+import { isFailedEntry } from "./log-entry.js";
 
 const PAGE_SIZE = 50;
 
@@ -135,13 +135,13 @@ export function useLog({
     () =>
       onEntry((entry) => {
         const versionIds = JSON.parse(wantedIds) as number[] | null;
-        const isShown = (!isFailuresOnly || isFailed(entry)) && (versionIds?.includes(entry.taskId) ?? true);
+        const isShown = (!isFailuresOnly || isFailedEntry(entry)) && (versionIds?.includes(entry.taskId) ?? true);
         if (isShown) setEntries((old) => mergeEntries(old ?? [], [entry]));
       }),
     [onEntry, isFailuresOnly, wantedIds],
   );
 
   const loadMore = useCallback(() => void load(true), [load]);
-  const shownEntries = isFailuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
+  const shownEntries = isFailuresOnly ? (entries?.filter(isFailedEntry) ?? null) : entries;
   return { entries: shownEntries, hasMore, isLoading, fault, loadMore };
 }

@@ -1,5 +1,5 @@
 /** Table of scheduled runs of the past week that were skipped or failed. */
-import { RunState } from "../runs/run-words.js";
+import { RunStateLabel } from "../runs/run-words.js";
 import { formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";
 import { createHref } from "../shell/studio-route.js";
@@ -13,7 +13,7 @@ export function MissedRunsTable({ week, appId }: { week: ScheduleWeek; appId: nu
         {week.missed.map(({ actionId, name, state, reason, timezone, from, to, count, runId }) => (
           <li key={`${runId} ${state}`} className={`run-row ${state}`}>
             <a className="missed-line" href={createHref({ appId, view: "runs", item: String(runId) })}>
-              <RunState state={state} />
+              <RunStateLabel state={state} />
               <time dateTime={to} title={`${formatExactTime(to)} here`}>
                 {formatTimeInZone(to, timezone)} {timezone}
               </time>

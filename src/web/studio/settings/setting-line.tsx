@@ -1,7 +1,7 @@
 /** Row of one setting: its value, and buttons to save and delete it. For a protected setting, the row only accepts a new value. */
 import Trash2 from "icon:trash-2";
 import { useId, useLayoutEffect, useRef, useState } from "react";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
@@ -114,7 +114,7 @@ export function SettingLine(props: SettingLineProps) {
         <p id={faultId} className="fault" role="alert">
           {fault}
         </p>
-        <ChangedElsewhere label={settingKey} field={field} />
+        <ChangedElsewhereNotice label={settingKey} field={field} />
       </div>
       <div className="row">
         <span className="saved" role="status">

@@ -5,7 +5,7 @@ import type { PageProps } from "../shell/page-props.js";
 
 const REFRESH_INTERVAL_MS = 10_000;
 
-export function PublicSettings({ appId }: PageProps) {
+export function PublicSettingsView({ appId }: PageProps) {
   const { value, fault } = useResource({
     ...createQueryOptions(ReadPublicSettings, { appId }),
     refetchInterval: REFRESH_INTERVAL_MS,

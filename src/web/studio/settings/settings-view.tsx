@@ -9,7 +9,7 @@ import { mayEdit } from "../shell/rights.js";
 import { NEW_ROW_NAME, NewSettingForm } from "./new-setting.js";
 import { SettingLine, type SettingLineProps } from "./setting-line.js";
 import { getTier, type SettingTier } from "./setting-value.js";
-import { PublicSettings } from "./settings-read.js";
+import { PublicSettingsView } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
 
@@ -20,7 +20,7 @@ const TIER_SECTIONS: [tier: SettingTier, title: string, text: string][] = [
 ];
 
 export function SettingsView(props: PageProps) {
-  return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
+  return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettingsView {...props} />;
 }
 
 interface TierSectionProps {

@@ -207,7 +207,7 @@ function parseErrorResponse(text: string): { status: string; error: string } {
 }
 
 /** Creates the API client. The browser adds the session cookie to each request. */
-export function createApi(): ApiClient {
+export function createApiClient(): ApiClient {
   const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the WebSocket because the session has ended. The client then does not reconnect. */

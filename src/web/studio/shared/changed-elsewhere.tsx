@@ -9,7 +9,7 @@ interface ChangedElsewhereProps {
   field: Pick<FieldDraft<unknown>, "isChangedElsewhere" | "replaceByStoredValue" | "keepDraft">;
 }
 
-export function ChangedElsewhere({ label, field }: ChangedElsewhereProps) {
+export function ChangedElsewhereNotice({ label, field }: ChangedElsewhereProps) {
   if (!field.isChangedElsewhere) return null;
   return (
     <p className="notice banner" role="alert">

@@ -8,7 +8,7 @@ interface SecretOnceProps {
   onClose: () => void;
 }
 
-export function SecretOnce({ label, secret, onClose }: SecretOnceProps) {
+export function NewSecretNotice({ label, secret, onClose }: SecretOnceProps) {
   return (
     <div className="notice secret-once" role="alert">
       <p>{label}: it is shown only once. Store it in a safe place.</p>

@@ -2,7 +2,7 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
+import { FinishAccountPage, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
 import { setRequestPausing } from "../accounts/session-renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFoundPage } from "./not-found.js";
@@ -21,7 +21,7 @@ function StudioRoot() {
   const queries = useMemo(() => session && createQueryClient(session.api), [session]);
   // Clears the cache when the person signs out, so that the next person cannot see data of this person.
   useEffect(() => () => queries?.clear(), [queries]);
-  if (session?.isProvisional) return <FinishAccount />;
+  if (session?.isProvisional) return <FinishAccountPage />;
   if (!session || !queries) return <SignInPage onSession={setSession} />;
   return (
     <QueryClientProvider client={queries}>

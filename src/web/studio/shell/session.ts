@@ -4,7 +4,7 @@
  */
 import type { Role } from "../../../rules/roles.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { type ApiClient, ApiError, createApi } from "../shared/api.js";
+import { type ApiClient, ApiError, createApiClient } from "../shared/api.js";
 import type { App } from "../shared/model.js";
 
 /** Organization or app in which the person has a role. */
@@ -69,7 +69,7 @@ export async function readRoles(): Promise<PersonRoles> {
 async function createSession({ kind, email = "", isProvisional = false }: SessionResponse): Promise<StudioSession> {
   // Requests the apps by a GET request, so that the page can preload the response together with its first files (web-assets.ts).
   const [{ apps }, roles] = await Promise.all([requestJson<{ apps: App[] }>("/v1/apps"), readRoles()]);
-  const api = createApi();
+  const api = createApiClient();
   return {
     api,
     apps,

@@ -22,7 +22,7 @@ const AppMenu = lazy(async () => ({ default: (await withLoadError(import("./menu
 const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).AccountMenu }));
 
 /** True if people with this role can use the page. */
-export const isViewForRole = (view: View, role: Role): boolean =>
+export const canRoleUseView = (view: View, role: Role): boolean =>
   mayEdit(role) || (VIEW_DETAILS[view].alsoForRoles ?? []).includes(role);
 
 function parseSidebarLink(link: SidebarLink): { view: View; item: string | null } {
@@ -61,7 +61,7 @@ function SidebarLinks({ app, role, route, isCollapsed }: Pick<SidebarProps, "app
       {SIDEBAR_GROUPS.map(({ label, links }) => {
         const shownLinks = links
           .map((link) => ({ link, ...parseSidebarLink(link) }))
-          .filter(({ view }) => isViewForRole(view, role));
+          .filter(({ view }) => canRoleUseView(view, role));
         if (shownLinks.length === 0) return null;
         return (
           <section key={label ?? "first"} className="nav-group" aria-label={label ?? "Start"}>

@@ -21,7 +21,7 @@ import { getRoleOnApp, mayEdit } from "./rights.js";
 import { RoleProvider } from "./role.js";
 import { getLoadedPage, loadPage } from "./routes.js";
 import type { StudioSession } from "./session.js";
-import { isViewForRole, SidebarContent } from "./sidebar.js";
+import { canRoleUseView, SidebarContent } from "./sidebar.js";
 import type { StudioRoute } from "./studio-route.js";
 import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsedSidebar } from "./use-collapsed.js";
@@ -145,7 +145,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   }
   const role = getRoleOnApp({ roles, isAdmin }, app.id);
   // Shows Home if the person's role may not use the page that the URL names.
-  const view = isViewForRole(route.view, role) ? route.view : "home";
+  const view = canRoleUseView(route.view, role) ? route.view : "home";
   const Page = getPageComponent(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };
   const sidebar = { role, apps, app, email, route: { ...route, view }, go, openPalette, signOut: onSignOut };
