@@ -20,9 +20,9 @@ import {
   ACTION_KINDS,
   type ActionKind,
   createActionBody,
-  LANGUAGE_KIND,
+  getRunWithResultPath,
+  PLAIN_JAVASCRIPT_KIND,
   RUN_PAYLOAD,
-  runWithResultPath,
 } from "../harness/kinds.js";
 import { readProcessorTime } from "../harness/processor-time.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
@@ -115,7 +115,7 @@ async function measureKind(subject: MeasuredSystem, kind: ActionKind, rounds: nu
   await service.call("POST", path, createActionBody(kind));
   const calls = {
     service,
-    paths: [runWithResultPath(appId, kind)],
+    paths: [getRunWithResultPath(appId, kind)],
     payload: { ...RUN_PAYLOAD, url },
     result: kind.result,
   };
@@ -130,7 +130,7 @@ async function measureKind(subject: MeasuredSystem, kind: ActionKind, rounds: nu
 async function measureQueued(subject: MeasuredSystem, rounds: number): Promise<PeriodUsage[]> {
   const { service, database } = subject;
   const { appId, tokens } = service.first;
-  const url = `${service.url}/v3/apps/${appId}/actions/${LANGUAGE_KIND.name}/run`;
+  const url = `${service.url}/v3/apps/${appId}/actions/${PLAIN_JAVASCRIPT_KIND.name}/run`;
   const countUnfinishedRuns = "SELECT count(*)::int AS count FROM run WHERE finished_at IS NULL";
   const work = async () => {
     await measureRequestRate({
@@ -143,7 +143,8 @@ async function measureQueued(subject: MeasuredSystem, rounds: number): Promise<P
     await until(async () => (await database.query(countUnfinishedRuns)).rows[0].count === 0, QUEUE_LIMIT_MS);
   };
   const usages: PeriodUsage[] = [];
-  while (usages.length < rounds) usages.push(await measureUsage(subject, `${LANGUAGE_KIND.name}, queued`, work));
+  while (usages.length < rounds)
+    usages.push(await measureUsage(subject, `${PLAIN_JAVASCRIPT_KIND.name}, queued`, work));
   return usages;
 }
 

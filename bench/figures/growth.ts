@@ -4,7 +4,13 @@ import { availableParallelism } from "node:os";
 import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
 import { startChildServer } from "../harness/child.js";
 import { type Figure, type FigureRow, measureAlternating } from "../harness/figure.js";
-import { ACTION_KINDS, type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
+import {
+  ACTION_KINDS,
+  type ActionKind,
+  createActionBody,
+  getRunWithResultPath,
+  RUN_PAYLOAD,
+} from "../harness/kinds.js";
 import { type BenchService, startBenchService, startFleet } from "../harness/service.js";
 
 const CALLER_COUNT = 8;
@@ -56,7 +62,7 @@ async function createRateMeasurement(
   await service.call("POST", `/v3/apps/${appId}/actions`, createActionBody(kind));
   const calls = {
     service,
-    paths: [runWithResultPath(appId, kind)],
+    paths: [getRunWithResultPath(appId, kind)],
     payload: { ...RUN_PAYLOAD, url },
     result: kind.result,
   };
@@ -80,7 +86,7 @@ async function startOnCores<T>(list: string, start: () => Promise<T>): Promise<T
   }
 }
 
-export const coresFigure: Figure = {
+export const runRateByCoresFigure: Figure = {
   title: "runs a second by the number of cores of the service",
   async run(rounds) {
     const smallService = await startOnCores("0", () => startBenchService(SERVICE_ENVIRONMENT));
@@ -89,7 +95,7 @@ export const coresFigure: Figure = {
   },
 };
 
-export const runnersFigure: Figure = {
+export const runRateByRunnersFigure: Figure = {
   title: "runs a second by the number of runners",
   async run(rounds) {
     const smallService = await startFleet(1, SERVICE_ENVIRONMENT);

@@ -3,7 +3,7 @@
  */
 import { startLoadGenerator } from "../harness/callers.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";
-import { createActionBody, LANGUAGE_KIND, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
+import { createActionBody, getRunWithResultPath, PLAIN_JAVASCRIPT_KIND, RUN_PAYLOAD } from "../harness/kinds.js";
 import { startBenchService } from "../harness/service.js";
 
 export const title = "requests to an HTTP trigger, and runWithResult of the same action";
@@ -21,16 +21,16 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     const { appId, tokens } = service.first;
     const where = { method: "POST", path: TRIGGER_PATH, auth: { type: "bearer" } };
     const triggers = [{ trigger: "manual" }, { trigger: "http", where }];
-    const data = { ...createActionBody({ ...LANGUAGE_KIND, body: ACTION_BODY }), triggers };
+    const data = { ...createActionBody({ ...PLAIN_JAVASCRIPT_KIND, body: ACTION_BODY }), triggers };
     const { action } = await service.call("POST", `/v3/apps/${appId}/actions`, data);
     await service.call("POST", `/v1/apps/${appId}/publish`);
     await service.call("POST", `/v3/apps/${appId}/actions/${action.id}/publish`);
-    const shared = { service, token: tokens.api, payload: RUN_PAYLOAD, result: LANGUAGE_KIND.result };
-    const runWithResultCalls = { ...shared, paths: [runWithResultPath(appId, LANGUAGE_KIND)] };
+    const shared = { service, token: tokens.api, payload: RUN_PAYLOAD, result: PLAIN_JAVASCRIPT_KIND.result };
+    const runWithResultCalls = { ...shared, paths: [getRunWithResultPath(appId, PLAIN_JAVASCRIPT_KIND)] };
     const triggerRequests = {
       ...shared,
       paths: [`/h/${appId}/${TRIGGER_PATH}`],
-      expected: `\r\n\r\n${LANGUAGE_KIND.result}`,
+      expected: `\r\n\r\n${PLAIN_JAVASCRIPT_KIND.result}`,
     };
     await callers.measureRate(runWithResultCalls, 8, WARM_UP_MS);
     await callers.measureRate(triggerRequests, 8, WARM_UP_MS);

@@ -4,7 +4,13 @@ import { type BrowserBaseline, startBrowserBaseline } from "../harness/browser-b
 import { startLoadGenerator } from "../harness/callers.js";
 import { startChildServer } from "../harness/child.js";
 import { type Figure, type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";
-import { type ActionKind, createActionBody, LANGUAGE_KIND, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
+import {
+  type ActionKind,
+  createActionBody,
+  getRunWithResultPath,
+  PLAIN_JAVASCRIPT_KIND,
+  RUN_PAYLOAD,
+} from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 /** Number of runs that one app can execute at the same time on two cores. */
@@ -28,18 +34,18 @@ async function measure(
   const host = await startChildServer("local-host.js");
   try {
     const { appId } = service.first;
-    for (const createdKind of new Set([LANGUAGE_KIND, kind])) {
+    for (const createdKind of new Set([PLAIN_JAVASCRIPT_KIND, kind])) {
       await service.call("POST", `/v3/apps/${appId}/actions`, createActionBody(createdKind, host.url));
     }
     const payload = { ...RUN_PAYLOAD, url: host.url };
     const callsOf = (calledKind: ActionKind) => ({
       service,
-      paths: [runWithResultPath(appId, calledKind)],
+      paths: [getRunWithResultPath(appId, calledKind)],
       payload,
       result: calledKind.result,
     });
-    const [kindCalls, languageCalls] = [callsOf(kind), callsOf(LANGUAGE_KIND)];
-    const counts = kind === LANGUAGE_KIND ? LANGUAGE_CALLER_COUNTS : CALLER_COUNTS;
+    const [kindCalls, languageCalls] = [callsOf(kind), callsOf(PLAIN_JAVASCRIPT_KIND)];
+    const counts = kind === PLAIN_JAVASCRIPT_KIND ? LANGUAGE_CALLER_COUNTS : CALLER_COUNTS;
     await callers.measureRate(kindCalls, FEW_CALLERS, WARM_UP_MS);
     const rates = counts.map((count) => [`callers-${count}`, () => callers.measureRate(kindCalls, count)] as const);
     const medians = await measureAlternating<string>(rounds, {

@@ -3,7 +3,7 @@
  * event starts no run or one run.
  */
 import { openDatabase } from "../../src/data/database.js";
-import { publishDirectly } from "../../test/harness/production-copies.js";
+import { insertPublishedActions } from "../../test/harness/production-copies.js";
 import { measureRequestRate } from "../harness/autocannon.js";
 import { startChildServer } from "../harness/child.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";
@@ -67,7 +67,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     };
     const rows: FigureRow[] = [];
     for (const [sizeIndex, actions] of ACTION_COUNTS.entries()) {
-      await publishDirectly(db, appId, createListeningActions(ACTION_COUNTS[sizeIndex - 1] ?? 0, actions));
+      await insertPublishedActions(db, appId, createListeningActions(ACTION_COUNTS[sizeIndex - 1] ?? 0, actions));
       await db.query("ANALYZE");
       await measureRequestRate({ ...floor, seconds: 1 });
       await measureRequestRate({ ...unmatchedRequests, seconds: 1 });

@@ -3,9 +3,15 @@
  * run.
  */
 import { startBrowserBaseline } from "../harness/browser-baseline.js";
-import { type RunCalls, startLoadGenerator } from "../harness/callers.js";
+import { type RunWithResultLoad, startLoadGenerator } from "../harness/callers.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";
-import { ACTION_KINDS, type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
+import {
+  ACTION_KINDS,
+  type ActionKind,
+  createActionBody,
+  getRunWithResultPath,
+  RUN_PAYLOAD,
+} from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "runWithResult over HTTP, forty apps in turn, 8 callers";
@@ -38,11 +44,11 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     const apps = await createApps(service, kinds);
     const rows: FigureRow[] = [];
     for (const kind of kinds) {
-      const callsOf = (appIds: readonly number[]): RunCalls => {
+      const callsOf = (appIds: readonly number[]): RunWithResultLoad => {
         return {
           service,
           token: service.first.tokens.admin,
-          paths: appIds.map((app) => runWithResultPath(app, kind)),
+          paths: appIds.map((app) => getRunWithResultPath(app, kind)),
           payload: RUN_PAYLOAD,
           result: kind.result,
         };

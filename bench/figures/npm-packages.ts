@@ -6,9 +6,9 @@ import {
   type ActionKind,
   CSV_KIND,
   createActionBody,
+  getRunWithResultPath,
   NPM_PACKAGE_KINDS,
   RUN_PAYLOAD,
-  runWithResultPath,
 } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
@@ -24,7 +24,7 @@ async function measure(rounds: number, service: BenchService): Promise<FigureRow
     const { appId } = service.first;
     const callsOf = (calledKind: ActionKind) => ({
       service,
-      paths: [runWithResultPath(appId, calledKind)],
+      paths: [getRunWithResultPath(appId, calledKind)],
       payload: RUN_PAYLOAD,
       result: calledKind.result,
     });

@@ -2,7 +2,7 @@
 import { request } from "undici";
 import { startChildServer } from "../harness/child.js";
 import { type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";
-import { type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
+import { type ActionKind, createActionBody, getRunWithResultPath, RUN_PAYLOAD } from "../harness/kinds.js";
 import { startBenchService } from "../harness/service.js";
 
 export const title = "request() within a run, one after the other";
@@ -29,7 +29,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     const { appId } = service.first;
     await service.call("POST", `/v3/apps/${appId}/actions`, createActionBody(TIMED_REQUESTS, host.url));
     const measure = async () => {
-      const { result } = await service.call("POST", runWithResultPath(appId, TIMED_REQUESTS), {
+      const { result } = await service.call("POST", getRunWithResultPath(appId, TIMED_REQUESTS), {
         ...RUN_PAYLOAD,
         url: host.url,
       });

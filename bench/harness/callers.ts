@@ -4,7 +4,7 @@ import { nextMessage, startBenchChild } from "./child.js";
 import { percentile } from "./figure.js";
 import type { BenchService } from "./service.js";
 
-export interface RunCalls {
+export interface RunWithResultLoad {
   service: BenchService;
   /** Token that is sent; by default the editor's. */
   token?: string;
@@ -19,9 +19,9 @@ export interface RunCalls {
 
 export interface LoadGenerator {
   /** Measures responses per second with `callers` concurrent callers during `measuredMs` milliseconds. */
-  measureRate(calls: RunCalls, callers: number, measuredMs?: number): Promise<number>;
+  measureRate(calls: RunWithResultLoad, callers: number, measuredMs?: number): Promise<number>;
   /** Measures the median duration of a call in milliseconds, with one call every 200 ms. */
-  measurePacedDuration(calls: RunCalls, count?: number): Promise<number>;
+  measurePacedDuration(calls: RunWithResultLoad, count?: number): Promise<number>;
   stop(): void;
 }
 
@@ -34,7 +34,7 @@ export function startLoadGenerator(): LoadGenerator {
   const child = startBenchChild("caller-process.js");
 
   async function sendLoad(
-    { service, token = service.first.tokens.editor, paths, payload, result, expected }: RunCalls,
+    { service, token = service.first.tokens.editor, paths, payload, result, expected }: RunWithResultLoad,
     load: Pick<CallLoad, "callers" | "measuredMs" | "warmUpMs" | "intervalMs">,
   ) {
     const message: CallLoad = {

@@ -27,7 +27,7 @@ const SILENT_WAV_BASE64 = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0Y
 
 const FETCH_EXPRESSION = "await (await fetch(payload.url)).text()";
 
-export const LANGUAGE_KIND: ActionKind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
+export const PLAIN_JAVASCRIPT_KIND: ActionKind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
 
 export const CSV_KIND: ActionKind = {
   name: "svc-csv",
@@ -61,7 +61,7 @@ export const NPM_PACKAGE_KINDS: readonly ActionKind[] = [
 ];
 
 export const ACTION_KINDS: readonly ActionKind[] = [
-  LANGUAGE_KIND,
+  PLAIN_JAVASCRIPT_KIND,
   { name: "document", body: "document.title = 'sum'; return payload.a + payload.b;", result: 3 },
   CSV_KIND,
   {
@@ -146,5 +146,5 @@ export function createActionBody({ name, body, dependencies = [], usesRequest }:
   return { name, code, dependencies, integrationOrigins, active: true, environment: "server", triggers };
 }
 
-export const runWithResultPath = (appId: number, { name }: ActionKind): string =>
+export const getRunWithResultPath = (appId: number, { name }: ActionKind): string =>
   `/v3/apps/${appId}/actions/${name}/runWithResult`;

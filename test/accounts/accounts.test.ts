@@ -282,7 +282,7 @@ describe("accounts of people", () => {
 
   it("mails a link with the service's own address, whatever Host and Origin are, and only to the account's address", async () => {
     const { email } = await setup();
-    const before = mail.taken.length;
+    const before = mail.acceptedMessages.length;
     const headers = { "content-type": "application/json", host: "evil.example", "x-forwarded-host": "evil.example" };
     const status = await new Promise<number>((resolve, reject) => {
       const sent = request(`${service.url}/v1/auth/reset`, { method: "POST", headers }, (answer) =>
@@ -292,7 +292,7 @@ describe("accounts of people", () => {
     });
     expect(status).to.equal(202);
     await mail.has(before + 1);
-    const { to, from, text } = mail.taken.at(-1)!;
+    const { to, from, text } = mail.acceptedMessages.at(-1)!;
     expect([from, to]).to.deep.equal(["service@example.com", [email]]);
     const plain = text.replace(/=\r\n/g, "").replaceAll("=3D", "=");
     const link = /http\S+/.exec(plain)![0];

@@ -1,7 +1,7 @@
 /** Tests the audit log: each successful write to actions, versions and publication adds one entry; refused writes add none. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS } from "./exits.js";
+import { API_CLIENTS } from "./exits.js";
 import { count, make, newName, publishApp, validAction } from "./support.js";
 
 describe("the audit log of actions", () => {
@@ -13,7 +13,7 @@ describe("the audit log of actions", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of EXITS) {
+  for (const [name, exitOf] of API_CLIENTS) {
     it(`has every write over ${name}: who, what and when, never the code`, async () => {
       const exit = exitOf(service);
       const { id, name: first } = await make(exit);

@@ -1,7 +1,7 @@
 /** Tests concurrent writes: names, publications, idempotency keys. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
+import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./exits.js";
 import { count, make, newName, publishApp, validAction } from "./support.js";
 
 const WRITERS = 12;
@@ -10,11 +10,11 @@ const times = (status: string, n: number) => Array.from({ length: n }, () => sta
 
 describe("concurrent changes of actions", () => {
   let service: TestService;
-  let exit: Exit;
+  let exit: ApiClient;
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    exit = restExit(service);
+    exit = createRestApiClient(service);
     await publishApp(service);
   });
   after(() => service.stop());
@@ -87,7 +87,7 @@ describe("concurrent changes of actions", () => {
     expect(await count(service, "action", "id = $1 OR master_id = $1", [id])).to.equal(0);
   });
 
-  for (const [name, exitOf] of EXITS) {
+  for (const [name, exitOf] of API_CLIENTS) {
     const callWithKey = (key: string, as = "editor") => ({ as, headers: { "idempotency-key": key } });
 
     it(`create with one Idempotency-Key over ${name}: one action, and the first response for all`, async () => {

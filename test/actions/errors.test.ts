@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { STATUS, type Status } from "../../src/errors.js";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
+import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./exits.js";
 import { CODE, insertLegacy, make, newName, publishApp, validAction } from "./support.js";
 
 /** Errors of validation: status, condition, and the invalid fields. A test merges these fields into a valid action. */
@@ -62,7 +62,7 @@ const UNKNOWN_ID = 2_000_000_000;
 const MANUAL_TRIGGERS = [{ trigger: "manual" }];
 
 /** All operations that take the ID of one action. */
-const OPERATIONS_ON_ONE_ACTION: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
+const OPERATIONS_ON_ONE_ACTION: Record<string, (exit: ApiClient, id: number) => Promise<Outcome>> = {
   getById: (exit, id) => exit.get(id),
   update: (exit, id) => exit.update(id, { active: true }),
   remove: (exit, id) => exit.remove(id),
@@ -77,7 +77,7 @@ const OPERATIONS_ON_ONE_ACTION: Record<string, (exit: Exit, id: number) => Promi
   runWithResult: (exit, id) => exit.runWithResult(id),
 };
 
-const OPERATIONAL_ERRORS: [Status, string, (exit: Exit, service: TestService) => Promise<Outcome>][] = [
+const OPERATIONAL_ERRORS: [Status, string, (exit: ApiClient, service: TestService) => Promise<Outcome>][] = [
   ...Object.entries(OPERATIONS_ON_ONE_ACTION).flatMap(([verb, ask]): typeof OPERATIONAL_ERRORS => [
     ["ACTION_NOT_FOUND", `${verb} of an id that no action has`, (exit) => ask(exit, UNKNOWN_ID)],
     ["ACTION_NOT_V3", `${verb} of a legacy V2 action`, async (exit, service) => ask(exit, await insertLegacy(service))],
@@ -201,7 +201,7 @@ const OPERATIONAL_ERRORS: [Status, string, (exit: Exit, service: TestService) =>
   ],
 ];
 
-async function production(exit: Exit): Promise<number> {
+async function production(exit: ApiClient): Promise<number> {
   return (await exit.publish((await make(exit)).id)).value.action.id;
 }
 
@@ -231,7 +231,7 @@ describe("the specification's tables of errors", () => {
 
   beforeEach(() => publishApp(service));
 
-  function expectRefused(exit: Exit, status: Status, { status: received, error, http, value }: Outcome): void {
+  function expectRefused(exit: ApiClient, status: Status, { status: received, error, http, value }: Outcome): void {
     expect(received).to.equal(status);
     expect(error)
       .to.be.a("string")
@@ -241,7 +241,7 @@ describe("the specification's tables of errors", () => {
     expect(value).to.include.keys("status", "error");
   }
 
-  for (const [index, [name, exitOf]] of EXITS.entries()) {
+  for (const [index, [name, exitOf]] of API_CLIENTS.entries()) {
     for (const [specified, condition, fault] of sampleOf(VALIDATION_ERRORS, index, 2)) {
       const status = (name === "GraphQL" && STATUS_OF_TYPE_FAULTS[condition]) || specified;
       it(`create over ${name}: ${status} for ${condition}`, async () => {
@@ -269,7 +269,7 @@ describe("the specification's tables of errors", () => {
     it(`over REST: an ID in a path that is no positive integer gets 404: ${id}`, async () => {
       const { rest, appId } = service;
       const actions = `/v3/apps/${appId}/actions`;
-      const made = await make(restExit(service));
+      const made = await make(createRestApiClient(service));
       const answers = [
         await rest("GET", `${actions}/${id}`),
         await rest("PUT", `${actions}/${id}`, { body: {} }),

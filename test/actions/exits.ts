@@ -10,7 +10,7 @@ export interface Outcome {
   value: any;
 }
 
-export interface Exit {
+export interface ApiClient {
   name: "REST" | "GraphQL";
   create(data: unknown, call?: Call): Promise<Outcome>;
   update(id: number, data: unknown): Promise<Outcome>;
@@ -41,7 +41,7 @@ function query(values: Record<string, unknown>): string {
     : `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }
 
-export function restExit({ rest, appId }: TestService): Exit {
+export function createRestApiClient({ rest, appId }: TestService): ApiClient {
   const actions = `/v3/apps/${appId}/actions`;
   const ask = async (method: string, path: string, call: Call, pick: PickValue): Promise<Outcome> => {
     const { http, body } = await rest(method, actions + path, call);
@@ -114,7 +114,7 @@ function restDiff({ from, to, fields, before, after, code }: any): object {
   return { from: side(from), to: side(to), changes, code };
 }
 
-export function graphqlExit({ graphql, appId }: TestService): Exit {
+export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClient {
   const ask = async (
     operation: "query" | "mutation",
     field: string,
@@ -211,7 +211,7 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
 }
 
 /** REST and GraphQL, for tests that run against both. */
-export const EXITS = [
-  ["REST", restExit],
-  ["GraphQL", graphqlExit],
+export const API_CLIENTS = [
+  ["REST", createRestApiClient],
+  ["GraphQL", createGraphqlApiClient],
 ] as const;

@@ -1,7 +1,7 @@
 /** Two editors of one action: neither overwrites changes that it has not seen, and each receives the other's changes. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { restExit } from "./exits.js";
+import { createRestApiClient } from "./exits.js";
 import { CODE, make, publishApp } from "./support.js";
 
 const OTHER_CODE = `${CODE} // the other's`;
@@ -69,7 +69,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   for (const [exit, send] of Object.entries(EXITS)) {
     for (const name of Object.keys(CHANGE_CALLS)) {
       it(`${name} over ${exit}: is rejected with the current state, changes nothing, and succeeds from that state`, async () => {
-        const { id, updatedAt } = await make(restExit(service));
+        const { id, updatedAt } = await make(createRestApiClient(service));
         if (name === "unpublish") await service.rest("POST", path(id, "/publish"));
         await service.rest("PUT", path(id), { body: { code: OTHER_CODE } });
         const { body } = await service.rest("GET", path(id, "/versions"));
@@ -90,7 +90,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   }
 
   it("succeeds for only one of many callers that started from the same state", async () => {
-    const { id } = await make(restExit(service));
+    const { id } = await make(createRestApiClient(service));
     const { tag } = await read(id);
     const saves = Array.from({ length: 12 }, (_, at) =>
       service.rest("PUT", path(id), { body: { description: String(at) }, headers: { "if-match": tag } }),
@@ -100,7 +100,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   });
 
   it("returns a new ETag after every change, also within one millisecond, and the same ETag after a run", async () => {
-    const { id } = await make(restExit(service), { active: true, triggers: [{ trigger: "manual" }] });
+    const { id } = await make(createRestApiClient(service), { active: true, triggers: [{ trigger: "manual" }] });
     const tags = new Set<string>();
     for (let change = 0; change < 20; change += 1) {
       const { headers } = await service.rest("PUT", path(id), { body: { description: String(change) } });
@@ -112,7 +112,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   });
 
   it("accepts any of several ETags, weak ones and *, and rejects an invalid ETag", async () => {
-    const { id, updatedAt } = await make(restExit(service));
+    const { id, updatedAt } = await make(createRestApiClient(service));
     const remove = (tag: string) => service.rest("DELETE", path(id), { headers: { "if-match": tag } });
     for (const bad of ["", "2026-01-01", '"a', `"${updatedAt}",`, Array(30).fill('"a"').join()]) {
       const { http, body } = await remove(bad);
@@ -136,7 +136,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     const elsewhere = `/v3/apps/${other.body.app.id}/actions`;
     const theirs = (await service.rest("POST", elsewhere, { as: "admin", body: { name: "elsewhere", code: CODE } }))
       .body;
-    const { id, updatedAt } = await make(restExit(service));
+    const { id, updatedAt } = await make(createRestApiClient(service));
     const known = { reset: false, id, removed: false };
     // Changes that were made before the subscription may still arrive, so other IDs are skipped. Changes of the other app must not arrive.
     const next = async (): Promise<Record<string, unknown>> => {

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import type { TestService } from "../harness/service.js";
-import { type Exit, graphqlExit, type Outcome, restExit } from "./exits.js";
+import { type ApiClient, createGraphqlApiClient, createRestApiClient, type Outcome } from "./exits.js";
 import { CODE } from "./support.js";
 
 const json = fc.jsonValue({ maxDepth: 3, stringUnit: "binary" });
@@ -149,7 +149,7 @@ async function expectSuccess(step: string, outcome: Promise<Outcome>): Promise<O
   return settled;
 }
 
-async function publishInOrder(exit: Exit, first: unknown, second: unknown): Promise<boolean> {
+async function publishInOrder(exit: ApiClient, first: unknown, second: unknown): Promise<boolean> {
   const created = await exit.create(first);
   expectNoServerError(created, first);
   if (created.status !== "OK") return false;
@@ -175,7 +175,7 @@ async function publishInOrder(exit: Exit, first: unknown, second: unknown): Prom
  * can be read, updated, published, restored, compared and removed.
  */
 export async function expectNoServerErrors(service: TestService, times: number): Promise<void> {
-  const exits = [restExit(service), graphqlExit(service)] as const;
+  const exits = [createRestApiClient(service), createGraphqlApiClient(service)] as const;
   let accepted = 0;
   const property = fc.asyncProperty(fc.constantFrom(...exits), body, body, async (exit, first, second) => {
     if (await publishInOrder(exit, first, second)) accepted += 1;

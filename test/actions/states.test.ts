@@ -1,7 +1,7 @@
 /** Tests each row of the specification's "States and transitions" that does not concern runs, over REST and GraphQL. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS, type Exit } from "./exits.js";
+import { API_CLIENTS, type ApiClient } from "./exits.js";
 import { CODE, count, make, newName, publishApp, validAction } from "./support.js";
 
 const CODE_2 = "const execute = async (context) => 2;";
@@ -14,9 +14,9 @@ describe("the table of states", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of EXITS) {
+  for (const [name, exitOf] of API_CLIENTS) {
     describe(`states and transitions of an action over ${name}`, () => {
-      let exit: Exit;
+      let exit: ApiClient;
 
       before(() => {
         exit = exitOf(service);

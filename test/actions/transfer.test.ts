@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { NO_RUN_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS, type Exit } from "./exits.js";
+import { API_CLIENTS, type ApiClient } from "./exits.js";
 import { CODE, insertLegacy, publishApp, validAction } from "./support.js";
 
 const FORMAT = "svc-app-actions/1";
@@ -45,9 +45,9 @@ describe("export and import of an app", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of EXITS) {
+  for (const [name, exitOf] of API_CLIENTS) {
     describe(`export and import over ${name}`, () => {
-      let exit: Exit;
+      let exit: ApiClient;
 
       before(() => {
         exit = exitOf(service);

@@ -6,7 +6,7 @@ import { ActionRow } from "../../src/data/action.js";
 import { recordVersion } from "../../src/operations/actions/versions.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS, type Exit, restExit } from "./exits.js";
+import { API_CLIENTS, type ApiClient, createRestApiClient } from "./exits.js";
 import { CODE, count, make, newName, publishApp } from "./support.js";
 
 const CODE_2 = "const execute = async (context) => 2;";
@@ -30,9 +30,9 @@ describe("versions of an action", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of EXITS) {
+  for (const [name, exitOf] of API_CLIENTS) {
     describe(`the version history over ${name}`, () => {
-      let exit: Exit;
+      let exit: ApiClient;
 
       before(() => {
         exit = exitOf(service);
@@ -266,7 +266,7 @@ describe("versions of an action", () => {
 
   describe("the maximum length of the version history", () => {
     longTest("keeps the newest 100 of each action, also with many concurrent writers", async () => {
-      const exit = restExit(service);
+      const exit = createRestApiClient(service);
       const [one, other] = [await make(exit), await make(exit)];
       // Sends 20 requests at a time: a service under load rejects some of 180 requests that arrive at once.
       for (let first = 0; first < 120; first += 20) {
@@ -290,7 +290,7 @@ describe("versions of an action", () => {
     });
 
     it("logs a failed snapshot without the code", async () => {
-      const { id } = await make(restExit(service));
+      const { id } = await make(createRestApiClient(service));
       const lines: string[] = [];
       const write = (line: Buffer, _: string, done: () => void) => {
         lines.push(String(line));

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -101,7 +101,7 @@ describe("events of the app itself", () => {
 
   it("start log triggers; a chain of runs that change settings for each other ends", async () => {
     const trigger = { trigger: "log" as const, where: { type: "app.update" } };
-    const [copy] = await publishDirectly(service.db, service.appId, [{ name: "self", triggers: [trigger] }]);
+    const [copy] = await insertPublishedActions(service.db, service.appId, [{ name: "self", triggers: [trigger] }]);
     const newest = async () =>
       (await service.db.query("SELECT * FROM run WHERE action_id = $1 ORDER BY id DESC LIMIT 1", [copy!.id]))[0];
     const list = async (where: object) => {

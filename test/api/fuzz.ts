@@ -14,9 +14,9 @@ import {
 import type { TestService } from "../harness/service.js";
 
 /** Creates a value for one position of a request. The fuzz test calls it once for each position. */
-export type Odd = (kind: "text" | "number" | "any") => unknown;
+export type ValueGenerator = (kind: "text" | "number" | "any") => unknown;
 
-export const NUL: Odd = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
+export const NUL: ValueGenerator = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
 
 const TEXTS = [
   "",
@@ -37,7 +37,7 @@ const TEXTS = [
 const UNUSUAL_NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
 
 /** Returns a function that creates an unusual or a plausible value. `draw` supplies the random numbers. */
-export function drawn(draw: () => number): Odd {
+export function createRandomValueGenerator(draw: () => number): ValueGenerator {
   const pickFrom = <T>(list: readonly T[]): T => list[draw() % list.length]!;
   return (kind) => {
     if (kind === "text") return pickFrom(TEXTS);
@@ -57,7 +57,7 @@ export function drawn(draw: () => number): Odd {
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
 type Schema = Record<string, any>;
 
-function ofSchema(schema: Schema | undefined, components: Schema, odd: Odd, depth = 4): unknown {
+function ofSchema(schema: Schema | undefined, components: Schema, odd: ValueGenerator, depth = 4): unknown {
   if (!schema || depth === 0) return odd("any");
   if (schema["$ref"]) return ofSchema(components[schema["$ref"].split("/").at(-1)], components, odd, depth - 1);
   if (schema["anyOf"]) return ofSchema(schema["anyOf"][0], components, odd, depth);
@@ -79,7 +79,7 @@ export interface RestCall {
 }
 
 /** Builds a request for the operation with this path and method. The IDs are those of the first app and its first resources. */
-export function restCall(document: Schema, path: string, method: string, odd: Odd): RestCall {
+export function restCall(document: Schema, path: string, method: string, odd: ValueGenerator): RestCall {
   const { parameters = [], requestBody } = document["paths"][path][method] as {
     parameters: Schema[];
     requestBody: Schema;
@@ -101,7 +101,7 @@ export function restCall(document: Schema, path: string, method: string, odd: Od
   return { method: method.toUpperCase(), path: filled + search, ...(body !== undefined && { body }) };
 }
 
-function valueOfType(type: GraphQLInputType, odd: Odd, depth = 4): unknown {
+function valueOfType(type: GraphQLInputType, odd: ValueGenerator, depth = 4): unknown {
   if (isNonNullType(type)) return valueOfType(type.ofType, odd, depth);
   if (isListType(type)) return [valueOfType(type.ofType, odd, depth)];
   if (isEnumType(type)) return type.getValues()[0]!.name;
@@ -125,7 +125,7 @@ function selectionOf(field: GraphQLField<unknown, unknown>): string {
 }
 
 /** Builds a document with one root field and its variables, which `odd` fills. */
-export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: Odd) {
+export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: ValueGenerator) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
   const variables = Object.fromEntries(
@@ -147,7 +147,7 @@ export async function sendFuzzRequests(
   service: TestService,
   document: Schema,
   schema: GraphQLSchema,
-  odd: () => Odd,
+  odd: () => ValueGenerator,
 ): Promise<{ found: string[]; count: number }> {
   const found: string[] = [];
   let count = 0;

@@ -4,7 +4,7 @@ import { PAGE_LOSS_REASONS } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
 import { COUNTED_APPS_MAX, createServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -58,7 +58,7 @@ describe("the metrics", () => {
   });
 
   it("show the queued runs of each app, and the age of the oldest", async () => {
-    const [copy] = await publishDirectly(service.db, service.appId, [
+    const [copy] = await insertPublishedActions(service.db, service.appId, [
       { name: "waits", triggers: [{ trigger: "manual" }] },
     ]);
     const queue = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
@@ -77,7 +77,7 @@ describe("the metrics", () => {
   it("show how long the oldest due tick has waited if no scheduler claims it", async () => {
     expect((await read()).text).to.include("svc_schedule_lag_seconds 0\n");
     const wanted = { name: "late", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
-    await publishDirectly(service.db, service.appId, [wanted]);
+    await insertPublishedActions(service.db, service.appId, [wanted]);
     await service.db.query("UPDATE schedule SET next_tick = now() - interval '90 seconds'");
     const { text } = await read();
     expect(Number(/^svc_schedule_lag_seconds (.*)$/m.exec(text)?.[1])).to.be.within(90, 9_000);

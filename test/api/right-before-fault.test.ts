@@ -16,7 +16,7 @@ import {
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { addressOf, BODY_SAMPLES, bodiesWithUnknownField, type Ids, prepareSamples } from "./body-samples.js";
-import { graphqlCall, type Odd } from "./fuzz.js";
+import { graphqlCall, type ValueGenerator } from "./fuzz.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
@@ -137,9 +137,9 @@ describe("permission is checked before any other error", function () {
     });
   }
 
-  const PLAUSIBLE_VALUES: Odd = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
+  const PLAUSIBLE_VALUES: ValueGenerator = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
   /** Values that the schema's types accept and operations reject. */
-  const FAULTY: Odd[] = [
+  const FAULTY: ValueGenerator[] = [
     (kind) => (kind === "number" ? -1 : kind === "text" ? "" : "a"),
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
   ];

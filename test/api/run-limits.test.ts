@@ -1,7 +1,7 @@
 /** Tests an action's run limits from end to end: authors set them, and the service applies them to callers, schedules and events. */
 import { expect } from "chai";
 import { SCHEDULE_CHANNEL } from "../../src/operations/triggers/trigger-index.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -126,7 +126,7 @@ describe("the limits of an action", () => {
     const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
     const concurrency = { policy: "skip", limit: 1, key: null } as const;
     const wanted = { name: "ticking", code: SLEEP_CODE, triggers, frequency: "0 4 * * *", concurrency };
-    const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
+    const [copy] = await insertPublishedActions(service.db, service.appId, [wanted]);
     const counted = async () => {
       const text = await (await fetch(`${service.url}/metrics`)).text();
       return Number(/^svc_ticks_total\{fate="concurrency"\} (\d+)$/m.exec(text)?.[1] ?? 0);
@@ -200,7 +200,7 @@ describe("the limits of an action", () => {
   it("make one run of events that follow each other closely, with the last payload", async () => {
     const debounce = { delayMs: 300, maxWaitMs: 5_000, manual: false };
     const triggers = [{ trigger: "log", where: { type: "app.view" } }];
-    const [copy] = await publishDirectly(service.db, service.appId, [
+    const [copy] = await insertPublishedActions(service.db, service.appId, [
       { name: "gathering", code: ECHO, triggers, debounce },
     ]);
     const send = (n: number) =>
@@ -218,7 +218,7 @@ describe("the limits of an action", () => {
   it("limit runs of events by one of their properties", async () => {
     const concurrency = { policy: "skip", limit: 1, key: "log.data.room" } as const;
     const triggers = [{ trigger: "log", where: { type: "app.update" } }];
-    const [copy] = await publishDirectly(service.db, service.appId, [
+    const [copy] = await insertPublishedActions(service.db, service.appId, [
       { name: "rooms", code: SLEEP_CODE, triggers, concurrency },
     ]);
     for (const room of [1, 1, 2, 1]) {

@@ -11,7 +11,15 @@ export const REFUSED = "refused";
  * REFUSED, or what it obtained.
  * @param origins origin of the service, and the origin of its pages if they have another one
  */
-export function attempts({ origins, appId, actionId }: { origins: string[]; appId: number; actionId: number }): string {
+export function createAttackScript({
+  origins,
+  appId,
+  actionId,
+}: {
+  origins: string[];
+  appId: number;
+  actionId: number;
+}): string {
   return `(async () => {
     const REFUSED = ${JSON.stringify(REFUSED)};
     const tried = async (attempt) => {

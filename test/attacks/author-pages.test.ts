@@ -12,7 +12,7 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
-import { attempts, REFUSED, REPORT } from "./attempts.js";
+import { createAttackScript, REFUSED, REPORT } from "./attempts.js";
 
 const FOREIGN_SCRIPT_URL = "https://evil.example/x.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
@@ -70,7 +70,8 @@ function testAttackedPages(runtimeHost: string | null): void {
     path.replace(/:(appId|id)\b/g, (_, name) =>
       String(name === "appId" || path.startsWith("/apps/") ? service.appId : actionId),
     );
-  const attack = () => attempts({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
+  const attack = () =>
+    createAttackScript({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
 
   /** Returns all data that an attack could change, except data that the pages themselves change. */
   const state = async () => {
@@ -92,7 +93,7 @@ function testAttackedPages(runtimeHost: string | null): void {
       ...(runtimeHost !== null && { RUNTIME_URL: runtimeUrl }),
     };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
-    network.leadTo(service.url);
+    network.setTarget(service.url);
     const actions = `/v3/apps/${service.appId}/actions`;
     const body = { name: "evil", code: "async function execute() {}", active: true, environment: "any" };
     const made = await service.rest("POST", actions, {

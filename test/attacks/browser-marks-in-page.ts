@@ -7,7 +7,7 @@ type Any = any;
  * Finds the objects that are reachable from a global scope, and marks or reads them. A path identifies each object. `mark` is a unique
  * text.
  */
-export function marks(scope: Any, mark: string) {
+export function createStateMarker(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
   const MAX_DEPTH = 3;
   /** Functions that the script does not call: they wait for a person, or they end the run or the page in ways that other tests cover. */

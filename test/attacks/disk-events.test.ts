@@ -1,7 +1,7 @@
 /** Tests what unauthorized clients and an app's own credentials can store as events: size, rate, sender, and a full disk. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
@@ -91,7 +91,7 @@ describe("events and the disk", () => {
         name: `action-${at}`,
         triggers: [{ trigger: "log" as const, where: { type: "app.analytics.event" } }],
       }));
-      await publishDirectly(service.db, service.appId, wanted);
+      await insertPublishedActions(service.db, service.appId, wanted);
       const events = Array.from({ length: 20 }, () => ({ createdAt: 1, type: "analytics.event", data: {} }));
       const answers = [];
       for (let sent = 0; sent < 4; sent += 1) answers.push((await send(events)).http);
@@ -151,7 +151,7 @@ describe("events and the disk", () => {
       expect(answer.body.error).to.match(/disk is nearly full/);
       expect(answer.headers.get("retry-after")).to.equal("60");
     }
-    await publishDirectly(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
+    await insertPublishedActions(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
     const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/one/runWithResult`, {
       as: "api",
       body: {},
@@ -165,7 +165,7 @@ describe("events and the disk", () => {
 
   longTest("new runs are also rejected when half of that reserve is used", async () => {
     await start({ DATABASE_MAX_MB: "1", DISK_FREE_MIN_MB: "1" });
-    await publishDirectly(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
+    await insertPublishedActions(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
     const path = `/v3/apps/${service.appId}/actions/one/runWithResult`;
     const { http, body } = await service.rest("POST", path, { as: "api", body: {} });
     expect([http, body.status]).to.deep.equal([503, "OVERLOADED"]);

@@ -5,7 +5,7 @@ import { startChromium } from "../../src/engine/browser/processes/chromium.js";
 import type { SandboxMode } from "../../src/engine/browser/run.js";
 import { runOf } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
-import { marks } from "./browser-marks-in-page.js";
+import { createStateMarker } from "./browser-marks-in-page.js";
 
 const MARK = "leftmark7331";
 
@@ -71,7 +71,7 @@ export class MarkedPage {
 
   /** Returns the value of the expression in a separate run; null if the run ended the page. */
   private async ask(expression: string): Promise<unknown> {
-    const tool = `const tool = (${marks})(globalThis, "${MARK}");`;
+    const tool = `const tool = (${createStateMarker})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
     const outcome = await this.page.run(runOf(source, { mode: this.mode }));
     return outcome.ok ? JSON.parse(String(outcome.data ?? "null")) : null;

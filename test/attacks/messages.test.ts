@@ -131,7 +131,7 @@ describe("messages under attack", () => {
     await set({ __sms: { provider: "webhook", url: "http://169.254.169.254/latest", secret: "x" } });
     const sms = await service.rest("POST", path("sms"), { body: { to: "+15550100", body: "x" } });
     expect((await ended(sms.body.id)).status).to.equal("failed");
-    expect(server.taken).to.deep.equal([]);
+    expect(server.acceptedMessages).to.deep.equal([]);
   });
 
   it("an invalid setting is rejected by its field, without its value", async () => {

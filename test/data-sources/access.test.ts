@@ -4,7 +4,7 @@ import { rows } from "../../src/data/database.js";
 import { ENTRY_VERBS } from "../../src/rules/entries/access-rules.js";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { CALLS_OF_VERBS, FORMS, PAGES, TRUSTED, tokensOf, type Who } from "./callers.js";
+import { ACCESS_RULE_FORMS, CALLS_OF_VERBS, PAGES, TRUSTED, tokensOf, type Who } from "./callers.js";
 
 const SECRET = "hidden-from-pages";
 
@@ -37,7 +37,7 @@ describe("access rules", () => {
   }
 
   for (const [index, verb] of ENTRY_VERBS.entries()) {
-    for (const [form, { rule, lets }] of sampleOf(Object.entries(FORMS), index, 3)) {
+    for (const [form, { rule, lets }] of sampleOf(Object.entries(ACCESS_RULE_FORMS), index, 3)) {
       it(`${verb} by ${form} is for ${lets.join(", ") || "no page"}`, async () => {
         const rules = rule === null ? [] : [{ type: [verb], ...rule }];
         const outcomes: Record<string, unknown[]> = {};

@@ -16,7 +16,7 @@ export const TRUSTED = ["editor", "admin", "api", "task"] as const;
 export type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
 
 /** Forms of an access rule, each with the callers that it allows. */
-export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
+export const ACCESS_RULE_FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
   "no rule": { rule: null, lets: [] },
   "a rule for all": { rule: { allow: "all" }, lets: PAGES },
   "a rule for all that is switched off": { rule: { allow: "all", enabled: false }, lets: [] },

@@ -1,7 +1,7 @@
 /** Tests a trial of access rules as a given user: it returns what this user's page would get, and changes nothing. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { FORMS, PAGES, tokensOf } from "./callers.js";
+import { ACCESS_RULE_FORMS, PAGES, tokensOf } from "./callers.js";
 
 describe("a trial of access rules", () => {
   let service: TestService;
@@ -28,7 +28,7 @@ describe("a trial of access rules", () => {
   });
   after(() => service.stop());
 
-  for (const [form, { rule }] of Object.entries(FORMS)) {
+  for (const [form, { rule }] of Object.entries(ACCESS_RULE_FORMS)) {
     it(`shows for ${form} what each page gets`, async () => {
       const accessRules = rule === null ? [] : [{ type: ["select"], exclude: ["Note"], ...rule }];
       await service.rest("PUT", `${base}/Seats`, { body: { accessRules: [] } });

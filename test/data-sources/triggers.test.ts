@@ -1,7 +1,7 @@
 /** Tests actions that start when an entry is written, by a log trigger with a data source: they form no endless chain. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 
@@ -24,7 +24,9 @@ describe("log triggers of data sources", () => {
       [actionId],
     );
   const publish = async (name: string, where: object): Promise<number> => {
-    const [copy] = await publishDirectly(service.db, service.appId, [{ name, triggers: [{ trigger: "log", where }] }]);
+    const [copy] = await insertPublishedActions(service.db, service.appId, [
+      { name, triggers: [{ trigger: "log", where }] },
+    ]);
     return copy!.id;
   };
 

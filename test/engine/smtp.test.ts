@@ -44,8 +44,8 @@ describe("smtp", () => {
   beforeEach(() => {
     smtp = createSmtp({ times: { greetingMs: 60_000, responseMs: 60_000, attemptMs: 60_000 } });
     hasty = createSmtp({ times: { greetingMs: 300, responseMs: 300, attemptMs: 1_000 } });
-    server.taken.length = 0;
-    server.manners = {};
+    server.acceptedMessages.length = 0;
+    server.behaviour = {};
   });
   afterEach(() => {
     smtp.stop();
@@ -87,7 +87,7 @@ describe("smtp", () => {
 
   it("reports that a message was accepted, and uses the connection again", async () => {
     let connections = 0;
-    server.manners.onConnect = () => {
+    server.behaviour.onConnect = () => {
       connections += 1;
       return null;
     };
@@ -97,7 +97,7 @@ describe("smtp", () => {
         accepted: OUTGOING_MAIL.to,
       });
     }
-    expect([server.taken.length, connections]).to.deep.equal([5, 1]);
+    expect([server.acceptedMessages.length, connections]).to.deep.equal([5, 1]);
   });
 
   it("reports that nothing was sent if the connection is refused, the server silent, or gone before the content", async () => {
@@ -135,7 +135,7 @@ describe("smtp", () => {
 
   it("reports a certain rejection after the content", async () => {
     const outcomeOfRejection = async (code: number) => {
-      server.manners.onData = () => ({ code, message: "no" });
+      server.behaviour.onData = () => ({ code, message: "no" });
       return smtp.deliver(to(server.port), OUTGOING_MAIL);
     };
     expect(await outcomeOfRejection(452)).to.deep.include({ kind: "refused", permanent: false, code: 452 });
@@ -145,7 +145,7 @@ describe("smtp", () => {
   it("sends no content if the message is now assigned to another process", async () => {
     const delivery = await smtp.deliver(to(server.port), { ...OUTGOING_MAIL, maySendContent: async () => false });
     expect(delivery).to.deep.equal({ kind: "fenced" });
-    expect(server.taken).to.deep.equal([]);
+    expect(server.acceptedMessages).to.deep.equal([]);
   });
 
   it("retries, once for each, if the server has closed a persistent connection", async () => {

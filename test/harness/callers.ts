@@ -3,7 +3,7 @@
 /** Time limit of a request in milliseconds. Only a request that hangs takes this long. */
 const ANSWER_LIMIT_MS = 60_000;
 
-export interface Answers {
+export interface ResponseCounts {
   /**
    * Number of responses by `code status`, such as `503 OVERLOADED`, or by `code` for bodies without a status. `unreachable` counts requests
    * to a process that was down.
@@ -15,7 +15,7 @@ export interface Answers {
   acknowledged: number[];
 }
 
-export const createAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
+export const createResponseCounts = (): ResponseCounts => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
 
 export interface CallTarget {
   /** Returns the URL. Called before each request, because a restarted process may have another URL. */
@@ -31,7 +31,13 @@ interface Body {
 }
 
 /** Sends a request and counts its response. @throws Error if no response arrives in time, or if the process ends during the request */
-async function call(target: CallTarget, answers: Answers, method: string, path: string, body?: unknown): Promise<Body> {
+async function call(
+  target: CallTarget,
+  answers: ResponseCounts,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Body> {
   const response = await fetch(target.url() + path, {
     method,
     headers: { "auth-token": target.token, ...(body !== undefined && { "content-type": "application/json" }) },
@@ -58,7 +64,7 @@ export const CALLED_ACTIONS = [
 ];
 
 /** Returns functions that send the requests of one caller. Those in `runs` start runs; those in `others` only read and write. */
-export function createRequests(target: CallTarget, answers: Answers) {
+export function createRequests(target: CallTarget, answers: ResponseCounts) {
   const { appId } = target;
   const actions = `/v3/apps/${appId}/actions`;
   const runWithResult = () => call(target, answers, "POST", `${actions}/subject/runWithResult`, {});

@@ -10,7 +10,17 @@ const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more tha
 
 export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
   expect(outcome.faults).to.deep.equal([]);
-  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, unreported, answers } = outcome;
+  const {
+    missing,
+    surplus,
+    runCountsByState: fates,
+    unlogged,
+    unknownRuns,
+    crashes,
+    readyWhileAway,
+    alertDifferences: unreported,
+    answers,
+  } = outcome;
   expect({
     missing: missing.slice(0, 10),
     surplus,

@@ -9,13 +9,13 @@ import type { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { computeNextTicks } from "../../src/rules/schedule.js";
 import { type AlertHook, reportFailures } from "./alert-hook.js";
-import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "./callers.js";
+import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "./callers.js";
 import { createFastClock } from "./fast-clock.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
-import { publishDirectly } from "./production-copies.js";
+import { insertPublishedActions } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
-import { ask, causeUnrest, type FleetObservations, FREQUENT_FAULTS, type Pace } from "./unrest.js";
+import { type FleetObservations, FREQUENT_FAULTS, injectFaults, type Pace, sendRequestsUntil } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Frequency of the schedules: every minute except one, because the specification does not allow every minute. */
@@ -49,14 +49,14 @@ export interface ChaosOutcome extends FleetObservations {
   /** Number of ticks that occur twice or are not expected. */
   surplus: number;
   /** Number of scheduled runs by their reason, or by their state if they have no reason. */
-  fates: Record<string, number>;
+  runCountsByState: Record<string, number>;
   /** Number of started runs that do not have exactly one log entry. */
   unlogged: number;
   /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
-  answers: Answers["counts"];
+  answers: ResponseCounts["counts"];
   /** Differences between the sent alerts and the failed runs. */
-  unreported: string[];
+  alertDifferences: string[];
   kills: number;
   /** Exit codes and standard error of instances that ended without being killed. */
   crashes: string[];
@@ -127,7 +127,7 @@ export async function waitUntilSettled(db: DataSource, now: () => number): Promi
 }
 
 /** Returns the number of started runs that do not have exactly one log entry, and the IDs of acknowledged runs without a row. */
-export async function runsOf(db: DataSource, { acknowledged }: Answers) {
+export async function findRunFaults(db: DataSource, { acknowledged }: ResponseCounts) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'
         AND (SELECT count(*) FROM execution_log WHERE run_id = run.id) <> 1`,
@@ -137,7 +137,12 @@ export async function runsOf(db: DataSource, { acknowledged }: Answers) {
 }
 
 /** Starts callers that send their requests to all instances in turn. */
-function callFleet(fleet: ServiceFleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
+function callFleet(
+  fleet: ServiceFleet,
+  callers: number,
+  target: { appId: number; token: string },
+  answers: ResponseCounts,
+) {
   return (over: () => boolean) =>
     Promise.all(
       Array.from({ length: callers }, (_, at) => {
@@ -146,7 +151,7 @@ function callFleet(fleet: ServiceFleet, callers: number, target: { appId: number
           return urls[at % urls.length] ?? "http://127.0.0.1:9";
         };
         const { runs, others } = createRequests({ ...target, url }, answers);
-        return ask([...runs, ...others], answers, over);
+        return sendRequestsUntil([...runs, ...others], answers, over);
       }),
     );
 }
@@ -168,19 +173,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
       triggers: [{ trigger: "schedule" as const }],
       frequency: SCHEDULE_FREQUENCY,
     }));
-    const copies = await publishDirectly(db, appId, [...scheduledActions, ...CALLED_ACTIONS], () => from.getTime());
-    const answers = createAnswers();
+    const copies = await insertPublishedActions(db, appId, [...scheduledActions, ...CALLED_ACTIONS], () =>
+      from.getTime(),
+    );
+    const answers = createResponseCounts();
     const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
     const alertReports = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
-    const seen = await causeUnrest({ pace: FREQUENT_FAULTS, ...options, postgres, fleet, db, work });
+    const seen = await injectFaults({ pace: FREQUENT_FAULTS, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
     const recoveryMs = await measureRecovery(db);
     const to = await waitUntilSettled(db, clock.now);
     const ids = copies.slice(0, scheduledActions.length).map(({ id }) => id);
     const unreported = (await alertReports?.faults(db)) ?? [];
-    const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await runsOf(db, answers)) };
+    const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await findRunFaults(db, answers)) };
     const { counts } = answers;
     const disturbances = { unreported, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
     return { ...verdict, ...seen, ...disturbances, answers: counts, recoveryMs };

@@ -9,7 +9,17 @@ const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$)/;
 const START_GREETING = /^\nSvc App Actions is up\.\n\n(?: {2}\S.*\n)+\n/;
 
 export function expectServiceUnharmed(outcome: CutsOutcome): void {
-  const { ended, stderr, answers, fates, unknownRuns, unlogged, leftovers, withoutRetryAfter, after } = outcome;
+  const {
+    ended,
+    stderr,
+    answers,
+    runCountsByState: fates,
+    unknownRuns,
+    unlogged,
+    openTransactionsAndLocks: leftovers,
+    withoutRetryAfter,
+    after,
+  } = outcome;
   expect({ ended, stderr: stderr.replace(START_GREETING, "") }).to.deep.equal({ ended: null, stderr: "" });
   expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
   expect({ unknownRuns, unlogged, leftovers, withoutRetryAfter }).to.deep.equal({

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "./callers.js";
+import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "./callers.js";
 import { startCuttingProxy } from "./cutting-proxy.js";
 import { freshDatabase } from "./postgres.js";
 import { startProcess } from "./process.js";
-import { publishDirectly } from "./production-copies.js";
+import { insertPublishedActions } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
@@ -25,17 +25,17 @@ export interface CutsOutcome {
   /** Exit code or signal of the process; null while it is alive. */
   ended: object | null;
   stderr: string;
-  answers: Answers["counts"];
+  answers: ResponseCounts["counts"];
   /** Number of 503 responses without Retry-After. */
   withoutRetryAfter: number;
   /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
   /** Number of runs by state. */
-  fates: Record<string, number>;
+  runCountsByState: Record<string, number>;
   /** Number of runs that do not have exactly one log entry. */
   unlogged: number;
   /** Number of database sessions that stay in a transaction, plus session locks that are not released. */
-  leftovers: number;
+  openTransactionsAndLocks: number;
   /** Milliseconds from the last cut until the service was ready. */
   readyMs: number;
   /** Result of a run after the cuts. */
@@ -85,10 +85,10 @@ export async function cutDatabaseConnections(count: number): Promise<CutsOutcome
   try {
     const url = await service.ready();
     const ticking = { name: "ticking", triggers: [{ trigger: "schedule" as const }], frequency: "*/2 * * * *" };
-    await publishDirectly(db, appId, [...CALLED_ACTIONS, ticking]);
+    await insertPublishedActions(db, appId, [...CALLED_ACTIONS, ticking]);
     let ended: object | null = null;
     void service.ended.then((end) => (ended = end));
-    const answers = createAnswers();
+    const answers = createResponseCounts();
     const { runs, others, runWithResult } = createRequests({ url: () => url, appId, token: tokens.editor }, answers);
     proxy.cut();
     const over = () => ended !== null || proxy.cuts() >= count;

@@ -25,8 +25,8 @@ export interface MailServerBehaviour {
 export interface MailServer {
   port: number;
   /** Accepted messages in order of arrival. A message that was sent twice is listed twice. */
-  taken: AcceptedMail[];
-  manners: MailServerBehaviour;
+  acceptedMessages: AcceptedMail[];
+  behaviour: MailServerBehaviour;
   /** Resolves when the server has accepted `count` messages. */
   has(count: number): Promise<void>;
   stop(): Promise<void>;
@@ -45,17 +45,17 @@ export async function startMailServer(manners: MailServerBehaviour = {}): Promis
   const waiting: { count: number; resolve: () => void }[] = [];
   const mail: MailServer = {
     port: 0,
-    taken: [],
-    manners,
+    acceptedMessages: [],
+    behaviour: manners,
     async has(count) {
-      if (mail.taken.length >= count) return;
+      if (mail.acceptedMessages.length >= count) return;
       await new Promise<void>((resolve) => waiting.push({ count, resolve }));
     },
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   };
   const take = (one: AcceptedMail) => {
-    mail.taken.push(one);
-    for (const { count, resolve } of waiting) if (mail.taken.length >= count) resolve();
+    mail.acceptedMessages.push(one);
+    for (const { count, resolve } of waiting) if (mail.acceptedMessages.length >= count) resolve();
   };
   const options: SMTPServerOptions = {
     disabledCommands: ["STARTTLS"],
@@ -63,11 +63,11 @@ export async function startMailServer(manners: MailServerBehaviour = {}): Promis
     allowInsecureAuth: true,
     closeTimeout: 100,
     onConnect(_session, done) {
-      const refusal = mail.manners.onConnect?.();
+      const refusal = mail.behaviour.onConnect?.();
       done(refusal ? failure(refusal) : null);
     },
     onAuth({ username, password }, _session, done) {
-      const { auth } = mail.manners;
+      const { auth } = mail.behaviour;
       if (auth && (username !== auth.user || password !== auth.password)) {
         // Some servers repeat the credentials in their error, so the service must mask them.
         const said = `535 no such login: ${username} with ${password} or ${Buffer.from(password ?? "").toString("base64")}`;
@@ -76,7 +76,7 @@ export async function startMailServer(manners: MailServerBehaviour = {}): Promis
       done(null, { user: username ?? "" });
     },
     onRcptTo({ address }, _session, done) {
-      const refusal = mail.manners.onRecipient?.(address);
+      const refusal = mail.behaviour.onRecipient?.(address);
       done(refusal ? failure(refusal) : null);
     },
     onData(stream, session, done) {
@@ -84,7 +84,7 @@ export async function startMailServer(manners: MailServerBehaviour = {}): Promis
         const messageId = /^Message-ID: (.*)$/im.exec(text)?.[1]?.trim() ?? "";
         const from = session.envelope.mailFrom ? session.envelope.mailFrom.address : "";
         const one = { messageId, from, to: session.envelope.rcptTo.map(({ address }) => address), text };
-        const manner = mail.manners.onData?.(one) ?? null;
+        const manner = mail.behaviour.onData?.(one) ?? null;
         if (manner === "silence") return;
         if (manner === null || manner === "take and hang up") take(one);
         if (manner === "take and hang up") {

@@ -23,7 +23,7 @@ export interface NeighbourFigures {
 
 export interface NeighbourApp {
   /** Sends calls from now on until `during` has settled, for at least `atLeastMs`. */
-  beside(during: Promise<unknown>, atLeastMs: number): Promise<NeighbourFigures>;
+  measureDuring(during: Promise<unknown>, atLeastMs: number): Promise<NeighbourFigures>;
 }
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
@@ -60,7 +60,7 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
   }
 
   return {
-    async beside(during, atLeastMs) {
+    async measureDuring(during, atLeastMs) {
       const durations: number[] = [];
       const failures: string[] = [];
       const calls: Promise<void>[] = [];

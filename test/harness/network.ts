@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 export interface Network {
   url: string;
   /** Forwards new connections to the service at this URL. */
-  leadTo(url: string): void;
+  setTarget(url: string): void;
   cut(): void;
   restore(): void;
   stop(): Promise<void>;
@@ -42,7 +42,7 @@ export async function startNetwork(): Promise<Network> {
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    leadTo(url) {
+    setTarget(url) {
       port = Number(new URL(url).port);
     },
     cut,

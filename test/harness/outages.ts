@@ -13,7 +13,7 @@ import type { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
-import { publishDirectly } from "./production-copies.js";
+import { insertPublishedActions } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
@@ -42,7 +42,7 @@ export interface DatabaseOutage {
   /** Duration of the outage in milliseconds. */
   awayMs: number;
   /** Durations of the runs that are in progress when the outage starts, in milliseconds. */
-  underWay: readonly number[];
+  runDurationsMs: readonly number[];
   /** Times at which further runs start, in milliseconds after the database's return. */
   after: readonly number[];
 }
@@ -83,7 +83,9 @@ export async function startOutages(roles: readonly string[]) {
   const fleet: ServiceFleet = await startFleet({
     ...{ roles, databaseUrl: postgres.url, environment, startTime: Date.now(), rate: 1 },
   });
-  await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
+  await insertPublishedActions(db, appId, [
+    { name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] },
+  ]);
   let cases = 0;
 
   /** Repeats the call until the run has ended, as the docs recommend. Resolves to true if the run returned its key. */
@@ -123,7 +125,7 @@ export async function startOutages(roles: readonly string[]) {
 
   return {
     /** Starts the runs of one outage, and waits until they have ended. */
-    async experience({ loss, awayMs, underWay, after }: DatabaseOutage): Promise<OutageVerdict> {
+    async runOutage({ loss, awayMs, runDurationsMs: underWay, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();
       const answered = new Set<string>();

@@ -29,7 +29,7 @@ async function freePort(): Promise<number> {
 
 export interface ConnectionPooler {
   /** Returns the URL by which clients reach the database at `url` through PgBouncer. */
-  way(url: string): string;
+  urlThroughPooler(url: string): string;
   stop(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ admin_users = ${username}
   const way = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${own}` }).href;
   await until(() => isAnswering(way(url)));
   return {
-    way,
+    urlThroughPooler: way,
     async stop() {
       child.kill("SIGKILL");
       await gone;

@@ -9,10 +9,10 @@ export interface PrefixProxy {
   url: string;
   /** Requested paths outside of the prefix. */
   outside: string[];
-  leadTo(url: string): void;
+  setTarget(url: string): void;
   /** Ends open connections and refuses new ones until `mend` is called. */
   cut(): void;
-  mend(): void;
+  restore(): void;
   stop(): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
     outside,
-    leadTo(url) {
+    setTarget(url) {
       port = Number(new URL(url).port);
     },
     cut() {
@@ -75,7 +75,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       server.closeAllConnections();
       for (const tunnel of tunnels) tunnel.destroy();
     },
-    mend() {
+    restore() {
       isCut = false;
     },
     async stop() {

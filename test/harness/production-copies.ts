@@ -20,7 +20,7 @@ export interface LiveVersionFields {
 const CODE = "async function execute() { return 1; }";
 
 /** Inserts a draft and a live version of each action. Returns the live versions. Schedules start at `now`. */
-export async function publishDirectly(
+export async function insertPublishedActions(
   db: DataSource,
   appId: number,
   wanted: readonly LiveVersionFields[],

@@ -19,7 +19,7 @@ export interface PushDevice {
   /** Subscription as browsers send it. */
   subscription: { endpoint: string; keys: { p256dh: string; auth: string } };
   /** Decrypts a message for this device. */
-  opened(body: Buffer): Record<string, unknown>;
+  decrypt(body: Buffer): Record<string, unknown>;
 }
 
 export interface PushService {
@@ -39,7 +39,7 @@ export function pushDevice(endpoint: string): PushDevice {
   const auth = randomBytes(16).toString("base64url");
   return {
     subscription: { endpoint, keys: { p256dh, auth } },
-    opened: (body) =>
+    decrypt: (body) =>
       JSON.parse(ece.decrypt(body, { version: "aes128gcm", privateKey: keys, authSecret: auth }).toString()),
   };
 }

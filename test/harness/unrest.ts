@@ -1,7 +1,7 @@
 /** Kills instances of a working fleet and loses its database. Meanwhile, observes the instances and the runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
-import type { Answers } from "./callers.js";
+import type { ResponseCounts } from "./callers.js";
 import type { ServiceFleet } from "./fleet.js";
 import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
 
@@ -87,7 +87,7 @@ async function watchQueue(
  * Kills `kills` instances one after the other, and cuts them off from the database meanwhile. `work` sends the callers'
  * requests until its argument, a function, returns true.
  */
-export async function causeUnrest(options: {
+export async function injectFaults(options: {
   postgres: RestartablePostgres;
   fleet: ServiceFleet;
   db: DataSource;
@@ -125,9 +125,9 @@ export async function causeUnrest(options: {
 }
 
 /** Sends the requests of one caller. Requests that end because their process was killed do not count. */
-export async function ask(
+export async function sendRequestsUntil(
   requests: readonly (() => Promise<{ status?: string }>)[],
-  answers: Answers,
+  answers: ResponseCounts,
   over: () => boolean,
 ) {
   for (let n = 0; !over(); n += 1) {

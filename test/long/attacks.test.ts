@@ -204,8 +204,8 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     url = await service.ready();
     db = await openDatabase(service.databaseUrl(), 2);
     neighbour = await createNeighbour(service, url);
-    await neighbour.beside(delay(0), CALM_MS);
-    quiet = await neighbour.beside(delay(0), ATTACK_MS);
+    await neighbour.measureDuring(delay(0), CALM_MS);
+    quiet = await neighbour.measureDuring(delay(0), ATTACK_MS);
     console.log(
       `      quiet: p50 ${quiet.p50.toFixed(1)}, p95 ${quiet.p95.toFixed(1)} ms, pause ${quiet.pause.toFixed(0)} ms`,
     );
@@ -218,8 +218,8 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
   for (const [name, prepare] of Object.entries(ATTACKS)) {
     it(`${name}: a neighbour waits no more than three times as long, and the event loop pauses under 100 ms`, async () => {
       const attack = await prepare();
-      await neighbour.beside(delay(0), CALM_MS);
-      const figures = await neighbour.beside(attack(), ATTACK_MS);
+      await neighbour.measureDuring(delay(0), CALM_MS);
+      const figures = await neighbour.measureDuring(attack(), ATTACK_MS);
       const { p50, p95, wait, pause, failures } = figures;
       await cancelAll();
       const shown = [p50, p95, wait, pause].map((ms) => ms.toFixed(0)).join(", ");

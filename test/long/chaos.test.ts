@@ -18,7 +18,7 @@ describe("three instances with 200 schedules that fire each second", () => {
       kills: 30,
       losses,
     });
-    const { expected, fates, kills, recoveryMs } = outcome;
+    const { expected, runCountsByState: fates, kills, recoveryMs } = outcome;
     process.stdout.write(`${JSON.stringify({ expected, fates, kills, recoveryMs })}\n`);
     expect(expected).to.be.at.least(200 * 30);
     expect(kills).to.equal(30);
@@ -53,10 +53,10 @@ describe(`three API processes, two schedulers and three runners under load, for 
       hook,
     });
     await hook.stop();
-    const { expected, fates, kills, answers, recoveryMs, longestQueuedMs } = outcome;
+    const { expected, runCountsByState: fates, kills, answers, recoveryMs, longestQueuedMs } = outcome;
     const figures = { expected, fates, kills, answers, recoveryMs, longestQueuedMs, alerts: hook.heard.length };
     process.stdout.write(`      ${JSON.stringify(figures)}\n`);
-    const { missing, surplus, unlogged, unknownRuns, crashes, readyWhileAway, unreported } = outcome;
+    const { missing, surplus, unlogged, unknownRuns, crashes, readyWhileAway, alertDifferences: unreported } = outcome;
     const wrong = { missing: missing.length, surplus, unlogged, unknownRuns, crashes, readyWhileAway, unreported };
     process.stdout.write(`      ${JSON.stringify(wrong)}\n`);
     expectRunsAccountedFor(outcome);

@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { until } from "../harness/until.js";
 
 const AHEAD = "const real = Date.now; Date.now = () => real() + 90_000";
@@ -20,7 +20,9 @@ describe("a scheduler whose clock is 90 s ahead", function () {
     db = await openDatabase(database.url, 2);
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
-    await publishDirectly(db, 1, [{ name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "0 4 1 1 *" }]);
+    await insertPublishedActions(db, 1, [
+      { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "0 4 1 1 *" },
+    ]);
     service = startProcess({
       DATABASE_URL: database.url,
       ROLES: "scheduler",

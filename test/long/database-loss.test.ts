@@ -22,7 +22,7 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
         kills: 0,
         losses,
       });
-      const { expected, fates, answers, longestQueuedMs, recoveryMs } = outcome;
+      const { expected, runCountsByState: fates, answers, longestQueuedMs, recoveryMs } = outcome;
       process.stdout.write(`${JSON.stringify({ expected, fates, answers, longestQueuedMs, recoveryMs })}\n`);
       expect(outcome.kills).to.equal(0);
       expectRunsAccountedFor(outcome);

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -25,7 +25,7 @@ describe("a payload is stored once", () => {
       name: `action-${at}`,
       triggers: [{ trigger: "log" as const, where: { type: "many" } }],
     }));
-    ids = (await publishDirectly(service.db, service.appId, wanted)).map(({ id }) => id);
+    ids = (await insertPublishedActions(service.db, service.appId, wanted)).map(({ id }) => id);
   });
   after(() => service.stop());
 

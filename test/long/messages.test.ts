@@ -101,7 +101,7 @@ describe("messages under kill -9", () => {
     const statuses: Record<string, number> = {};
     for (const { status } of outbox) statuses[status] = (statuses[status] ?? 0) + 1;
     const arrivals = new Map<string, number>();
-    for (const { messageId } of server.taken) arrivals.set(messageId, (arrivals.get(messageId) ?? 0) + 1);
+    for (const { messageId } of server.acceptedMessages) arrivals.set(messageId, (arrivals.get(messageId) ?? 0) + 1);
     const arrivalsByReference = new Map([...arrivals].map(([id, times]) => [id.slice(1, 37), times]));
     process.stdout.write(
       `${JSON.stringify({ statuses, arrived: arrivals.size, twice: [...arrivals.values()].filter((n) => n > 1).length })}\n`,

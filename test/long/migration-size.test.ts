@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
 import { migrateDatabase } from "../../src/data/database.js";
-import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "../harness/callers.js";
+import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "../harness/callers.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
-import { ask } from "../harness/unrest.js";
+import { sendRequestsUntil } from "../harness/unrest.js";
 
 /** Number of runs, and of log entries, and of log events. LOG_ENTRIES=100000 is quicker. */
 const ROWS = Number(process.env["LOG_ENTRIES"] ?? 3_000_000);
@@ -94,11 +94,11 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
         longest = Math.max(longest, performance.now() - startedAt);
       });
     };
-    const [runs, others]: Answers[] = [createAnswers(), createAnswers()];
+    const [runs, others]: ResponseCounts[] = [createResponseCounts(), createResponseCounts()];
     const target = { url: () => url, appId, token };
     const asking = Promise.all([
-      ask(createRequests(target, runs!).runs.map(timed), runs!, () => over),
-      ask(createRequests(target, others!).others.map(timed), others!, () => over),
+      sendRequestsUntil(createRequests(target, runs!).runs.map(timed), runs!, () => over),
+      sendRequestsUntil(createRequests(target, others!).others.map(timed), others!, () => over),
     ]);
     return {
       async stop() {

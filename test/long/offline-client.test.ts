@@ -21,7 +21,7 @@ describe("an open page without a network for 30 s", () => {
   before(async () => {
     network = await startNetwork();
     [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: network.url }), launchChromium()]);
-    network.leadTo(service.url);
+    network.setTarget(service.url);
     page = await browser.newPage();
   });
   after(async () => {

@@ -19,10 +19,10 @@ describe("an outage of the database that lasts longer than a lease", () => {
       after(() => outages.stop());
 
       it("ends no run of a live process, and repeats none", async () => {
-        const verdict = await outages.experience({
+        const verdict = await outages.runOutage({
           loss: "SIGINT",
           awayMs: AWAY_MS,
-          underWay: [1_000, 8_000, 14_000, 18_000, 25_000],
+          runDurationsMs: [1_000, 8_000, 14_000, 18_000, 25_000],
           after: [0, 100, 200, 300, 400, 500, 600, 700],
         });
         expect(verdict).to.deep.equal({ runs: 13, doubled: [], missing: [], ended: [] });

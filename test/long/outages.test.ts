@@ -45,7 +45,7 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
         const experienceRemaining = async (outages: OutageFleet) => {
           while (faults.length === 0 && remaining.length > 0) {
             const [at, outage] = remaining.shift()!;
-            const verdict = await outages.experience(outage);
+            const verdict = await outages.runOutage(outage);
             runs += verdict.runs;
             ended += 1;
             if (ended % CASES_PER_REPORT === 0 || ended === series.length)

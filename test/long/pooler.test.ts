@@ -22,7 +22,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
       direct = url;
       environment["DATABASE_DIRECT_URL"] = direct;
       pooler = await startPgbouncer(url);
-      return pooler.way(url);
+      return pooler.urlThroughPooler(url);
     });
   });
   after(async () => {
@@ -91,7 +91,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
   });
 
   it("does not start if it only has the pooler, and reports what is missing", async () => {
-    const wrong = startTestService({ ROLES: "api" }, (url) => pooler.way(url));
+    const wrong = startTestService({ ROLES: "api" }, (url) => pooler.urlThroughPooler(url));
     expect(await wrong.catch((error: Error) => error.message)).to.match(
       /^DATABASE_URL points to a connection pooler; set DATABASE_DIRECT_URL/,
     );
@@ -99,7 +99,9 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
 
   it("is ready all the time, and the pooler has carried the plain statements", async () => {
     expect((await service.rest("GET", "/health/ready", { as: null })).body).to.deep.equal({ status: "READY" });
-    const admin = new Client({ connectionString: pooler.way(service.databaseUrl.replace(/\/[^/]*$/, "/pgbouncer")) });
+    const admin = new Client({
+      connectionString: pooler.urlThroughPooler(service.databaseUrl.replace(/\/[^/]*$/, "/pgbouncer")),
+    });
     await admin.connect();
     try {
       const { rows } = await admin.query("SHOW STATS");

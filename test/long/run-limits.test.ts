@@ -12,7 +12,7 @@ import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { startProcess } from "../harness/process.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { firstCredentials, startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor, WAITING_CODE } from "../service/support.js";
@@ -133,7 +133,7 @@ describe("limits of an action's runs", () => {
     const service = await startTestService({ ROLES: "api", QUEUE_MAX_PER_APP: "200" });
     const debounce = { delayMs: 60_000, maxWaitMs: 60_000, manual: false };
     const concurrency = { policy: "queue", limit: 1, key: null } as const;
-    await publishDirectly(service.db, service.appId, [
+    await insertPublishedActions(service.db, service.appId, [
       { name: "gathers", triggers: [{ trigger: "log", where: { type: "app.view" } }], debounce },
       {
         name: "queues",

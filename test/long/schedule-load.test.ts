@@ -6,7 +6,7 @@ import { openDatabase } from "../../src/data/database.js";
 import { createScheduler } from "../../src/operations/triggers/schedule.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 
 const NOON = Date.parse("2026-03-02T12:00:00Z");
 const CLAIM_COUNT = 200;
@@ -81,7 +81,7 @@ describe("many schedules", () => {
       triggers: [{ trigger: "schedule" }],
       frequency: "*/2 * * * *",
     }));
-    await publishDirectly(db, appId, wanted, () => NOON - 60_000);
+    await insertPublishedActions(db, appId, wanted, () => NOON - 60_000);
     const startedAt = performance.now();
     await createScheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: createServiceMetrics() }).claimDue();
     const durationMs = performance.now() - startedAt;

@@ -22,7 +22,7 @@ describe("data that Studio has read before", () => {
     proxy = await startPrefixProxy("/svc");
     const environment = { PUBLIC_URL: `${proxy.url}/`, ROLES: "api" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
-    proxy.leadTo(service.url);
+    proxy.setTarget(service.url);
     tab = await browser.newPage();
     other = studioPage(tab);
     tab.on("request", (request) => {
@@ -79,7 +79,7 @@ describe("data that Studio has read before", () => {
     proxy.cut();
     await tab.waitForSelector(".connection:not(:empty)");
     await createToken("meanwhile");
-    proxy.mend();
+    proxy.restore();
     await shows("meanwhile");
   });
 

@@ -11,13 +11,13 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "../harness/callers.js";
-import { checkTicks, runsOf, SCHEDULE_FREQUENCY, waitUntilSettled } from "../harness/chaos.js";
+import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "../harness/callers.js";
+import { checkTicks, findRunFaults, SCHEDULE_FREQUENCY, waitUntilSettled } from "../harness/chaos.js";
 import { CLOCK_BACK_MS, createFastClock } from "../harness/fast-clock.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
-import { ask } from "../harness/unrest.js";
+import { sendRequestsUntil } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
 const THIS_RELEASE = fileURLToPath(new URL("../../../", import.meta.url));
@@ -55,7 +55,7 @@ describe("this release and the previous one on one database, under load", functi
   const clock = createFastClock(startedAt, CLOCK_RATE);
   const settingsKey = randomBytes(32).toString("base64");
   const processes: ServiceProcess[] = [];
-  const answers: Record<string, Answers> = {};
+  const answers: Record<string, ResponseCounts> = {};
 
   before(async () => {
     release = checkOutReleaseBefore();
@@ -109,11 +109,13 @@ describe("this release and the previous one on one database, under load", functi
   /** Sends calls to the process from two callers while it serves. */
   async function serve(name: string, started: ServiceProcess): Promise<ServingProcess> {
     const url = await started.listening();
-    const received = createAnswers();
+    const received = createResponseCounts();
     answers[name] = received;
     let over = false;
     const { runs, others } = createRequests({ url: () => url, appId, token }, received);
-    const asking = Promise.all([runs, others].map((requests) => ask([...requests], received, () => over)));
+    const asking = Promise.all(
+      [runs, others].map((requests) => sendRequestsUntil([...requests], received, () => over)),
+    );
     return {
       name,
       process: started,
@@ -227,7 +229,7 @@ describe("this release and the previous one on one database, under load", functi
       new Date(oldest.tick.getTime() - 1),
       to,
     );
-    const runs = await Promise.all(Object.values(answers).map((received) => runsOf(db, received)));
+    const runs = await Promise.all(Object.values(answers).map((received) => findRunFaults(db, received)));
     const counts = Object.fromEntries(Object.entries(answers).map(([name, received]) => [name, received.counts]));
     process.stdout.write(`      ${JSON.stringify({ expected, fates, counts })}\n`);
     expect({ missing, surplus }).to.deep.equal({ missing: [], surplus: 0 });

@@ -36,7 +36,7 @@ describe("a flood over few connections", () => {
     service = startProcess();
     url = await service.ready();
     neighbour = await createNeighbour(service, url);
-    await neighbour.beside(Promise.resolve(), 1_000);
+    await neighbour.measureDuring(Promise.resolve(), 1_000);
   });
   after(async () => {
     service.signal("SIGTERM");
@@ -49,7 +49,7 @@ describe("a flood over few connections", () => {
     const before = residentBytes(service.pid);
     let peak = before;
     const watching = setInterval(() => (peak = Math.max(peak, residentBytes(service.pid))), 100);
-    const figures = await neighbour.beside(flood, BESIDE_MS);
+    const figures = await neighbour.measureDuring(flood, BESIDE_MS);
     clearInterval(watching);
     const grownMb = Math.round((peak - before) / MB);
     const rounded = Object.fromEntries(

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startMailServer } from "../harness/mail-server.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -57,7 +57,7 @@ describe("alerts", function () {
     });
     await service.db.query("UPDATE app SET published_at = now()");
     const wanted = { name: "job", triggers: [{ trigger: "schedule" }], frequency: "0 4 * * *" };
-    const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
+    const [copy] = await insertPublishedActions(service.db, service.appId, [wanted]);
     copyId = copy!.id;
     masterId = (
       await rows<{ id: number }>(service.db, "SELECT master_id AS id FROM action WHERE id = $1", [copyId])
@@ -192,15 +192,15 @@ describe("alerts", function () {
     moved = 31 * 60_000;
     await look();
     await server.has(1);
-    expect(server.taken[0]!.to).to.deep.equal(["ann@example.com"]);
-    expect(server.taken[0]!.text).to.match(/^Subject: .*job: it has not/m);
+    expect(server.acceptedMessages[0]!.to).to.deep.equal(["ann@example.com"]);
+    expect(server.acceptedMessages[0]!.text).to.match(/^Subject: .*job: it has not/m);
     await server.stop();
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
   });
 
   it("of a removed action end without a recovery message", async () => {
     const wanted = { name: "gone", triggers: [{ trigger: "manual" }] };
-    const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
+    const [copy] = await insertPublishedActions(service.db, service.appId, [wanted]);
     await create({});
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
@@ -232,7 +232,7 @@ describe("alerts", function () {
   });
 
   it("wait with a change of a rule for a check that has stored one of its states, without a deadlock", async () => {
-    const [other] = await publishDirectly(service.db, service.appId, [{ name: "other", triggers: [] }]);
+    const [other] = await insertPublishedActions(service.db, service.appId, [{ name: "other", triggers: [] }]);
     const id = await create({ failures: 2, of: 2 });
     await end("failed");
     await look();

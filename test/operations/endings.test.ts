@@ -8,7 +8,7 @@ import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { untilLockWait } from "../harness/lock-waits.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 
 const HOLDER = randomUUID();
 const TABLES = ["run", "execution_log", "schedule", "audit_entry", "action", "app", "organization"];
@@ -30,7 +30,7 @@ describe("runs that end together", () => {
     const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id";
     appId = (await db.query(insert, [organization.id]))[0].id;
     const wanted = ["a", "b", "c"].map((name) => ({ name, triggers: [{ trigger: "manual" }] }));
-    actions = (await publishDirectly(db, appId, wanted)).map(({ id }) => id);
+    actions = (await insertPublishedActions(db, appId, wanted)).map(({ id }) => id);
   });
   after(() => database.stop());
 

@@ -10,7 +10,7 @@ import {
   type StoredEvent,
 } from "../../src/operations/records/log-event-statement.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 
 const EVENTS_PER_APP = 1_000;
 const UNKNOWN_APP_ID = 999_999;
@@ -27,7 +27,7 @@ describe("log events that are stored together", () => {
     const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a'), ($1, 'b') RETURNING id";
     [first, second] = (await db.query(insert, [id])).map((app: { id: number }) => app.id);
     for (const app of [first, second]) {
-      await publishDirectly(db, app, [
+      await insertPublishedActions(db, app, [
         { name: "any", triggers: [{ trigger: "log", where: { type: "t" } }] },
         { name: "of-7", triggers: [{ trigger: "log", where: { type: "t", dataSourceId: 7 } }] },
       ]);

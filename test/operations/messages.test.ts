@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -29,8 +29,8 @@ describe("messages", () => {
     await server.stop();
   });
   beforeEach(async () => {
-    server.taken.length = 0;
-    server.manners = {};
+    server.acceptedMessages.length = 0;
+    server.behaviour = {};
     await setSmtp({});
   });
 
@@ -73,8 +73,8 @@ describe("messages", () => {
     });
     expect([http, body.status]).to.deep.equal([202, "queued"]);
     expect(await ended(body.id)).to.include({ status: "sent", attempts: 1 });
-    expect(server.taken).to.have.length(1);
-    const [{ text, to, from }] = server.taken as [MailServer["taken"][0]];
+    expect(server.acceptedMessages).to.have.length(1);
+    const [{ text, to, from }] = server.acceptedMessages as [MailServer["acceptedMessages"][0]];
     expect(to).to.deep.equal(["ann@example.com", "bob@example.com", "eve@example.com"]);
     expect(from).to.equal("shop@example.com");
     expect(text)
@@ -100,12 +100,12 @@ describe("messages", () => {
     expect(kept.updatedAt, "nothing has changed since").to.equal(kept.createdAt);
     const listed = await service.rest("GET", path("messages?kind=email&status=kept&limit=1"));
     expect(listed.body.messages[0]).to.include({ id: body.id, status: "kept", recipients: 1 });
-    expect(server.taken).to.deep.equal([]);
+    expect(server.acceptedMessages).to.deep.equal([]);
   });
 
   it("that the server rejects for an hour are sent when it accepts them, with the same Message-ID", async () => {
     const ids = new Set<string>();
-    server.manners.onData = ({ messageId }) => {
+    server.behaviour.onData = ({ messageId }) => {
       ids.add(messageId);
       return { code: 451, message: "try again later" };
     };
@@ -119,10 +119,10 @@ describe("messages", () => {
       expect(found.status).to.equal("queued");
     }
     expect(found.attempts).to.be.within(5, 12);
-    server.manners = {};
+    server.behaviour = {};
     await moveTo(found.dueAt);
     expect((await ended(body.id)).status).to.equal("sent");
-    expect(server.taken.map(({ messageId }) => messageId)).to.deep.equal([...ids]);
+    expect(server.acceptedMessages.map(({ messageId }) => messageId)).to.deep.equal([...ids]);
     expect(await events("email.delayed", body.id)).to.have.length(1);
   });
 
@@ -137,22 +137,24 @@ describe("messages", () => {
   });
 
   it("that the server may have accepted are not sent again: their status is unknown", async () => {
-    server.manners.onData = () => "take and hang up";
+    server.behaviour.onData = () => "take and hang up";
     const { body } = await send();
     expect(await ended(body.id)).to.include({ status: "unknown", attempts: 1 });
     await moveTo(new Date(Date.now() + moved + HOUR_MS).toISOString());
     expect((await send()).http).to.equal(202);
     await server.has(2);
-    expect(server.taken.filter(({ messageId }) => messageId === server.taken[0]!.messageId)).to.have.length(1);
+    expect(
+      server.acceptedMessages.filter(({ messageId }) => messageId === server.acceptedMessages[0]!.messageId),
+    ).to.have.length(1);
   });
 
   it("that are unknown wait for a person, who marks them as sent or sends them again", async () => {
-    server.manners.onData = () => "take and hang up";
+    server.behaviour.onData = () => "take and hang up";
     const first = (await send()).body.id;
     await ended(first);
     const second = (await send()).body.id;
     await ended(second);
-    server.manners = {};
+    server.behaviour = {};
     const decide = (id: number, decision: string, as = "editor") =>
       service.rest("POST", path(`messages/${id}/decide`), { body: { decision }, as });
     expect((await decide(first, "sent", "api")).http).to.equal(403);
@@ -160,7 +162,9 @@ describe("messages", () => {
     expect((await decide(first, "sent")).body.message.status).to.equal("sent");
     expect((await decide(second, "again")).body.message.status).to.equal("queued");
     expect((await ended(second)).status).to.equal("sent");
-    expect(server.taken.map(({ messageId }) => messageId)[2]).to.equal(server.taken[1]!.messageId);
+    expect(server.acceptedMessages.map(({ messageId }) => messageId)[2]).to.equal(
+      server.acceptedMessages[1]!.messageId,
+    );
     const { http, body } = await decide(first, "again");
     expect([http, body.status]).to.deep.equal([409, "MESSAGE_DECIDED"]);
     const trail = await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=2`);
@@ -172,7 +176,7 @@ describe("messages", () => {
 
   it("have a result for each recipient as the server decides", async () => {
     const answers: Record<string, number[]> = { "later@example.com": [450, 450], "never@example.com": [550] };
-    server.manners.onRecipient = (address) => {
+    server.behaviour.onRecipient = (address) => {
       const code = answers[address]?.shift();
       return code ? { code, message: `no ${address}` } : null;
     };
@@ -188,14 +192,14 @@ describe("messages", () => {
     const found = await ended(body.id);
     expect(found.status).to.equal("sent");
     expect(found.to.map(({ status }: { status: string }) => status)).to.deep.equal(["sent", "sent", "rejected"]);
-    expect(server.taken.map(({ to }) => to)).to.deep.equal([["ann@example.com"], ["later@example.com"]]);
+    expect(server.acceptedMessages.map(({ to }) => to)).to.deep.equal([["ann@example.com"], ["later@example.com"]]);
     const [rejected] = await events("email.rejected", body.id);
     expect(rejected).to.deep.include({ to: ["never@example.com"], recipients: 1 });
   });
 
   it("that the server rejects start the actions with that trigger", async () => {
-    server.manners.onData = () => ({ code: 550, message: "spam" });
-    const [copy] = await publishDirectly(service.db, service.appId, [
+    server.behaviour.onData = () => ({ code: 550, message: "spam" });
+    const [copy] = await insertPublishedActions(service.db, service.appId, [
       { name: "on-rejected", triggers: [{ trigger: "log", where: { type: "email.rejected" } }] },
     ]);
     const { body } = await send();
@@ -205,7 +209,7 @@ describe("messages", () => {
   });
 
   it("never show the app's credentials if a server repeats them", async () => {
-    server.manners.auth = { user: "shop", password: "another one" };
+    server.behaviour.auth = { user: "shop", password: "another one" };
     await setSmtp({ user: "shop-user", password: PASSWORD });
     const { body } = await send();
     const found = await ended(body.id);
@@ -225,7 +229,7 @@ describe("messages", () => {
     }
     expect(ids[0]).to.equal(ids[1]);
     await ended(ids[0]);
-    expect(server.taken).to.have.length(1);
+    expect(server.acceptedMessages).to.have.length(1);
   });
 
   it("of a batch are all stored or none", async () => {
@@ -236,7 +240,10 @@ describe("messages", () => {
       body: ["a", "b"].map((name) => ({ options: { ...ORDER_MAIL, subject: "{{name}}" }, data: { name } })),
     });
     await server.has(2);
-    expect(server.taken.map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]).sort()).to.deep.equal(["a", "b"]);
+    expect(server.acceptedMessages.map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]).sort()).to.deep.equal([
+      "a",
+      "b",
+    ]);
     expect(body.messages).to.have.length(2);
   });
 

@@ -206,7 +206,7 @@ describe("notifications", function () {
     await published("now", { ...PUSH, scope: { email } });
     await until(() => pushed.length === 1);
     expect(pushed[0]!.url).to.equal("/mine");
-    expect(mine.opened(pushed[0]!.body)).to.include({ title: "Hello", body: "There", badge: 2 });
+    expect(mine.decrypt(pushed[0]!.body)).to.include({ title: "Hello", body: "There", badge: 2 });
     const delayUntilTimestamp = Date.now() + moved + 60_000;
     await published("later", { pushNotification: { ...PUSH.pushNotification, delayUntilTimestamp } });
     await wake();

@@ -10,7 +10,7 @@ import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-in
 import { createScheduler } from "../../src/operations/triggers/schedule.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 
 const END = "end of the test";
 
@@ -60,7 +60,7 @@ describe("a queued run", () => {
     expect(await noticesOf(() => insertKnownRun(db, stored, null))).to.deep.equal(["1"]);
     expect(await noticesOf(() => insertKnownRun(db, stored, randomUUID()))).to.deep.equal([]);
     const concurrency = { limit: 1, policy: "queue", key: null } as const;
-    await publishDirectly(db, 2, [
+    await insertPublishedActions(db, 2, [
       { name: "n", triggers: [{ trigger: "manual" }] },
       { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
     ]);
@@ -82,7 +82,7 @@ describe("a queued run", () => {
   });
 
   it("of a tick is announced once it is written", async () => {
-    await publishDirectly(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
+    await insertPublishedActions(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     const schedule = createScheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: createServiceMetrics() });
     expect(await noticesOf(schedule.claimDue)).to.deep.equal(["1"]);
@@ -90,7 +90,7 @@ describe("a queued run", () => {
 
   it("of a log event is announced, once for each app for any number of runs", async () => {
     for (const app of [1, 2])
-      await publishDirectly(db, app, [{ name: "l", triggers: [{ trigger: "log", where: { type: "t" } }] }]);
+      await insertPublishedActions(db, app, [{ name: "l", triggers: [{ trigger: "log", where: { type: "t" } }] }]);
     const event = (appId: number) => ({
       ...{ appId, type: "t", head: `{"of":${appId}`, separator: null, claimed: null, userId: null, dataSourceId: null },
       ...{ dataSourceEntryId: null, appNotificationId: null, sessionId: null, requestId: randomUUID(), runId: null },

@@ -11,7 +11,7 @@ import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { computeJitterDelayMs } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
-import { type LiveVersionFields, publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions, type LiveVersionFields } from "../harness/production-copies.js";
 import { longTest, runsAll } from "../harness/samples.js";
 
 const MINUTE = 60_000;
@@ -43,7 +43,7 @@ describe("schedules", () => {
   });
   after(() => database.stop());
 
-  const publish = (...wanted: LiveVersionFields[]) => publishDirectly(db, appId, wanted, now);
+  const publish = (...wanted: LiveVersionFields[]) => insertPublishedActions(db, appId, wanted, now);
   const runs = () => db.query("SELECT * FROM run ORDER BY tick, id");
   const ticks = async () =>
     (await runs()).map((run: { tick: Date; state: string; reason: string | null }) => [

@@ -16,7 +16,7 @@ describe("a service whose database is not available", () => {
   before(async () => {
     network = await startNetwork();
     service = await startTestService({}, (databaseUrl) => {
-      network.leadTo(databaseUrl);
+      network.setTarget(databaseUrl);
       return Object.assign(new URL(databaseUrl), { port: new URL(network.url).port }).href;
     });
     const body = { name: "subject", code: CODE, active: true, triggers: [{ trigger: "manual" }] };

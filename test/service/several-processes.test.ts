@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { type Instance, startInstance } from "../harness/instance.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { publishDirectly } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/production-copies.js";
 import { longTest } from "../harness/samples.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -72,7 +72,7 @@ describe("several instances on one database", () => {
 
   it("start a due tick on a runner although scheduler and runner are different instances", async () => {
     const wanted = { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
-    await publishDirectly(db, appId, [wanted]);
+    await insertPublishedActions(db, appId, [wanted]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     const states = async () =>
       (await db.query("SELECT DISTINCT state FROM run WHERE tick IS NOT NULL")).map(

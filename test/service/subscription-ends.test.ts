@@ -20,7 +20,7 @@ import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { sampleOf } from "../harness/samples.js";
 import { firstCredentials, type Kind } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { type CallerKind, cells, type RightLoss, SUBJECTS, type SubscriptionName } from "./right-losses.js";
+import { type CallerKind, type RightLoss, SUBJECTS, type SubscriptionName, subscriptionCases } from "./right-losses.js";
 
 const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
 /** Limit for the slowest end in milliseconds. Only test/long/subscription-ends.test.ts sets it, because a busy machine may be late. */
@@ -256,10 +256,10 @@ describe("a subscription whose caller loses the right to it, over two instances"
   // Revoked and expired credentials take the same path in the service, so `npm test` tests only some of these combinations.
   const endsCredential = ({ rightLoss }: { rightLoss: RightLoss }) =>
     rightLoss === "token revoked" || rightLoss === "token expired";
-  const ending = cells.filter(({ outcome }) => outcome !== "goes on");
+  const ending = subscriptionCases.filter(({ outcome }) => outcome !== "goes on");
   const others = ending.filter((cell) => !endsCredential(cell));
   const ended = [...sampleOf(ending.filter(endsCredential), 0, 9), ...sampleOf(others, 1, 3)];
-  const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
+  const unchanged = subscriptionCases.filter(({ outcome }) => outcome === "goes on");
   for (const { name, callerKind, rightLoss, outcome } of [...ended, ...sampleOf(unchanged, 0, 17)]) {
     it(`${name} of ${callerKind}, ${rightLoss}: ${outcome}`, async () => {
       await rest("POST", `/v1/apps/${app}/publish`);

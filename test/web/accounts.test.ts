@@ -286,7 +286,7 @@ describe("accounts in Studio", () => {
 
   it("a person requests a reset link on the sign-in page, gets it by mail and changes the passphrase", async () => {
     const { email } = await signedInPerson(service);
-    const before = mail.taken.length;
+    const before = mail.acceptedMessages.length;
     await page.goto(`${base}/studio`);
     await waitForForm();
     await studio.button("Forgot your passphrase?");
@@ -295,7 +295,7 @@ describe("accounts in Studio", () => {
     await page.waitForFunction('/on its way/.test(document.querySelector("form [role=status]")?.textContent)');
     await checkWidths(page, "forgot");
     await mail.has(before + 1);
-    const link = /http\S+/.exec(mail.taken.at(-1)!.text.replace(/=\r\n/g, "").replaceAll("=3D", "="))![0];
+    const link = /http\S+/.exec(mail.acceptedMessages.at(-1)!.text.replace(/=\r\n/g, "").replaceAll("=3D", "="))![0];
     expect(link).to.match(new RegExp(`^${base}/studio/reset#token=`));
     await page.goto(link);
     await waitForForm();

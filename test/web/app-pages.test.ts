@@ -29,7 +29,7 @@ describe("the app's own pages", () => {
     network = await startNetwork();
     const environment = { ROLES: "api,runner", CLIENT_TIMEOUT_MS: "6000", PUBLIC_URL: network.url };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
-    network.leadTo(service.url);
+    network.setTarget(service.url);
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });
   beforeEach(async () => {

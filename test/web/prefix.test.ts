@@ -32,7 +32,7 @@ describe("under a path of another host", () => {
       startTestService({ PUBLIC_URL: `${proxy.url}/`, ROLES: "api,runner" }),
       launchChromium(),
     ]);
-    proxy.leadTo(service.url);
+    proxy.setTarget(service.url);
     const actions = `/v3/apps/${service.appId}/actions`;
     const body = { name: "both", code: GREETING_CODE, active: true, environment: "any", triggers: ON_PAGE_VIEW };
     const createdAction = await service.rest("POST", actions, {

@@ -118,7 +118,7 @@ describe("push messages in a browser", () => {
     const body = { status: "published", pushNotification };
     expect((await service.rest("POST", `${app}/notifications`, { as: "api", body })).http).to.equal(201);
     const sent = await until(() => pushes.pushed[0]);
-    const message = device.opened(sent.body);
+    const message = device.decrypt(sent.body);
     expect(message).to.include(pushNotification.payload);
     await deliverMessage(JSON.stringify(message));
     expect((await waitForNotifications(before + 1)).at(-1)).to.deep.include(pushNotification.payload);

@@ -29,7 +29,7 @@ describe("the frame of Studio", () => {
     // Only the long tests execute runs, for which the service needs the role `runner`.
     const environment = { PUBLIC_URL: `${proxy.url}/`, ROLES: runsAll() ? "api,runner" : "api" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
-    proxy.leadTo(service.url);
+    proxy.setTarget(service.url);
     ids = [];
     for (const [name, code] of [
       ["quick", "async function execute() { return 1 }"],
@@ -364,7 +364,7 @@ describe("the frame of Studio", () => {
     await page.waitForFunction(
       '/connection to the service is lost/.test(document.querySelector(".connection").textContent)',
     );
-    proxy.mend();
+    proxy.restore();
     await page.waitForSelector(".connection:empty");
     await service.rest("PUT", `/v3/apps/${service.appId}/actions/${ids[1]}`, { body: { name: "renamed-meanwhile" } });
     await page.waitForSelector(studio.withText("b", "renamed-meanwhile"));
@@ -385,7 +385,7 @@ describe("the frame of Studio", () => {
     await page.waitForSelector('.console[aria-label="Console, 3 lines"]');
     proxy.cut();
     await page.waitForSelector(".connection:not(:empty)");
-    proxy.mend();
+    proxy.restore();
     await page.waitForSelector(".connection:empty");
     await studio.button("Cancel the run");
     // The last event of a console stream says that it has ended.

@@ -22,7 +22,7 @@ describe("Studio's pages while other people change the app", () => {
       startTestService({ PUBLIC_URL: `${proxy.url}/`, ROLES: "api" }),
       launchChromium(),
     ]);
-    proxy.leadTo(service.url);
+    proxy.setTarget(service.url);
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     studio = studioPage(page);
@@ -35,7 +35,7 @@ describe("Studio's pages while other people change the app", () => {
     await proxy?.stop();
   });
 
-  afterEach(() => proxy.mend());
+  afterEach(() => proxy.restore());
 
   const write = async (method: "POST" | "PUT" | "DELETE", path: string, body?: object) => {
     const answer = await service.rest(method, `/v1/apps/${service.appId}/${path}`, body && { body });
@@ -61,7 +61,7 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(".connection:not(:empty)");
   };
   const mend = async () => {
-    proxy.mend();
+    proxy.restore();
     await page.waitForSelector(".connection:empty");
   };
 

@@ -179,7 +179,7 @@ async function setMailServer({ service, mail, page, studio }: StoryWindow): Prom
   await page.waitForSelector("::-p-xpath(//span[starts-with(., 'configured')])");
   await studio.button("Send a test");
   await page.waitForSelector(".test-message .chip.sent");
-  expect(mail.taken.map(({ from, to }) => ({ from, to }))).to.deep.equal([
+  expect(mail.acceptedMessages.map(({ from, to }) => ({ from, to }))).to.deep.equal([
     { from: "shop@example.com", to: ["ada@example.com"] },
   ]);
 }

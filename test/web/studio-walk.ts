@@ -200,7 +200,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       // Uses a proxy to cut connections, because Chromium's offline mode does not close open sockets.
       const proxy = await startPrefixProxy("");
       try {
-        proxy.leadTo(service.url);
+        proxy.setTarget(service.url);
         await page.goto(`${proxy.url}/studio#/${service.appId}/runs`);
         await page.waitForSelector(".runs-filters");
         await settle(page);
@@ -208,7 +208,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
         proxy.cut();
         await page.waitForSelector(".connection:not(:empty)");
         expect(await findScreenFaults(page)).to.deep.equal([]);
-        proxy.mend();
+        proxy.restore();
         await page.waitForSelector(".connection:empty");
       } finally {
         await proxy.stop();

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../host.js";
 import { runOf } from "../support.js";
-import { differences } from "./differences.js";
+import { findDifferences } from "./differences.js";
 import { KNOWN_DIFFERENCES } from "./known.js";
 import type { Sample } from "./outcomes.js";
 
@@ -55,7 +55,7 @@ export function networkIsolateComparison() {
   async function expectAlike(samples: readonly Sample[], before = ""): Promise<void> {
     const found: Record<string, string[]> = {};
     for (let at = 0; at < samples.length; at += AT_ONCE) {
-      const differing = await differences(host.browsers, samples.slice(at, at + AT_ONCE), before);
+      const differing = await findDifferences(host.browsers, samples.slice(at, at + AT_ONCE), before);
       for (const [title, inWorker, inIsolate] of differing) found[title] = [inWorker, inIsolate];
     }
     const isKnown = (title: string) => KNOWN_DIFFERENCES.some(({ of }) => of.test(title));

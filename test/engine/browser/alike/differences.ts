@@ -23,7 +23,11 @@ const workerDocumentCode = (source: string) => {
 /** Matches error messages of functions that the isolate implements itself, and whose messages do not name the method. */
 const METHOD_IN_MESSAGE = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
-export async function differences(browsers: Browsers, samples: readonly Sample[], before = ""): Promise<Difference[]> {
+export async function findDifferences(
+  browsers: Browsers,
+  samples: readonly Sample[],
+  before = "",
+): Promise<Difference[]> {
   const source = sourceOf(samples, before);
   const inWorker = (await resultOf(browsers, workerDocumentCode(source), { mode: "document" })) as string[];
   const isolateResults = (await resultOf(browsers, source, { mode: "network-isolate" })) as string[];
