@@ -68,7 +68,7 @@ function withoutNullRoots(schema) {
 }
 
 /** Returns the operations of a document as TypeScript. @throws if a field is not in the schema. */
-export async function typed(root, text, up = "..") {
+export async function generateTypedDocuments(root, text, up = "..") {
   const schema = withoutNullRoots(parse(readFileSync(join(root, "schema/schema.graphql"), "utf8")));
   const document = parse(text, { noLocation: true });
   const source = await codegen({
@@ -124,17 +124,19 @@ function addParentFragments(source, read) {
 }
 
 /** Generates all files. @returns the content of each by its path in the checkout */
-export async function documents(root = ROOT) {
+export async function generateDocumentFiles(root = ROOT) {
   const sources = globSync("src/web/**/documents.graphql", { cwd: root }).sort();
   const read = (source) => readFileSync(join(root, source), "utf8");
   const texts = sources.map((source) => addParentFragments(source, read));
-  const generatedFiles = await Promise.all(texts.map((text, index) => typed(root, text, pathToWeb(sources[index]))));
+  const generatedFiles = await Promise.all(
+    texts.map((text, index) => generateTypedDocuments(root, text, pathToWeb(sources[index]))),
+  );
   const files = sources.map((source, index) => [source.replace(/\.graphql$/, ".ts"), generatedFiles[index]]);
   return Object.fromEntries([...files, [PERSISTED_FILE, persistedDocuments(texts)]]);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [file, text] of Object.entries(await documents())) {
+  for (const [file, text] of Object.entries(await generateDocumentFiles())) {
     writeFileSync(join(ROOT, file), text);
     process.stdout.write(`wrote ${file}\n`);
   }

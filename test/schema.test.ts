@@ -109,9 +109,9 @@ const JSON_OUTPUTS = [
 
 /** Functions of scripts/graphql-documents.mjs, which has no types of its own. */
 interface Documents {
-  documents(root: string): Promise<Record<string, string>>;
+  generateDocumentFiles(root: string): Promise<Record<string, string>>;
   /** Returns the TypeScript types of one GraphQL document. */
-  typed(root: string, text: string): Promise<string>;
+  generateTypedDocuments(root: string, text: string): Promise<string>;
 }
 
 describe("the committed contracts, which npm run schema writes", () => {
@@ -298,8 +298,8 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   it("the documents of Studio and of the client library have the types that the schema gives them", async () => {
-    const { documents } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
-    const generated = await documents(ROOT);
+    const { generateDocumentFiles } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
+    const generated = await generateDocumentFiles(ROOT);
     expect(Object.keys(generated)).to.deep.equal([
       "src/web/runtime/documents.ts",
       "src/web/studio/documents.ts",
@@ -319,8 +319,10 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   it("a document with an unknown field gets no types", async () => {
-    const { typed } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
-    const refusal = await typed(ROOT, "query Q { apps { id secrets } }").catch((error: Error) => error.message);
+    const { generateTypedDocuments } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
+    const refusal = await generateTypedDocuments(ROOT, "query Q { apps { id secrets } }").catch(
+      (error: Error) => error.message,
+    );
     expect(refusal).to.include("secrets");
   });
 

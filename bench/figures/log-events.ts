@@ -3,7 +3,7 @@
  * event starts no run or one run.
  */
 import { openDatabase } from "../../src/data/database.js";
-import { insertPublishedActions } from "../../test/harness/production-copies.js";
+import { insertPublishedActions } from "../../test/harness/published-actions.js";
 import { measureRequestRate } from "../harness/autocannon.js";
 import { startChildServer } from "../harness/child.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";

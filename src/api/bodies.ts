@@ -10,9 +10,9 @@ import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { readLargeReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
 import { containsInfinity } from "../rules/describe-value.js";
-import type { RequestBodyBudgets } from "./body-capacity.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import { parseJsonInParts } from "./json-in-parts.js";
+import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
 import { getAddressSenderKey, getSenderKey } from "./sender.js";
@@ -196,16 +196,16 @@ async function rejectOtherContentTypes(request: FastifyRequest, payload: Readabl
 /** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
 export function registerBodyParsing(
   app: FastifyInstance,
-  options: { bodyCapacities: RequestBodyBudgets; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
+  options: { bodyBudgets: RequestBodyBudgets; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
 ): void {
-  const { bodyCapacities, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
+  const { bodyBudgets, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
   /** Waits for memory for the body, then disconnects the sender if it sends the body too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const app = await quotaAppIdOf(request, appExists);
-    const freeCapacity = await bodyCapacities
+    const freeCapacity = await bodyBudgets
       .capacityFor(bytes)
       .reserveBytes(getAddressSenderKey(context.address), bytes, app);
     const stopWatching = rejectSlowBody(raw, paceMs);

@@ -22,7 +22,6 @@ import type { GetClientAddress } from "./address.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerAppTypesRoute } from "./app-types-route.js";
 import { registerBodyParsing } from "./bodies.js";
-import type { RequestBodyBudgets } from "./body-capacity.js";
 import type { CallerReader } from "./caller.js";
 import { registerClientScriptRoutes } from "./client-scripts.js";
 import {
@@ -52,6 +51,7 @@ import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathPrefixOf } from "./page-origin.js";
+import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { registerRequestLog } from "./request-log.js";
 import { callWhenResponseEnds, responseEndSignal } from "./response-end.js";
 import type { ResponseMemory } from "./response-memory.js";
@@ -87,12 +87,12 @@ export interface ApiOptions {
   openId: OpenId;
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
-  addressOf: GetClientAddress;
+  getClientAddress: GetClientAddress;
   responseMemory: ResponseMemory;
   refusalDelay: RejectionDelay;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
-  bodyCapacities: RequestBodyBudgets;
+  bodyBudgets: RequestBodyBudgets;
   appExists: (appId: number) => Promise<boolean>;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -179,7 +179,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     baseUrl,
     publicUrl,
     runtimeUrl,
-    addressOf,
+    getClientAddress,
     responseMemory,
   } = options;
   const { callers, openId, toolCalls, oauth, refusalDelay, taskQueue, limiter, httpTriggers, measures, tracing } =
@@ -197,7 +197,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerCors(app);
   app.decorateRequest("context");
   app.addHook("onRequest", async (request, reply) => {
-    const address = addressOf(request.raw);
+    const address = getClientAddress(request.raw);
     let over: AbortSignal | undefined;
     const disconnectSignal = () => (over ??= responseEndSignal(request.raw, reply.raw));
     const { method, headers, routeOptions } = request;

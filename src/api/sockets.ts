@@ -69,7 +69,7 @@ type SubscriptionSources = Pick<
 interface SocketOptions extends SubscriptionSources, ResolverContext {
   schema: GraphQLSchema;
   documents: DocumentChecker;
-  addressOf: GetClientAddress;
+  getClientAddress: GetClientAddress;
   responseMemory: ResponseMemory;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
@@ -157,7 +157,7 @@ async function performOperation(args: ExecutionArgs, format: FormatError): Promi
 export function createSocketServer({
   schema,
   documents,
-  addressOf,
+  getClientAddress,
   responseMemory,
   taskQueue,
   limiter,
@@ -197,7 +197,7 @@ export function createSocketServer({
    * authenticated.
    */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
-    const networkAddress = addressOf(request);
+    const networkAddress = getClientAddress(request);
     const address = getAddressSenderKey(networkAddress);
     return caller
       ? [getRateLimitKey({ credentialId: caller.credentialId, address: networkAddress }), address]
@@ -205,7 +205,7 @@ export function createSocketServer({
   }
 
   function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
-    const address = addressOf(request);
+    const address = getClientAddress(request);
     return { caller, ...(address && { address }) };
   }
 
@@ -310,7 +310,7 @@ export function createSocketServer({
       countMessage: (link) =>
         rate.takeMessage(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
       handleInTurn: (link, handle) => taskQueue.runInTurn(getSenderKey(callerOf(link)), handle),
-      countSocket: (link) => socketBound.addSocket(getAddressSenderKey(addressOf(link.request)), link),
+      countSocket: (link) => socketBound.addSocket(getAddressSenderKey(getClientAddress(link.request)), link),
     },
     log,
   );

@@ -1,6 +1,6 @@
 /** Reads a backup's encryption options from the command line, and the passphrase or key from the named file. */
 import { readFileSync } from "node:fs";
-import type { BackupSecret } from "../engine/archive/sealing.js";
+import type { BackupSecret } from "../engine/archive/encryption.js";
 import { StartError } from "../errors.js";
 
 /**

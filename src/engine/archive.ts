@@ -9,15 +9,15 @@ import { dirname } from "node:path";
 import { pipeline as pipe, Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { ArchiveError, createDamageError } from "./archive/failure.js";
 import {
   type BackupSecret,
   decryptStream,
   ENCRYPTED_FILE_MAGIC,
   encryptStream,
   HEADER_BYTES,
-} from "./archive/sealing.js";
-import { type ArchiveFile, readTar, writeTar } from "./archive/tape.js";
+} from "./archive/encryption.js";
+import { ArchiveError, createDamageError } from "./archive/failure.js";
+import { type ArchiveFile, readTar, writeTar } from "./archive/tar.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Compression level of gzip. This level takes half the time of the default level; files are a few percent larger. */

@@ -5,10 +5,10 @@ import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { createClientAddressGetter } from "../api/address.js";
-import { createRequestBodyBudgets } from "../api/body-capacity.js";
 import { createCallerReader } from "../api/caller.js";
 import { createFairTaskQueue } from "../api/fair-task-queue.js";
 import { createMetrics } from "../api/metrics.js";
+import { createRequestBodyBudgets } from "../api/request-body-budget.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createResponseMemory } from "../api/response-memory.js";
 import { createApi } from "../api/server.js";
@@ -187,18 +187,18 @@ export class ServiceStarter {
       taskQueue,
       limiter: createRequestLimiter(),
       callers: createCallerReader(publicUrl),
-      addressOf: createClientAddressGetter(config.trustProxy, operations.lease.reportIgnoredProxy),
+      getClientAddress: createClientAddressGetter(config.trustProxy, operations.lease.reportIgnoredProxy),
       measures,
       tracing,
       graphqlDocuments,
       log,
     };
-    const bodyCapacities = createRequestBodyBudgets();
+    const bodyBudgets = createRequestBodyBudgets();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
-    const apiParts = { openId, toolCalls, oauth, refusalDelay, bodyCapacities, resolvers, sessions, reports, scripts };
+    const apiParts = { openId, toolCalls, oauth, refusalDelay, bodyBudgets, resolvers, sessions, reports, scripts };
     const { appExists } = accessChecks;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
@@ -289,7 +289,7 @@ export class ServiceStarter {
       createMetrics({
         readVitalSigns: vitals.read,
         countDatabaseConnections: database,
-        countLostConnections: countLostConnections,
+        countLostConnections,
         clockSkewMs,
         isDiskFull,
         readFreeDataDirBytes: () => freeBytesUnder(config.dataDir),

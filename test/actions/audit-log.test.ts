@@ -1,7 +1,7 @@
 /** Tests the audit log: each successful write to actions, versions and publication adds one entry; refused writes add none. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { API_CLIENTS } from "./exits.js";
+import { API_CLIENTS } from "./api-clients.js";
 import { count, make, newName, publishApp, validAction } from "./support.js";
 
 describe("the audit log of actions", () => {
@@ -13,18 +13,22 @@ describe("the audit log of actions", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of API_CLIENTS) {
+  for (const [name, createApiClient] of API_CLIENTS) {
     it(`has every write over ${name}: who, what and when, never the code`, async () => {
-      const exit = exitOf(service);
-      const { id, name: first } = await make(exit);
+      const apiClient = createApiClient(service);
+      const { id, name: first } = await make(apiClient);
       const renamed = newName("renamed");
-      await exit.update(id, { name: renamed, description: "told", code: "const execute = async (secretly) => 2;" });
-      const { value: published } = await exit.publish(id);
+      await apiClient.update(id, {
+        name: renamed,
+        description: "told",
+        code: "const execute = async (secretly) => 2;",
+      });
+      const { value: published } = await apiClient.publish(id);
       const productionId = published.action.id;
-      const [, version] = (await exit.versions(id)).value.versions;
-      const { value: restored } = await exit.restore(id, version.id);
-      await exit.unpublish(id);
-      await exit.remove(id);
+      const [, version] = (await apiClient.versions(id)).value.versions;
+      const { value: restored } = await apiClient.restore(id, version.id);
+      await apiClient.unpublish(id);
+      await apiClient.remove(id);
       const entries: { type: string; data: object; person: string; kind: string; recent: boolean }[] =
         await service.db.query(
           `SELECT type, data, person.last_name AS person, credential.kind,
@@ -47,26 +51,26 @@ describe("the audit log of actions", () => {
     });
 
     it(`has each action of an import over ${name}, and nothing of a dry run`, async () => {
-      const exit = exitOf(service);
-      const known = await make(exit);
+      const apiClient = createApiClient(service);
+      const known = await make(apiClient);
       const actions = [validAction(), { name: known.name, active: true }];
       const before = await count(service, "audit_entry", "true", []);
-      await exit.import({ format: "svc-app-actions/1", actions }, true);
+      await apiClient.import({ format: "svc-app-actions/1", actions }, true);
       expect(await count(service, "audit_entry", "true", [])).to.equal(before);
-      await exit.import({ format: "svc-app-actions/1", actions });
+      await apiClient.import({ format: "svc-app-actions/1", actions });
       const types: { type: string }[] = await service.db.query("SELECT type FROM audit_entry ORDER BY id DESC LIMIT 2");
       expect(types.map(({ type }) => type)).to.have.members(["appAction.v3.update", "appAction.v3.create"]);
       expect(await count(service, "audit_entry", "true", [])).to.equal(before + 2);
     });
 
     it(`has no entry for rejected writes over ${name}`, async () => {
-      const exit = exitOf(service);
-      const { id } = await make(exit);
+      const apiClient = createApiClient(service);
+      const { id } = await make(apiClient);
       const before = await count(service, "audit_entry", "true", []);
-      await exit.create(validAction({ code: "" }));
-      await exit.update(id, { name: "" });
-      await exit.unpublish(id);
-      await exit.restore(id, 2_000_000_000);
+      await apiClient.create(validAction({ code: "" }));
+      await apiClient.update(id, { name: "" });
+      await apiClient.unpublish(id);
+      await apiClient.restore(id, 2_000_000_000);
       expect(await count(service, "audit_entry", "true", [])).to.equal(before);
     });
   }

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { STATUS, type Status } from "../../src/errors.js";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./exits.js";
+import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./api-clients.js";
 import { CODE, insertLegacy, make, newName, publishApp, validAction } from "./support.js";
 
 /** Errors of validation: status, condition, and the invalid fields. A test merges these fields into a valid action. */
@@ -62,147 +62,161 @@ const UNKNOWN_ID = 2_000_000_000;
 const MANUAL_TRIGGERS = [{ trigger: "manual" }];
 
 /** All operations that take the ID of one action. */
-const OPERATIONS_ON_ONE_ACTION: Record<string, (exit: ApiClient, id: number) => Promise<Outcome>> = {
-  getById: (exit, id) => exit.get(id),
-  update: (exit, id) => exit.update(id, { active: true }),
-  remove: (exit, id) => exit.remove(id),
-  publish: (exit, id) => exit.publish(id),
-  unpublish: (exit, id) => exit.unpublish(id),
-  "list versions": (exit, id) => exit.versions(id),
-  "get version": (exit, id) => exit.version(id, 1),
-  "restore version": (exit, id) => exit.restore(id, 1),
-  "compare versions": (exit, id) => exit.versionDiff(id, 1),
-  "compare copies": (exit, id) => exit.diff(id),
-  run: (exit, id) => exit.run(id),
-  runWithResult: (exit, id) => exit.runWithResult(id),
+const OPERATIONS_ON_ONE_ACTION: Record<string, (apiClient: ApiClient, id: number) => Promise<Outcome>> = {
+  getById: (apiClient, id) => apiClient.get(id),
+  update: (apiClient, id) => apiClient.update(id, { active: true }),
+  remove: (apiClient, id) => apiClient.remove(id),
+  publish: (apiClient, id) => apiClient.publish(id),
+  unpublish: (apiClient, id) => apiClient.unpublish(id),
+  "list versions": (apiClient, id) => apiClient.versions(id),
+  "get version": (apiClient, id) => apiClient.version(id, 1),
+  "restore version": (apiClient, id) => apiClient.restore(id, 1),
+  "compare versions": (apiClient, id) => apiClient.versionDiff(id, 1),
+  "compare copies": (apiClient, id) => apiClient.diff(id),
+  run: (apiClient, id) => apiClient.run(id),
+  runWithResult: (apiClient, id) => apiClient.runWithResult(id),
 };
 
-const OPERATIONAL_ERRORS: [Status, string, (exit: ApiClient, service: TestService) => Promise<Outcome>][] = [
+const OPERATIONAL_ERRORS: [Status, string, (apiClient: ApiClient, service: TestService) => Promise<Outcome>][] = [
   ...Object.entries(OPERATIONS_ON_ONE_ACTION).flatMap(([verb, ask]): typeof OPERATIONAL_ERRORS => [
-    ["ACTION_NOT_FOUND", `${verb} of an id that no action has`, (exit) => ask(exit, UNKNOWN_ID)],
-    ["ACTION_NOT_V3", `${verb} of a legacy V2 action`, async (exit, service) => ask(exit, await insertLegacy(service))],
+    ["ACTION_NOT_FOUND", `${verb} of an id that no action has`, (apiClient) => ask(apiClient, UNKNOWN_ID)],
+    [
+      "ACTION_NOT_V3",
+      `${verb} of a legacy V2 action`,
+      async (apiClient, service) => ask(apiClient, await insertLegacy(service)),
+    ],
   ]),
-  ["ACTION_NOT_FOUND", "run of a name that no action has", (exit) => exit.run("nobody")],
-  ["ACTION_NOT_FOUND", "runWithResult of a name that no action has", (exit) => exit.runWithResult("nobody")],
+  ["ACTION_NOT_FOUND", "run of a name that no action has", (apiClient) => apiClient.run("nobody")],
+  ["ACTION_NOT_FOUND", "runWithResult of a name that no action has", (apiClient) => apiClient.runWithResult("nobody")],
   [
     "ACTION_NOT_V3",
     "run of a legacy V2 action by its name",
-    async (exit, service) => {
+    async (apiClient, service) => {
       const name = newName("legacy");
       await insertLegacy(service, name);
-      return exit.run(name);
+      return apiClient.run(name);
     },
   ],
   [
     "VERSION_NOT_FOUND",
     "retrieving a version that the action has not",
-    async (exit) => exit.version((await make(exit)).id, UNKNOWN_ID),
+    async (apiClient) => apiClient.version((await make(apiClient)).id, UNKNOWN_ID),
   ],
   [
     "VERSION_NOT_FOUND",
     "restoring a version that the action has not",
-    async (exit) => exit.restore((await make(exit)).id, UNKNOWN_ID),
+    async (apiClient) => apiClient.restore((await make(apiClient)).id, UNKNOWN_ID),
   ],
   [
     "CANNOT_UPDATE_PRODUCTION",
     "update of a production action",
-    async (exit) => exit.update(await production(exit), {}),
+    async (apiClient) => apiClient.update(await production(apiClient), {}),
   ],
-  ["CANNOT_DELETE_PRODUCTION", "remove of a production action", async (exit) => exit.remove(await production(exit))],
+  [
+    "CANNOT_DELETE_PRODUCTION",
+    "remove of a production action",
+    async (apiClient) => apiClient.remove(await production(apiClient)),
+  ],
   [
     "CANNOT_RESTORE_PRODUCTION",
     "restore of a production action",
-    async (exit) => exit.restore(await production(exit), 1),
+    async (apiClient) => apiClient.restore(await production(apiClient), 1),
   ],
   [
     "CLIENT_ACTION_NOT_RUNNABLE",
     "run on a client-only action",
-    async (exit) => exit.run((await make(exit, { environment: "client", active: true, triggers: MANUAL_TRIGGERS })).id),
+    async (apiClient) =>
+      apiClient.run((await make(apiClient, { environment: "client", active: true, triggers: MANUAL_TRIGGERS })).id),
   ],
   [
     "CLIENT_ACTION_NOT_RUNNABLE",
     "runWithResult on a client-only action",
-    async (exit) => exit.runWithResult((await make(exit, { environment: "client", triggers: MANUAL_TRIGGERS })).id),
+    async (apiClient) =>
+      apiClient.runWithResult((await make(apiClient, { environment: "client", triggers: MANUAL_TRIGGERS })).id),
   ],
   [
     "ACTION_INACTIVE",
     "run on an inactive action",
-    async (exit) => exit.run((await make(exit, { triggers: MANUAL_TRIGGERS })).id),
+    async (apiClient) => apiClient.run((await make(apiClient, { triggers: MANUAL_TRIGGERS })).id),
   ],
   [
     "ACTION_INACTIVE",
     "runWithResult on an inactive action",
-    async (exit) => exit.runWithResult((await make(exit, { triggers: MANUAL_TRIGGERS })).name),
+    async (apiClient) => apiClient.runWithResult((await make(apiClient, { triggers: MANUAL_TRIGGERS })).name),
   ],
   [
     "TRIGGER_NOT_ALLOWED",
     "run on an action without a manual trigger",
-    async (exit) => exit.run((await make(exit, { active: true })).id),
+    async (apiClient) => apiClient.run((await make(apiClient, { active: true })).id),
   ],
   [
     "APP_NOT_PUBLISHED",
     "publish while the app is unpublished",
-    async (exit, service) => {
-      const { id } = await make(exit);
+    async (apiClient, service) => {
+      const { id } = await make(apiClient);
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
-      return exit.publish(id);
+      return apiClient.publish(id);
     },
   ],
   [
     "TESTS_REQUIRED",
     "publish without tests where the app requires them",
-    async (exit, service) => {
-      const { id } = await make(exit);
+    async (apiClient, service) => {
+      const { id } = await make(apiClient);
       const app = `/v1/apps/${service.appId}`;
       await service.rest("PUT", app, { body: { requiresTests: true } });
-      const refused = await exit.publish(id);
+      const refused = await apiClient.publish(id);
       const tested = await service.rest("POST", `/v3/apps/${service.appId}/actions/${id}/publish?tested=true`);
       expect(tested.http).to.equal(200);
       await service.rest("PUT", app, { body: { requiresTests: false } });
       return refused;
     },
   ],
-  ["ACTION_NOT_PUBLISHED", "unpublish of an unpublished action", async (exit) => exit.unpublish((await make(exit)).id)],
+  [
+    "ACTION_NOT_PUBLISHED",
+    "unpublish of an unpublished action",
+    async (apiClient) => apiClient.unpublish((await make(apiClient)).id),
+  ],
   [
     "EXECUTION_FAILED",
     "runtime error in execute",
-    async (exit) => {
+    async (apiClient) => {
       const code = "async function execute(context) { throw new TypeError('no such thing'); }";
-      return exit.runWithResult((await make(exit, { code, active: true, triggers: MANUAL_TRIGGERS })).id);
+      return apiClient.runWithResult((await make(apiClient, { code, active: true, triggers: MANUAL_TRIGGERS })).id);
     },
   ],
   [
     "PUBLISH_FAILED",
     "publish failed",
-    async (exit, service) => {
-      const { id } = await make(exit);
-      return whileWritesFail(service, () => exit.publish(id));
+    async (apiClient, service) => {
+      const { id } = await make(apiClient);
+      return whileWritesFail(service, () => apiClient.publish(id));
     },
   ],
   [
     "RESTORE_FAILED",
     "restore failed",
-    async (exit, service) => {
-      const { id } = await make(exit);
-      const [version] = (await exit.versions(id)).value.versions;
-      return whileWritesFail(service, () => exit.restore(id, version.id));
+    async (apiClient, service) => {
+      const { id } = await make(apiClient);
+      const [version] = (await apiClient.versions(id)).value.versions;
+      return whileWritesFail(service, () => apiClient.restore(id, version.id));
     },
   ],
   [
     "RESTORE_FAILED",
     "restore of a version that needs a package which left the catalogue",
-    async (exit, service) => {
-      const { id } = await make(exit, { dependencies: ["svc-csv"] });
-      const [version] = (await exit.versions(id)).value.versions;
+    async (apiClient, service) => {
+      const { id } = await make(apiClient, { dependencies: ["svc-csv"] });
+      const [version] = (await apiClient.versions(id)).value.versions;
       const sql = "UPDATE action_version SET data = replace(data::text, 'svc-csv', 'svc-gone')::json WHERE id = $1";
       await service.db.query(sql, [version.id]);
-      return exit.restore(id, version.id);
+      return apiClient.restore(id, version.id);
     },
   ],
 ];
 
-async function production(exit: ApiClient): Promise<number> {
-  return (await exit.publish((await make(exit)).id)).value.action.id;
+async function production(apiClient: ApiClient): Promise<number> {
+  return (await apiClient.publish((await make(apiClient)).id)).value.action.id;
 }
 
 /** Makes the database fail at the audit entry, the last write of each operation. All earlier writes must then be rolled back. */
@@ -231,36 +245,40 @@ describe("the specification's tables of errors", () => {
 
   beforeEach(() => publishApp(service));
 
-  function expectRefused(exit: ApiClient, status: Status, { status: received, error, http, value }: Outcome): void {
+  function expectRefused(
+    apiClient: ApiClient,
+    status: Status,
+    { status: received, error, http, value }: Outcome,
+  ): void {
     expect(received).to.equal(status);
     expect(error)
       .to.be.a("string")
       .that.does.not.match(/\n\s+at |SELECT|INSERT|\/src\/|disk gone/);
-    if (exit.name !== "REST") return;
+    if (apiClient.name !== "REST") return;
     expect(http).to.equal(STATUS[status].http);
     expect(value).to.include.keys("status", "error");
   }
 
-  for (const [index, [name, exitOf]] of API_CLIENTS.entries()) {
+  for (const [index, [name, createApiClient]] of API_CLIENTS.entries()) {
     for (const [specified, condition, fault] of sampleOf(VALIDATION_ERRORS, index, 2)) {
       const status = (name === "GraphQL" && STATUS_OF_TYPE_FAULTS[condition]) || specified;
       it(`create over ${name}: ${status} for ${condition}`, async () => {
-        const exit = exitOf(service);
-        expectRefused(exit, status, await exit.create(validAction(fault)));
+        const apiClient = createApiClient(service);
+        expectRefused(apiClient, status, await apiClient.create(validAction(fault)));
       });
 
       it(`update over ${name}: ${status} for ${condition}, unchanged`, async () => {
-        const exit = exitOf(service);
-        const made = await make(exit);
-        expectRefused(exit, status, await exit.update(made.id, fault));
-        expect((await exit.get(made.id)).value).to.deep.equal(made);
+        const apiClient = createApiClient(service);
+        const made = await make(apiClient);
+        expectRefused(apiClient, status, await apiClient.update(made.id, fault));
+        expect((await apiClient.get(made.id)).value).to.deep.equal(made);
       });
     }
 
     for (const [status, condition, attempt] of sampleOf(OPERATIONAL_ERRORS, index, 2)) {
       it(`over ${name}: ${status} for ${condition}`, async () => {
-        const exit = exitOf(service);
-        expectRefused(exit, status, await attempt(exit, service));
+        const apiClient = createApiClient(service);
+        expectRefused(apiClient, status, await attempt(apiClient, service));
       });
     }
   }

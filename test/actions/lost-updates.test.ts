@@ -1,7 +1,7 @@
 /** Two editors of one action: neither overwrites changes that it has not seen, and each receives the other's changes. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { createRestApiClient } from "./exits.js";
+import { createRestApiClient } from "./api-clients.js";
 import { CODE, make, publishApp } from "./support.js";
 
 const OTHER_CODE = `${CODE} // the other's`;

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import type { TestService } from "../harness/service.js";
-import { type ApiClient, createGraphqlApiClient, createRestApiClient, type Outcome } from "./exits.js";
+import { type ApiClient, createGraphqlApiClient, createRestApiClient, type Outcome } from "./api-clients.js";
 import { CODE } from "./support.js";
 
 const json = fc.jsonValue({ maxDepth: 3, stringUnit: "binary" });
@@ -149,24 +149,24 @@ async function expectSuccess(step: string, outcome: Promise<Outcome>): Promise<O
   return settled;
 }
 
-async function publishInOrder(exit: ApiClient, first: unknown, second: unknown): Promise<boolean> {
-  const created = await exit.create(first);
+async function publishInOrder(apiClient: ApiClient, first: unknown, second: unknown): Promise<boolean> {
+  const created = await apiClient.create(first);
   expectNoServerError(created, first);
   if (created.status !== "OK") return false;
   const { id } = created.value;
   kept(first as Record<string, unknown>, created.value);
-  expect((await expectSuccess("read", exit.get(id))).value).to.deep.equal(created.value);
-  const updated = await exit.update(id, second);
+  expect((await expectSuccess("read", apiClient.get(id))).value).to.deep.equal(created.value);
+  const updated = await apiClient.update(id, second);
   expectNoServerError(updated, second);
-  const now = (await expectSuccess("read again", exit.get(id))).value;
+  const now = (await expectSuccess("read again", apiClient.get(id))).value;
   expect(now).to.deep.equal(updated.status === "OK" ? updated.value : created.value);
-  const { action } = (await expectSuccess("publish", exit.publish(id))).value;
+  const { action } = (await expectSuccess("publish", apiClient.publish(id))).value;
   expect(action.code).to.equal(now.code);
-  const { versions } = (await expectSuccess("list versions", exit.versions(id))).value;
-  const restored = (await expectSuccess("restore", exit.restore(id, versions.at(-1).id))).value.action;
+  const { versions } = (await expectSuccess("list versions", apiClient.versions(id))).value;
+  const restored = (await expectSuccess("restore", apiClient.restore(id, versions.at(-1).id))).value.action;
   expect(restored).to.deep.equal({ ...created.value, updatedAt: restored.updatedAt, isPublished: true });
-  await expectSuccess("compare", exit.diff(id));
-  await expectSuccess("remove", exit.remove(id));
+  await expectSuccess("compare", apiClient.diff(id));
+  await expectSuccess("remove", apiClient.remove(id));
   return true;
 }
 
@@ -175,10 +175,10 @@ async function publishInOrder(exit: ApiClient, first: unknown, second: unknown):
  * can be read, updated, published, restored, compared and removed.
  */
 export async function expectNoServerErrors(service: TestService, times: number): Promise<void> {
-  const exits = [createRestApiClient(service), createGraphqlApiClient(service)] as const;
+  const apiClients = [createRestApiClient(service), createGraphqlApiClient(service)] as const;
   let accepted = 0;
-  const property = fc.asyncProperty(fc.constantFrom(...exits), body, body, async (exit, first, second) => {
-    if (await publishInOrder(exit, first, second)) accepted += 1;
+  const property = fc.asyncProperty(fc.constantFrom(...apiClients), body, body, async (apiClient, first, second) => {
+    if (await publishInOrder(apiClient, first, second)) accepted += 1;
   });
   await fc.assert(property, { numRuns: times });
   expect(accepted).to.be.above(times / 10);

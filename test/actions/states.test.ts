@@ -1,7 +1,7 @@
 /** Tests each row of the specification's "States and transitions" that does not concern runs, over REST and GraphQL. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { API_CLIENTS, type ApiClient } from "./exits.js";
+import { API_CLIENTS, type ApiClient } from "./api-clients.js";
 import { CODE, count, make, newName, publishApp, validAction } from "./support.js";
 
 const CODE_2 = "const execute = async (context) => 2;";
@@ -14,25 +14,25 @@ describe("the table of states", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of API_CLIENTS) {
+  for (const [name, createApiClient] of API_CLIENTS) {
     describe(`states and transitions of an action over ${name}`, () => {
-      let exit: ApiClient;
+      let apiClient: ApiClient;
 
       before(() => {
-        exit = exitOf(service);
+        apiClient = createApiClient(service);
       });
 
       const setAppPublished = (published: boolean) =>
         service.rest("POST", `/v1/apps/${service.appId}/${published ? "publish" : "unpublish"}`);
       const auditOccasions = async (id: number) => {
-        const { value } = await exit.versions(id);
+        const { value } = await apiClient.versions(id);
         return value.versions.map(({ action }: { action: string }) => action);
       };
 
       beforeEach(() => publishApp(service));
 
       it("create: an unpublished draft, inactive by default, with a snapshot `create`", async () => {
-        const action = await make(exit);
+        const action = await make(apiClient);
         expect(action).to.deep.include({
           appId: service.appId,
           description: null,
@@ -48,21 +48,21 @@ describe("the table of states", () => {
           lastRunAt: null,
         });
         expect(action).to.not.have.property("masterId");
-        expect((await make(exit, { active: true })).active).to.equal(true);
-        expect((await exit.unpublish(action.id)).status).to.equal("ACTION_NOT_PUBLISHED");
+        expect((await make(apiClient, { active: true })).active).to.equal(true);
+        expect((await apiClient.unpublish(action.id)).status).to.equal("ACTION_NOT_PUBLISHED");
         expect(await auditOccasions(action.id)).to.deep.equal(["create"]);
       });
 
       it("update: the draft changes, omitted properties and the live version stay, with a snapshot `update`", async () => {
-        const made = await make(exit, {
+        const made = await make(apiClient, {
           description: "one",
           triggers: [{ trigger: "manual" }],
           timezone: "Europe/Paris",
         });
-        const { value: published } = await exit.publish(made.id);
-        const { value: updated } = await exit.update(made.id, { code: CODE_2 });
+        const { value: published } = await apiClient.publish(made.id);
+        const { value: updated } = await apiClient.update(made.id, { code: CODE_2 });
         expect(updated).to.deep.equal({ ...made, code: CODE_2, updatedAt: updated.updatedAt });
-        expect((await exit.get(published.action.id)).value.code).to.equal(CODE);
+        expect((await apiClient.get(published.action.id)).value.code).to.equal(CODE);
         expect(await auditOccasions(made.id)).to.deep.equal(["update", "create"]);
       });
 
@@ -71,96 +71,96 @@ describe("the table of states", () => {
         ["the empty string", ""],
       ] as const) {
         it(`update: ${said} clears the description`, async () => {
-          const { id } = await make(exit, { description: "one" });
-          expect((await exit.update(id, { description })).value.description).to.equal(null);
+          const { id } = await make(apiClient, { description: "one" });
+          expect((await apiClient.update(id, { description })).value.description).to.equal(null);
         });
       }
 
       it("update with active false: inactive, so that runs are rejected", async () => {
-        const { id } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
-        expect((await exit.run(id)).status).to.equal("OK");
-        expect((await exit.update(id, { active: false })).value.active).to.equal(false);
-        expect((await exit.run(id)).status).to.equal("ACTION_INACTIVE");
-        expect((await exit.runWithResult(id)).status).to.equal("ACTION_INACTIVE");
+        const { id } = await make(apiClient, { active: true, triggers: [{ trigger: "manual" }] });
+        expect((await apiClient.run(id)).status).to.equal("OK");
+        expect((await apiClient.update(id, { active: false })).value.active).to.equal(false);
+        expect((await apiClient.run(id)).status).to.equal("ACTION_INACTIVE");
+        expect((await apiClient.runWithResult(id)).status).to.equal("ACTION_INACTIVE");
       });
 
       it("publish an unpublished draft: a live version with its own ID", async () => {
-        const master = await make(exit, { active: true, description: "told", dependencies: ["svc-csv"] });
-        const { status, value } = await exit.publish(master.id);
+        const master = await make(apiClient, { active: true, description: "told", dependencies: ["svc-csv"] });
+        const { status, value } = await apiClient.publish(master.id);
         expect(status).to.equal("OK");
         const { id, createdAt, updatedAt } = value.action;
         expect(id).to.not.equal(master.id);
         expect(value.action).to.deep.equal({ ...master, id, createdAt, updatedAt });
-        expect((await exit.get(id)).value).to.deep.equal(value.action);
+        expect((await apiClient.get(id)).value).to.deep.equal(value.action);
       });
 
       it("publish while the app is not published: APP_NOT_PUBLISHED, unchanged", async () => {
-        const { id } = await make(exit);
+        const { id } = await make(apiClient);
         await setAppPublished(false);
-        expect((await exit.publish(id)).status).to.equal("APP_NOT_PUBLISHED");
-        expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
+        expect((await apiClient.publish(id)).status).to.equal("APP_NOT_PUBLISHED");
+        expect((await apiClient.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
       });
 
       it("publish again: the draft replaces the live version, which keeps its ID", async () => {
-        const { id } = await make(exit);
-        const { value: first } = await exit.publish(id);
-        await exit.update(id, { name: newName("renamed"), code: CODE_2, active: true });
-        const { value: second } = await exit.publish(id);
-        const { value: master } = await exit.get(id);
+        const { id } = await make(apiClient);
+        const { value: first } = await apiClient.publish(id);
+        await apiClient.update(id, { name: newName("renamed"), code: CODE_2, active: true });
+        const { value: second } = await apiClient.publish(id);
+        const { value: master } = await apiClient.get(id);
         expect(second.action.id).to.equal(first.action.id);
         expect(second.action.createdAt).to.equal(first.action.createdAt);
         expect(second.action).to.deep.include({ name: master.name, code: CODE_2, active: true });
       });
 
       it("publish again while the app is not published: APP_NOT_PUBLISHED, the live version is unchanged", async () => {
-        const { id } = await make(exit);
-        const { value: first } = await exit.publish(id);
-        await exit.update(id, { code: CODE_2 });
+        const { id } = await make(apiClient);
+        const { value: first } = await apiClient.publish(id);
+        await apiClient.update(id, { code: CODE_2 });
         await setAppPublished(false);
-        expect((await exit.publish(id)).status).to.equal("APP_NOT_PUBLISHED");
-        expect((await exit.get(first.action.id)).value).to.deep.equal(first.action);
+        expect((await apiClient.publish(id)).status).to.equal("APP_NOT_PUBLISHED");
+        expect((await apiClient.get(first.action.id)).value).to.deep.equal(first.action);
       });
 
       it("run by a live token while the app is not published: APP_NOT_PUBLISHED, no run; other callers can run it, and live tokens after publication", async () => {
-        const { id, name: action } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
-        await exit.publish(id);
+        const { id, name: action } = await make(apiClient, { active: true, triggers: [{ trigger: "manual" }] });
+        await apiClient.publish(id);
         await setAppPublished(false);
         const runs = () => count(service, "run", "app_id = $1", [service.appId]);
         const before = await runs();
         for (const nameOrId of [id, action]) {
-          expect((await exit.run(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
-          expect((await exit.runWithResult(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
+          expect((await apiClient.run(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
+          expect((await apiClient.runWithResult(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
           const keyed = { as: "live", headers: { "idempotency-key": `${nameOrId}` } };
-          expect((await exit.run(nameOrId, {}, keyed)).status).to.equal("APP_NOT_PUBLISHED");
+          expect((await apiClient.run(nameOrId, {}, keyed)).status).to.equal("APP_NOT_PUBLISHED");
         }
         expect(await runs()).to.equal(before);
-        expect((await exit.run("absent", {}, { as: "live" })).status).to.equal("ACTION_NOT_FOUND");
-        for (const as of ["api", "viewer"]) expect((await exit.run(id, {}, { as })).status).to.equal("OK");
+        expect((await apiClient.run("absent", {}, { as: "live" })).status).to.equal("ACTION_NOT_FOUND");
+        for (const as of ["api", "viewer"]) expect((await apiClient.run(id, {}, { as })).status).to.equal("OK");
         await setAppPublished(true);
-        expect((await exit.run(id, {}, { as: "live" })).status).to.equal("OK");
+        expect((await apiClient.run(id, {}, { as: "live" })).status).to.equal("OK");
       });
 
       it("publish under a name that another action's live version still has: NAME_ALREADY_EXISTS, unchanged", async () => {
-        const older = await make(exit);
-        await exit.publish(older.id);
-        await exit.update(older.id, { name: newName("renamed") });
-        const newer = await make(exit, { name: older.name });
-        expect((await exit.publish(newer.id)).status).to.equal("NAME_ALREADY_EXISTS");
-        expect((await exit.unpublish(newer.id)).status).to.equal("ACTION_NOT_PUBLISHED");
-        await exit.publish(older.id);
-        expect((await exit.publish(newer.id)).status).to.equal("OK");
+        const older = await make(apiClient);
+        await apiClient.publish(older.id);
+        await apiClient.update(older.id, { name: newName("renamed") });
+        const newer = await make(apiClient, { name: older.name });
+        expect((await apiClient.publish(newer.id)).status).to.equal("NAME_ALREADY_EXISTS");
+        expect((await apiClient.unpublish(newer.id)).status).to.equal("ACTION_NOT_PUBLISHED");
+        await apiClient.publish(older.id);
+        expect((await apiClient.publish(newer.id)).status).to.equal("OK");
       });
 
       it("unpublish: the live version is gone, the draft stays", async () => {
-        const { id } = await make(exit);
-        const { value } = await exit.publish(id);
-        expect((await exit.unpublish(id)).status).to.equal("OK");
-        expect((await exit.get(value.action.id)).status).to.equal("ACTION_NOT_FOUND");
-        expect((await exit.get(id)).status).to.equal("OK");
+        const { id } = await make(apiClient);
+        const { value } = await apiClient.publish(id);
+        expect((await apiClient.unpublish(id)).status).to.equal("OK");
+        expect((await apiClient.get(value.action.id)).status).to.equal("ACTION_NOT_FOUND");
+        expect((await apiClient.get(id)).status).to.equal("OK");
       });
 
       it("run of an unpublished draft: an API token gets the reason, a visitor gets no hint that it exists", async () => {
-        const { id, name: named } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
+        const { id, name: named } = await make(apiClient, { active: true, triggers: [{ trigger: "manual" }] });
         const unknown = { http: 404, error: "the app has no action with this ID or name" };
         const reason = {
           http: 404,
@@ -182,70 +182,71 @@ describe("the table of states", () => {
       });
 
       it("unpublish an unpublished draft: ACTION_NOT_PUBLISHED", async () => {
-        const { id } = await make(exit);
-        expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
+        const { id } = await make(apiClient);
+        expect((await apiClient.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
       });
 
       it("remove: the draft, its live version and its history are gone", async () => {
-        const { id } = await make(exit);
-        const { value } = await exit.publish(id);
-        await exit.update(id, { active: true });
-        expect((await exit.remove(id)).status).to.equal("OK");
-        for (const gone of [id, value.action.id]) expect((await exit.get(gone)).status).to.equal("ACTION_NOT_FOUND");
-        expect((await exit.versions(id)).status).to.equal("ACTION_NOT_FOUND");
+        const { id } = await make(apiClient);
+        const { value } = await apiClient.publish(id);
+        await apiClient.update(id, { active: true });
+        expect((await apiClient.remove(id)).status).to.equal("OK");
+        for (const gone of [id, value.action.id])
+          expect((await apiClient.get(gone)).status).to.equal("ACTION_NOT_FOUND");
+        expect((await apiClient.versions(id)).status).to.equal("ACTION_NOT_FOUND");
         expect(await count(service, "action_version", "action_id = $1", [id])).to.equal(0);
       });
 
       it("restore: the snapshot's configuration, with a snapshot `pre-restore` of the former one; the links stay", async () => {
-        const before = await make(exit, { description: "one", dependencies: ["svc-csv"] });
-        const { value: production } = await exit.publish(before.id);
-        await exit.update(before.id, { ...validAction(), code: CODE_2, description: null, dependencies: [] });
-        const [, first] = (await exit.versions(before.id)).value.versions;
-        const { status, value } = await exit.restore(before.id, first.id);
+        const before = await make(apiClient, { description: "one", dependencies: ["svc-csv"] });
+        const { value: production } = await apiClient.publish(before.id);
+        await apiClient.update(before.id, { ...validAction(), code: CODE_2, description: null, dependencies: [] });
+        const [, first] = (await apiClient.versions(before.id)).value.versions;
+        const { status, value } = await apiClient.restore(before.id, first.id);
         expect(status).to.equal("OK");
         const { updatedAt } = value.action;
         expect(value.action).to.deep.equal({ ...before, updatedAt, isPublished: true });
         expect(value.restoredFromVersionId).to.equal(first.id);
         expect(await auditOccasions(before.id)).to.deep.equal(["pre-restore", "update", "create"]);
-        const { value: preRestore } = await exit.version(before.id, value.preRestoreVersionId);
+        const { value: preRestore } = await apiClient.version(before.id, value.preRestoreVersionId);
         expect(preRestore.data).to.deep.include({ action: "pre-restore", code: CODE_2, description: null });
-        expect((await exit.publish(before.id)).value.action.id).to.equal(production.action.id);
+        expect((await apiClient.publish(before.id)).value.action.id).to.equal(production.action.id);
       });
 
       it("restore under a name that is used by now: NAME_ALREADY_EXISTS, nothing changed", async () => {
-        const made = await make(exit);
-        await exit.update(made.id, { name: newName("renamed") });
-        await make(exit, { name: made.name });
-        const [, first] = (await exit.versions(made.id)).value.versions;
-        const { value: was } = await exit.get(made.id);
-        const refused = await exit.restore(made.id, first.id);
+        const made = await make(apiClient);
+        await apiClient.update(made.id, { name: newName("renamed") });
+        await make(apiClient, { name: made.name });
+        const [, first] = (await apiClient.versions(made.id)).value.versions;
+        const { value: was } = await apiClient.get(made.id);
+        const refused = await apiClient.restore(made.id, first.id);
         expect(refused.status).to.equal("NAME_ALREADY_EXISTS");
-        if (exit.name === "REST") expect(refused.http).to.equal(409);
-        expect((await exit.get(made.id)).value).to.deep.equal(was);
+        if (apiClient.name === "REST") expect(refused.http).to.equal(409);
+        expect((await apiClient.get(made.id)).value).to.deep.equal(was);
         expect(await auditOccasions(made.id)).to.deep.equal(["update", "create"]);
       });
 
       it("schedules only the live version: from publish to unpublish, unaffected by update and restore", async () => {
         const scheduled = { active: true, triggers: [{ trigger: "schedule" }], frequency: "0 9 * * *" };
-        const { id } = await make(exit, scheduled);
+        const { id } = await make(apiClient, scheduled);
         const frequencies = async () => {
           const sql =
             "SELECT schedule.frequency FROM schedule JOIN action ON action.id = action_id WHERE $1 IN (action.id, master_id)";
           return (await service.db.query(sql, [id])).map(({ frequency }: { frequency: string }) => frequency);
         };
         expect(await frequencies()).to.deep.equal([]);
-        await exit.publish(id);
+        await apiClient.publish(id);
         expect(await frequencies()).to.deep.equal(["0 9 * * *"]);
-        await exit.update(id, { frequency: "30 9 * * *" });
-        const [, first] = (await exit.versions(id)).value.versions;
+        await apiClient.update(id, { frequency: "30 9 * * *" });
+        const [, first] = (await apiClient.versions(id)).value.versions;
         expect(await frequencies()).to.deep.equal(["0 9 * * *"]);
-        await exit.publish(id);
+        await apiClient.publish(id);
         expect(await frequencies()).to.deep.equal(["30 9 * * *"]);
-        await exit.restore(id, first.id);
+        await apiClient.restore(id, first.id);
         expect(await frequencies()).to.deep.equal(["30 9 * * *"]);
-        await exit.publish(id);
+        await apiClient.publish(id);
         expect(await frequencies()).to.deep.equal(["0 9 * * *"]);
-        await exit.unpublish(id);
+        await apiClient.unpublish(id);
         expect(await frequencies()).to.deep.equal([]);
       });
 
@@ -254,19 +255,19 @@ describe("the table of states", () => {
         string,
         (id: number, versionId: number) => Promise<{ status: string }>,
       ][] = [
-        ["update", "CANNOT_UPDATE_PRODUCTION", (id) => exit.update(id, { active: true })],
-        ["remove", "CANNOT_DELETE_PRODUCTION", (id) => exit.remove(id)],
-        ["restore", "CANNOT_RESTORE_PRODUCTION", (id, versionId) => exit.restore(id, versionId)],
-        ["publish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.publish(id)],
-        ["unpublish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.unpublish(id)],
+        ["update", "CANNOT_UPDATE_PRODUCTION", (id) => apiClient.update(id, { active: true })],
+        ["remove", "CANNOT_DELETE_PRODUCTION", (id) => apiClient.remove(id)],
+        ["restore", "CANNOT_RESTORE_PRODUCTION", (id, versionId) => apiClient.restore(id, versionId)],
+        ["publish", "CANNOT_UPDATE_PRODUCTION", (id) => apiClient.publish(id)],
+        ["unpublish", "CANNOT_UPDATE_PRODUCTION", (id) => apiClient.unpublish(id)],
       ];
       for (const [verb, status, attempt] of OPERATIONS_ON_LIVE_VERSION) {
         it(`${verb} of a live version: ${status}, unchanged`, async () => {
-          const { id } = await make(exit);
-          const { value } = await exit.publish(id);
-          const [version] = (await exit.versions(id)).value.versions;
+          const { id } = await make(apiClient);
+          const { value } = await apiClient.publish(id);
+          const [version] = (await apiClient.versions(id)).value.versions;
           expect((await attempt(value.action.id, version.id)).status).to.equal(status);
-          expect((await exit.get(value.action.id)).value).to.deep.equal(value.action);
+          expect((await apiClient.get(value.action.id)).value).to.deep.equal(value.action);
         });
       }
     });

@@ -1,7 +1,7 @@
 /** Helpers for tests of actions, including legacy rows. */
 import { rows } from "../../src/data/database.js";
 import type { TestService } from "../harness/service.js";
-import type { ApiClient } from "./exits.js";
+import type { ApiClient } from "./api-clients.js";
 
 export const CODE = "async function execute(context) {\n  return 1;\n}";
 
@@ -21,8 +21,8 @@ export const validAction = (changes: object = {}): Record<string, unknown> => ({
 
 /** Creates an action and returns it. @throws AssertionError if the service refuses it */
 // biome-ignore lint/suspicious/noExplicitAny: an action has no static type here
-export async function make(exit: ApiClient, changes: object = {}): Promise<any> {
-  const { status, error, value } = await exit.create(validAction(changes));
+export async function make(apiClient: ApiClient, changes: object = {}): Promise<any> {
+  const { status, error, value } = await apiClient.create(validAction(changes));
   if (status !== "OK") throw new Error(`${status}: ${error}`);
   return value;
 }

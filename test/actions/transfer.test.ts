@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { NO_RUN_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { API_CLIENTS, type ApiClient } from "./exits.js";
+import { API_CLIENTS, type ApiClient } from "./api-clients.js";
 import { CODE, insertLegacy, publishApp, validAction } from "./support.js";
 
 const FORMAT = "svc-app-actions/1";
@@ -45,16 +45,17 @@ describe("export and import of an app", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of API_CLIENTS) {
+  for (const [name, createApiClient] of API_CLIENTS) {
     describe(`export and import over ${name}`, () => {
-      let exit: ApiClient;
+      let apiClient: ApiClient;
 
       before(() => {
-        exit = exitOf(service);
+        apiClient = createApiClient(service);
       });
       afterEach(() => service.db.query("DELETE FROM action"));
 
-      const names = async () => (await exit.list()).value.actions.map((action: { name: string }) => action.name).sort();
+      const names = async () =>
+        (await apiClient.list()).value.actions.map((action: { name: string }) => action.name).sort();
       const report = (changes: object) => ({
         dryRun: false,
         created: [],
@@ -64,47 +65,49 @@ describe("export and import of an app", () => {
         ...changes,
       });
       const importReport = async (document: unknown, dryRun?: boolean) => {
-        const { status: _, ...told } = (await exit.import(document, dryRun)).value;
+        const { status: _, ...told } = (await apiClient.import(document, dryRun)).value;
         return told;
       };
 
       it("exports drafts by name, without IDs, times, assets, live versions or legacy actions", async () => {
-        await exit.create(plain);
-        await exit.create(nightly);
-        await exit.publish((await exit.list()).value.actions[0].id);
+        await apiClient.create(plain);
+        await apiClient.create(nightly);
+        await apiClient.publish((await apiClient.list()).value.actions[0].id);
         await insertLegacy(service);
-        expect((await exit.export()).value).to.deep.equal({ format: FORMAT, actions: [nightly, plain] });
+        expect((await apiClient.export()).value).to.deep.equal({ format: FORMAT, actions: [nightly, plain] });
       });
 
       it("imports an export completely into an empty app, and changes nothing the second time", async () => {
         const document = { format: FORMAT, actions: [nightly, plain] };
         expect(await importReport(document)).to.deep.equal(report({ created: ["nightly", "plain"] }));
-        const { value: exported } = await exit.export();
+        const { value: exported } = await apiClient.export();
         expect(exported).to.deep.equal(document);
-        const before = (await exit.list()).value;
+        const before = (await apiClient.list()).value;
         expect(await importReport(exported)).to.deep.equal(report({ unchanged: ["nightly", "plain"] }));
-        expect((await exit.list()).value).to.deep.equal(before);
+        expect((await apiClient.list()).value).to.deep.equal(before);
       });
 
       it("updates actions by name, keeps omitted properties, and changes no other action", async () => {
-        for (const action of [nightly, plain]) await exit.create(action);
-        await exit.create({ ...plain, name: "other" });
+        for (const action of [nightly, plain]) await apiClient.create(action);
+        await apiClient.create({ ...plain, name: "other" });
         const document = { format: FORMAT, actions: [{ name: "nightly", active: false, description: "" }, plain] };
         expect(await importReport(document)).to.deep.equal(
           report({ updated: [{ name: "nightly", fields: ["description", "active"] }], unchanged: ["plain"] }),
         );
-        const { actions } = (await exit.export()).value;
+        const { actions } = (await apiClient.export()).value;
         expect(actions).to.deep.equal(
           [{ ...nightly, active: false, description: null }, { ...plain, name: "other" }, plain].sort((a, b) =>
             a.name < b.name ? -1 : 1,
           ),
         );
-        const id = (await exit.list()).value.actions.find((action: { name: string }) => action.name === "nightly").id;
-        expect((await exit.versions(id)).value.versions[0].action).to.equal("update");
+        const id = (await apiClient.list()).value.actions.find(
+          (action: { name: string }) => action.name === "nightly",
+        ).id;
+        expect((await apiClient.versions(id)).value.versions[0].action).to.equal("update");
       });
 
       it("lists the changes and errors in a dry run, and writes nothing", async () => {
-        await exit.create(plain);
+        await apiClient.create(plain);
         const legacy = await insertLegacy(service, "old");
         const actions = [
           nightly,
@@ -128,26 +131,26 @@ describe("export and import of an app", () => {
           { index: 5, name: "plain", status: "NAME_ALREADY_EXISTS" },
         ]);
         expect(await names()).to.deep.equal(["plain"]);
-        expect((await exit.export()).value.actions).to.deep.equal([plain]);
+        expect((await apiClient.export()).value.actions).to.deep.equal([plain]);
         expect(legacy).to.be.a("number");
       });
 
       it("imports nothing if one action is invalid, and lists every error", async () => {
-        await exit.create(plain);
+        await apiClient.create(plain);
         const actions = [
           nightly,
           { ...plain, active: true },
           { name: "a b", code: CODE },
           { ...validAction(), timezone: "Mars" },
         ];
-        const { status, error, value } = await exit.import({ format: FORMAT, actions });
+        const { status, error, value } = await apiClient.import({ format: FORMAT, actions });
         expect(status).to.equal("REQUEST_INVALID");
         expect(error).to.include("2 of 4").and.to.include("name must be");
         expect(value.faults.map((fault: { status: string }) => fault.status)).to.deep.equal([
           "NAME_INVALID_CHARS",
           "TIMEZONE_INVALID",
         ]);
-        expect((await exit.export()).value.actions).to.deep.equal([plain]);
+        expect((await apiClient.export()).value.actions).to.deep.equal([plain]);
       });
 
       for (const [said, document] of [
@@ -160,7 +163,7 @@ describe("export and import of an app", () => {
         ["actions that are no array", { format: FORMAT, actions: {} }],
       ] as const) {
         it(`rejects ${said} as a document`, async () => {
-          expect((await exit.import(document)).status).to.equal("REQUEST_INVALID");
+          expect((await apiClient.import(document)).status).to.equal("REQUEST_INVALID");
         });
       }
     });

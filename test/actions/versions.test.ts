@@ -6,7 +6,7 @@ import { ActionRow } from "../../src/data/action.js";
 import { recordVersion } from "../../src/operations/actions/versions.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { API_CLIENTS, type ApiClient, createRestApiClient } from "./exits.js";
+import { API_CLIENTS, type ApiClient, createRestApiClient } from "./api-clients.js";
 import { CODE, count, make, newName, publishApp } from "./support.js";
 
 const CODE_2 = "const execute = async (context) => 2;";
@@ -30,18 +30,18 @@ describe("versions of an action", () => {
   });
   after(() => service.stop());
 
-  for (const [name, exitOf] of API_CLIENTS) {
+  for (const [name, createApiClient] of API_CLIENTS) {
     describe(`the version history over ${name}`, () => {
-      let exit: ApiClient;
+      let apiClient: ApiClient;
 
       before(() => {
-        exit = exitOf(service);
+        apiClient = createApiClient(service);
       });
 
       it("lists summaries as specified, most recent first, with the person who made each", async () => {
-        const { id } = await make(exit, { description: "one" });
-        await exit.update(id, { active: true, environment: "any", frequency: "0 9 * * *" });
-        const { versions, pagination } = (await exit.versions(id)).value;
+        const { id } = await make(apiClient, { description: "one" });
+        await apiClient.update(id, { active: true, environment: "any", frequency: "0 9 * * *" });
+        const { versions, pagination } = (await apiClient.versions(id)).value;
         const { user, userId, createdAt } = versions[0];
         expect(user).to.deep.equal({
           id: userId,
@@ -61,43 +61,43 @@ describe("versions of an action", () => {
       });
 
       it("lists the versions that were live, last published first, also after saves and a restore", async () => {
-        const { id } = await make(exit, { description: "one" });
+        const { id } = await make(apiClient, { description: "one" });
         const published = async () => {
-          const { versions, pagination } = (await exit.published(id)).value;
+          const { versions, pagination } = (await apiClient.published(id)).value;
           expect(pagination).to.deep.equal({ limit: 50, offset: 0, total: versions.length, hasMore: false });
           for (const { publishedAt } of versions) expect(publishedAt).to.equal(new Date(publishedAt).toISOString());
           return versions.map(({ description }: Record<string, unknown>) => description);
         };
         expect(await published()).to.deep.equal([]);
-        await exit.publish(id);
-        await exit.update(id, { description: "never live" });
-        await exit.update(id, { description: "two" });
-        await exit.publish(id);
-        await exit.update(id, { description: "draft" });
+        await apiClient.publish(id);
+        await apiClient.update(id, { description: "never live" });
+        await apiClient.update(id, { description: "two" });
+        await apiClient.publish(id);
+        await apiClient.update(id, { description: "draft" });
         expect(await published()).to.deep.equal(["two", "one"]);
-        const { versions } = (await exit.published(id)).value;
-        await exit.restore(id, versions[1].id);
-        await exit.publish(id);
+        const { versions } = (await apiClient.published(id)).value;
+        await apiClient.restore(id, versions[1].id);
+        await apiClient.publish(id);
         expect(await published()).to.deep.equal(["one", "two"]);
-        expect((await exit.published(id)).value.versions[0].id).to.equal(versions[1].id);
+        expect((await apiClient.published(id)).value.versions[0].id).to.equal(versions[1].id);
       });
 
       it("publishes a restored version without tests if it was live, where the app requires tests", async () => {
         const app = `/v1/apps/${service.appId}`;
-        const { id } = await make(exit, { description: "live" });
-        await exit.publish(id);
-        await exit.update(id, { description: "never live" });
-        await exit.update(id, { description: "draft" });
-        const versions: { id: number; description: string }[] = (await exit.versions(id)).value.versions;
+        const { id } = await make(apiClient, { description: "live" });
+        await apiClient.publish(id);
+        await apiClient.update(id, { description: "never live" });
+        await apiClient.update(id, { description: "draft" });
+        const versions: { id: number; description: string }[] = (await apiClient.versions(id)).value.versions;
         const restore = (wanted: string) =>
-          exit.restore(id, versions.find(({ description }) => description === wanted)!.id);
+          apiClient.restore(id, versions.find(({ description }) => description === wanted)!.id);
         await service.rest("PUT", app, { body: { requiresTests: true } });
         try {
-          expect((await exit.publish(id)).status).to.equal("TESTS_REQUIRED");
+          expect((await apiClient.publish(id)).status).to.equal("TESTS_REQUIRED");
           await restore("never live");
-          expect((await exit.publish(id)).status).to.equal("TESTS_REQUIRED");
+          expect((await apiClient.publish(id)).status).to.equal("TESTS_REQUIRED");
           await restore("live");
-          const published = await exit.publish(id);
+          const published = await apiClient.publish(id);
           expect(published.status).to.equal("OK");
           expect(published.value.action.description).to.equal("live");
         } finally {
@@ -114,11 +114,11 @@ describe("versions of an action", () => {
           timezone: "Europe/Paris",
           integrationOrigins: [],
         };
-        const action = await make(exit, changes);
-        const published = await exit.publish(action.id);
-        await exit.update(action.id, {});
-        const [{ id: versionId }] = (await exit.versions(action.id)).value.versions;
-        const { value } = await exit.version(action.id, versionId);
+        const action = await make(apiClient, changes);
+        const published = await apiClient.publish(action.id);
+        await apiClient.update(action.id, {});
+        const [{ id: versionId }] = (await apiClient.versions(action.id)).value.versions;
+        const { value } = await apiClient.version(action.id, versionId);
         expect(value).to.have.keys("id", "createdAt", "userId", "user", "data");
         expect(value.data).to.deep.equal({
           ...changes,
@@ -138,48 +138,52 @@ describe("versions of an action", () => {
       });
 
       it("keeps the version of a deleted person, with user null", async () => {
-        const { id } = await make(exit);
+        const { id } = await make(apiClient);
         await service.db.query("UPDATE action_version SET person_id = NULL WHERE action_id = $1", [id]);
-        const [version] = (await exit.versions(id)).value.versions;
+        const [version] = (await apiClient.versions(id)).value.versions;
         expect(version).to.deep.include({ userId: null, user: null });
-        expect((await exit.version(id, version.id)).value).to.deep.include({ userId: null, user: null });
+        expect((await apiClient.version(id, version.id)).value).to.deep.include({ userId: null, user: null });
       });
 
       it("has pages of 50 by default and 100 at most, and rejects a limit that is no whole number", async () => {
-        const { id } = await make(exit);
+        const { id } = await make(apiClient);
         const pagination = async (limit?: number, offset?: number) =>
-          (await exit.versions(id, limit, offset)).value.pagination;
+          (await apiClient.versions(id, limit, offset)).value.pagination;
         expect(await pagination(1_000)).to.deep.equal({ limit: 100, offset: 0, total: 1, hasMore: false });
         expect(await pagination(100)).to.deep.include({ limit: 100 });
-        await exit.update(id, {});
+        await apiClient.update(id, {});
         expect(await pagination(1)).to.deep.equal({ limit: 1, offset: 0, total: 2, hasMore: true });
         expect(await pagination(1, 1)).to.deep.equal({ limit: 1, offset: 1, total: 2, hasMore: false });
-        expect((await exit.versions(id, -1)).status).to.equal("REQUEST_INVALID");
+        expect((await apiClient.versions(id, -1)).status).to.equal("REQUEST_INVALID");
       });
 
       it("rejects a version of another action: VERSION_NOT_FOUND", async () => {
-        const [one, other] = [await make(exit), await make(exit)];
-        const [version] = (await exit.versions(other.id)).value.versions;
-        const answers = [await exit.version(one.id, version.id), await exit.restore(one.id, version.id)];
+        const [one, other] = [await make(apiClient), await make(apiClient)];
+        const [version] = (await apiClient.versions(other.id)).value.versions;
+        const answers = [await apiClient.version(one.id, version.id), await apiClient.restore(one.id, version.id)];
         expect(answers.map(({ status }) => status)).to.deep.equal(["VERSION_NOT_FOUND", "VERSION_NOT_FOUND"]);
-        if (exit.name === "REST") expect(answers.map(({ http }) => http)).to.deep.equal([404, 404]);
+        if (apiClient.name === "REST") expect(answers.map(({ http }) => http)).to.deep.equal([404, 404]);
       });
 
       it("restores the pre-restore version to undo a restore", async () => {
-        const made = await make(exit);
-        const { value: changed } = await exit.update(made.id, { name: newName("changed"), code: CODE_2, active: true });
-        const [, first] = (await exit.versions(made.id)).value.versions;
-        const { value: restored } = await exit.restore(made.id, first.id);
+        const made = await make(apiClient);
+        const { value: changed } = await apiClient.update(made.id, {
+          name: newName("changed"),
+          code: CODE_2,
+          active: true,
+        });
+        const [, first] = (await apiClient.versions(made.id)).value.versions;
+        const { value: restored } = await apiClient.restore(made.id, first.id);
         expect(restored.action.isPublished).to.equal(false);
-        const { value: undone } = await exit.restore(made.id, restored.preRestoreVersionId);
+        const { value: undone } = await apiClient.restore(made.id, restored.preRestoreVersionId);
         const { isPublished: _, ...action } = undone.action;
         expect(action).to.deep.equal({ ...changed, updatedAt: action.updatedAt });
       });
 
       it("writes the audit entry appAction.v3.restore with both ids", async () => {
-        const { id } = await make(exit);
-        const [first] = (await exit.versions(id)).value.versions;
-        const { value } = await exit.restore(id, first.id);
+        const { id } = await make(apiClient);
+        const [first] = (await apiClient.versions(id)).value.versions;
+        const { value } = await apiClient.restore(id, first.id);
         const [entry] = await service.db.query(
           "SELECT type, data, person_id FROM audit_entry WHERE action_id = $1 ORDER BY id DESC LIMIT 1",
           [id],
@@ -192,34 +196,34 @@ describe("versions of an action", () => {
       });
 
       it("does not block changes: create, update and restore succeed if no snapshot can be stored", async () => {
-        const { id } = await make(exit);
-        const [first] = (await exit.versions(id)).value.versions;
+        const { id } = await make(apiClient);
+        const [first] = (await apiClient.versions(id)).value.versions;
         const allowSnapshots = await refuseSnapshots(service);
         try {
-          const created = await exit.create({ name: newName(), code: CODE });
+          const created = await apiClient.create({ name: newName(), code: CODE });
           expect(created.status).to.equal("OK");
-          expect((await exit.versions(created.value.id)).value.versions).to.deep.equal([]);
-          expect((await exit.update(id, { code: CODE_2 })).value.code).to.equal(CODE_2);
-          const { status, value } = await exit.restore(id, first.id);
+          expect((await apiClient.versions(created.value.id)).value.versions).to.deep.equal([]);
+          expect((await apiClient.update(id, { code: CODE_2 })).value.code).to.equal(CODE_2);
+          const { status, value } = await apiClient.restore(id, first.id);
           expect(status).to.equal("OK");
           expect(value).to.deep.include({ restoredFromVersionId: first.id, preRestoreVersionId: null });
           expect(value.action.code).to.equal(CODE);
         } finally {
           await allowSnapshots();
         }
-        expect((await exit.get(id)).value.code).to.equal(CODE);
+        expect((await apiClient.get(id)).value.code).to.equal(CODE);
       });
 
       it("compares a version with the draft, with another version and with the live version", async () => {
-        const { id } = await make(exit, { description: "one" });
-        await exit.publish(id);
-        await exit.update(id, { description: "two", active: true, code: CODE.replace("return 1", "return 2") });
-        const [second, first] = (await exit.versions(id)).value.versions;
+        const { id } = await make(apiClient, { description: "one" });
+        await apiClient.publish(id);
+        await apiClient.update(id, { description: "two", active: true, code: CODE.replace("return 1", "return 2") });
+        const [second, first] = (await apiClient.versions(id)).value.versions;
         const changes = [
           { field: "description", before: "one", after: "two" },
           { field: "active", before: false, after: true },
         ];
-        const { value: toMaster } = await exit.versionDiff(id, first.id);
+        const { value: toMaster } = await apiClient.versionDiff(id, first.id);
         expect(toMaster).to.deep.include({ from: first.id, to: "master", changes });
         expect(toMaster.code).to.equal(
           [
@@ -234,24 +238,24 @@ describe("versions of an action", () => {
             "",
           ].join("\n"),
         );
-        const { value: toVersion } = await exit.versionDiff(id, first.id, second.id);
+        const { value: toVersion } = await apiClient.versionDiff(id, first.id, second.id);
         expect(toVersion).to.deep.include({ from: first.id, to: second.id, changes });
-        const { value: toProduction } = await exit.versionDiff(id, first.id, "production");
+        const { value: toProduction } = await apiClient.versionDiff(id, first.id, "production");
         expect(toProduction).to.deep.equal({ from: first.id, to: "production", changes: [], code: null });
-        const { value: copies } = await exit.diff(id);
+        const { value: copies } = await apiClient.diff(id);
         expect(copies).to.deep.include({ from: "production", to: "master", changes });
         expect(copies.code).to.include("-  return 1;\n+  return 2;");
       });
 
       it("rejects comparisons with versions that do not exist", async () => {
-        const { id } = await make(exit);
-        const [version] = (await exit.versions(id)).value.versions;
+        const { id } = await make(apiClient);
+        const [version] = (await apiClient.versions(id)).value.versions;
         const statuses = await Promise.all([
-          exit.versionDiff(id, version.id, "nothing"),
-          exit.versionDiff(id, version.id, 2_000_000_000),
-          exit.versionDiff(id, version.id, "production"),
-          exit.diff(id),
-          exit.diff(2_000_000_000),
+          apiClient.versionDiff(id, version.id, "nothing"),
+          apiClient.versionDiff(id, version.id, 2_000_000_000),
+          apiClient.versionDiff(id, version.id, "production"),
+          apiClient.diff(id),
+          apiClient.diff(2_000_000_000),
         ]);
         expect(statuses.map(({ status }) => status)).to.deep.equal([
           "REQUEST_INVALID",
@@ -266,27 +270,27 @@ describe("versions of an action", () => {
 
   describe("the maximum length of the version history", () => {
     longTest("keeps the newest 100 of each action, also with many concurrent writers", async () => {
-      const exit = createRestApiClient(service);
-      const [one, other] = [await make(exit), await make(exit)];
+      const apiClient = createRestApiClient(service);
+      const [one, other] = [await make(apiClient), await make(apiClient)];
       // Sends 20 requests at a time: a service under load rejects some of 180 requests that arrive at once.
       for (let first = 0; first < 120; first += 20) {
         const turns = Array.from({ length: 20 }, (_, at) => first + at);
         const updates = turns.flatMap((turn) => [
-          exit.update(one.id, { description: `${turn}` }),
-          ...(turn < 60 ? [exit.update(other.id, {})] : []),
+          apiClient.update(one.id, { description: `${turn}` }),
+          ...(turn < 60 ? [apiClient.update(other.id, {})] : []),
         ]);
         for (const { error } of await Promise.all(updates)) expect(error).to.equal(undefined);
       }
-      const { value } = await exit.versions(one.id, 100);
+      const { value } = await apiClient.versions(one.id, 100);
       expect(value.pagination.total).to.equal(100);
-      expect(value.versions[0].description).to.equal((await exit.get(one.id)).value.description);
+      expect(value.versions[0].description).to.equal((await apiClient.get(one.id)).value.description);
       expect(await count(service, "audit_entry", "action_id = $1", [one.id])).to.equal(121);
       const ids = await service.db.query(
         "SELECT count(*) AS newer FROM action_version WHERE action_id = $1 AND id > $2",
         [one.id, value.versions[99].id],
       );
       expect(ids).to.deep.equal([{ newer: 99 }]);
-      expect((await exit.versions(other.id)).value.pagination.total).to.equal(61);
+      expect((await apiClient.versions(other.id)).value.pagination.total).to.equal(61);
     });
 
     it("logs a failed snapshot without the code", async () => {

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

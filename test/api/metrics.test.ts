@@ -4,7 +4,7 @@ import { PAGE_LOSS_REASONS } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
 import { COUNTED_APPS_MAX, createServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 

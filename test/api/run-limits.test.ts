@@ -1,7 +1,7 @@
 /** Tests an action's run limits from end to end: authors set them, and the service applies them to callers, schedules and events. */
 import { expect } from "chai";
 import { SCHEDULE_CHANNEL } from "../../src/operations/triggers/trigger-index.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 

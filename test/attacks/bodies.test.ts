@@ -5,8 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodyParsing } from "../../src/api/bodies.js";
-import { createRequestBodyBudget, createRequestBodyBudgets } from "../../src/api/body-capacity.js";
 import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
+import { createRequestBodyBudget, createRequestBodyBudgets } from "../../src/api/request-body-budget.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
 
@@ -102,13 +102,13 @@ describe("uploads that stall", () => {
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
-    const bodyCapacities = createRequestBodyBudgets({
+    const bodyBudgets = createRequestBodyBudgets({
       totalBytes: 4 * MB,
       maxBytesPerAddress: 2 * MB,
       maxWaitMs: waitMs,
     });
     const appExists = async (id: number) => id === 1 || id === 2;
-    registerBodyParsing(app, { bodyCapacities, taskQueue: createFairTaskQueue(), appExists, paceMs });
+    registerBodyParsing(app, { bodyBudgets, taskQueue: createFairTaskQueue(), appExists, paceMs });
     app.post("/streamed", { config: { isStreamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {

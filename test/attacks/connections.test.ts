@@ -166,10 +166,10 @@ describe("the address of a visitor", () => {
 
   it("is not reported if a client of the internet sends the header itself", () => {
     const ignored: string[] = [];
-    const addressOf = createClientAddressGetter(false, (proxy) => ignored.push(proxy));
+    const getClientAddress = createClientAddressGetter(false, (proxy) => ignored.push(proxy));
     for (const remoteAddress of ["203.0.113.5", "2001:db8::5", "::ffff:203.0.113.5", "10.1.2.3", "fd00::1", "::1"]) {
       const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": "198.51.100.1" } };
-      expect(addressOf(request as unknown as IncomingMessage)).to.equal(remoteAddress);
+      expect(getClientAddress(request as unknown as IncomingMessage)).to.equal(remoteAddress);
     }
     expect(ignored).to.deep.equal(["10.1.2.3", "fd00::1", "::1"]);
   });

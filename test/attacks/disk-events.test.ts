@@ -1,7 +1,7 @@
 /** Tests what unauthorized clients and an app's own credentials can store as events: size, rate, sender, and a full disk. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
-import type { BackupSecret } from "../../src/engine/archive/sealing.js";
+import type { BackupSecret } from "../../src/engine/archive/encryption.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
 import { type BackupReport, createBackup } from "../../src/operations/backup/backup.js";

@@ -1,7 +1,7 @@
 /** Tests actions that start when an entry is written, by a log trigger with a data source: they form no endless chain. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 

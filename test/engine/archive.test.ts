@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Header } from "tar";
-import { type BackupSecret, HEADER_BYTES } from "../../src/engine/archive/sealing.js";
-import type { ArchiveFile } from "../../src/engine/archive/tape.js";
+import { type BackupSecret, HEADER_BYTES } from "../../src/engine/archive/encryption.js";
+import type { ArchiveFile } from "../../src/engine/archive/tar.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 
 const KEY: BackupSecret = { kind: "key", bytes: Buffer.alloc(32, 7) };

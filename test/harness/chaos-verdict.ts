@@ -13,12 +13,12 @@ export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
   const {
     missing,
     surplus,
-    runCountsByState: fates,
+    runCountsByState,
     unlogged,
     unknownRuns,
     crashes,
     readyWhileAway,
-    alertDifferences: unreported,
+    alertDifferences,
     answers,
   } = outcome;
   expect({
@@ -28,7 +28,7 @@ export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
     unknownRuns,
     crashes,
     readyWhileAway,
-    unreported,
+    alertDifferences,
   }).to.deep.equal({
     missing: [],
     surplus: 0,
@@ -36,10 +36,10 @@ export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
     unknownRuns: [],
     crashes: [],
     readyWhileAway: 0,
-    unreported: [],
+    alertDifferences: [],
   });
-  expect(ALLOWED_TICKS).to.include.members(Object.keys(fates));
-  expect(fates).to.include.keys("completed");
+  expect(ALLOWED_TICKS).to.include.members(Object.keys(runCountsByState));
+  expect(runCountsByState).to.include.keys("completed");
   expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 

@@ -13,7 +13,7 @@ import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCoun
 import { createFastClock } from "./fast-clock.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
-import { insertPublishedActions } from "./production-copies.js";
+import { insertPublishedActions } from "./published-actions.js";
 import { firstCredentials } from "./service.js";
 import { type FleetObservations, FREQUENT_FAULTS, injectFaults, type Pace, sendRequestsUntil } from "./unrest.js";
 import { until } from "./until.js";
@@ -105,13 +105,14 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
   const expected = new Set(actionIds.flatMap((id) => ticks.map((tick) => keyOf(id, tick))));
   const received = found.flatMap(ticksOf);
   const seen = new Set(received);
-  const fates: Record<string, number> = {};
-  for (const { state, reason } of found) fates[reason ?? state] = (fates[reason ?? state] ?? 0) + 1;
+  const runCountsByState: Record<string, number> = {};
+  for (const { state, reason } of found)
+    runCountsByState[reason ?? state] = (runCountsByState[reason ?? state] ?? 0) + 1;
   return {
     expected: expected.size,
     missing: [...expected].filter((key) => !seen.has(key)),
     surplus: received.length - seen.size + [...seen].filter((key) => !expected.has(key)).length,
-    fates,
+    runCountsByState,
   };
 }
 
@@ -186,10 +187,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const recoveryMs = await measureRecovery(db);
     const to = await waitUntilSettled(db, clock.now);
     const ids = copies.slice(0, scheduledActions.length).map(({ id }) => id);
-    const unreported = (await alertReports?.faults(db)) ?? [];
+    const alertDifferences = (await alertReports?.faults(db)) ?? [];
     const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await findRunFaults(db, answers)) };
     const { counts } = answers;
-    const disturbances = { unreported, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
+    const disturbances = { alertDifferences, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
     return { ...verdict, ...seen, ...disturbances, answers: counts, recoveryMs };
   } finally {
     await fleet.stop();

@@ -13,21 +13,21 @@ export function expectServiceUnharmed(outcome: CutsOutcome): void {
     ended,
     stderr,
     answers,
-    runCountsByState: fates,
+    runCountsByState,
     unknownRuns,
     unlogged,
-    openTransactionsAndLocks: leftovers,
+    openTransactionsAndLocks,
     withoutRetryAfter,
     after,
   } = outcome;
   expect({ ended, stderr: stderr.replace(START_GREETING, "") }).to.deep.equal({ ended: null, stderr: "" });
   expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
-  expect({ unknownRuns, unlogged, leftovers, withoutRetryAfter }).to.deep.equal({
+  expect({ unknownRuns, unlogged, openTransactionsAndLocks, withoutRetryAfter }).to.deep.equal({
     unknownRuns: [],
     unlogged: 0,
-    leftovers: 0,
+    openTransactionsAndLocks: 0,
     withoutRetryAfter: 0,
   });
-  expect(fates).to.include.keys("completed");
+  expect(runCountsByState).to.include.keys("completed");
   expect(after).to.equal(1);
 }

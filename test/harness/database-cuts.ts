@@ -10,7 +10,7 @@ import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCoun
 import { startCuttingProxy } from "./cutting-proxy.js";
 import { freshDatabase } from "./postgres.js";
 import { startProcess } from "./process.js";
-import { insertPublishedActions } from "./production-copies.js";
+import { insertPublishedActions } from "./published-actions.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
@@ -67,9 +67,9 @@ async function judge(db: DataSource, acknowledged: number[]) {
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
-    fates: Object.fromEntries(runs.map(({ state, count }) => [state, count])),
+    runCountsByState: Object.fromEntries(runs.map(({ state, count }) => [state, count])),
     unlogged,
-    leftovers: await none.then(() => 0, left),
+    openTransactionsAndLocks: await none.then(() => 0, left),
   };
 }
 

@@ -13,7 +13,7 @@ import type { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
-import { insertPublishedActions } from "./production-copies.js";
+import { insertPublishedActions } from "./published-actions.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
@@ -125,7 +125,7 @@ export async function startOutages(roles: readonly string[]) {
 
   return {
     /** Starts the runs of one outage, and waits until they have ended. */
-    async runOutage({ loss, awayMs, runDurationsMs: underWay, after }: DatabaseOutage): Promise<OutageVerdict> {
+    async runOutage({ loss, awayMs, runDurationsMs, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();
       const answered = new Set<string>();
@@ -135,7 +135,7 @@ export async function startOutages(roles: readonly string[]) {
         keys.add(key);
         callers.push(call(key, ms).then((isRight) => void (isRight && answered.add(key))));
       };
-      for (const [at, ms] of underWay.entries()) start(`before-${at}`, ms);
+      for (const [at, ms] of runDurationsMs.entries()) start(`before-${at}`, ms);
       await until(() => [...keys].every((key) => witness.inserts.has(key)), CASE_LIMIT_MS);
       const restore = await postgres.lose(loss);
       await delay(awayMs);

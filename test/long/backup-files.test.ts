@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
-import type { ArchiveFile } from "../../src/engine/archive/tape.js";
+import type { ArchiveFile } from "../../src/engine/archive/tar.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 import { writeKeyFile } from "../../src/engine/key-ring.js";
 import { backUp, KEY, restoreTo } from "../backup/support.js";

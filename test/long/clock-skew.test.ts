@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { until } from "../harness/until.js";
 
 const AHEAD = "const real = Date.now; Date.now = () => real() + 90_000";

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 

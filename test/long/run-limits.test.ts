@@ -12,7 +12,7 @@ import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { startProcess } from "../harness/process.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { firstCredentials, startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor, WAITING_CODE } from "../service/support.js";

@@ -6,7 +6,7 @@ import { openDatabase } from "../../src/data/database.js";
 import { createScheduler } from "../../src/operations/triggers/schedule.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 
 const NOON = Date.parse("2026-03-02T12:00:00Z");
 const CLAIM_COUNT = 200;

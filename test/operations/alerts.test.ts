@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startMailServer } from "../harness/mail-server.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 

@@ -8,7 +8,7 @@ import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { untilLockWait } from "../harness/lock-waits.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 
 const HOLDER = randomUUID();
 const TABLES = ["run", "execution_log", "schedule", "audit_entry", "action", "app", "organization"];

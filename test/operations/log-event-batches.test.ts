@@ -10,7 +10,7 @@ import {
   type StoredEvent,
 } from "../../src/operations/records/log-event-statement.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 
 const EVENTS_PER_APP = 1_000;
 const UNKNOWN_APP_ID = 999_999;

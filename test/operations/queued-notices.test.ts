@@ -10,7 +10,7 @@ import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-in
 import { createScheduler } from "../../src/operations/triggers/schedule.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 
 const END = "end of the test";
 

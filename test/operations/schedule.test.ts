@@ -11,7 +11,7 @@ import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { computeJitterDelayMs } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
-import { insertPublishedActions, type LiveVersionFields } from "../harness/production-copies.js";
+import { insertPublishedActions, type LiveVersionFields } from "../harness/published-actions.js";
 import { longTest, runsAll } from "../harness/samples.js";
 
 const MINUTE = 60_000;

@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { type Instance, startInstance } from "../harness/instance.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { insertPublishedActions } from "../harness/production-copies.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
 import { longTest } from "../harness/samples.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";

@@ -10,8 +10,8 @@ interface Machine {
   platform: string;
   arch: string;
 }
-const { addAddresses, arePackagesStale, ensurePackages, ensureNode } = await importSetUpModule<{
-  addAddresses(lock: { packages: Record<string, object> }): { packages: Record<string, { resolved?: string }> };
+const { addArchiveUrls, arePackagesStale, ensurePackages, ensureNode } = await importSetUpModule<{
+  addArchiveUrls(lock: { packages: Record<string, object> }): { packages: Record<string, { resolved?: string }> };
   arePackagesStale(root: string, machine?: Machine, isService?: boolean): boolean;
   ensurePackages(root: string): Promise<void>;
   ensureNode(root: string, version: string): void;
@@ -168,7 +168,7 @@ describe("the set-up's check for outdated files", () => {
   }
 
   it("installs each package of the registry from the address of its archive, and leaves other addresses unchanged", () => {
-    const { packages } = addAddresses({
+    const { packages } = addArchiveUrls({
       packages: {
         "": { version: "0.1.0" },
         "node_modules/a": { version: "1.0.0", integrity: "sha512-a" },

@@ -97,11 +97,11 @@ export function createActionValidation(options: {
     author: ScriptQuotaRequest,
     data: unknown,
     current: ActionRow | null,
-    promisedAssets: ExportedAssets,
+    exportedAssets: ExportedAssets,
   ) {
     const input = readProperty(data, "dependencies");
     const list = findDependenciesFault(input) === null ? (input as string[]) : [];
-    return packages.resolve(author, list, current?.assets ?? [], promisedAssets);
+    return packages.resolve(author, list, current?.assets ?? [], exportedAssets);
   }
 
   /** Adds the scripts of the dependencies to the fields. @param knownAssets scripts that the action already has */
@@ -163,18 +163,18 @@ export function createActionValidation(options: {
      * Checks the code and resolves the dependencies. Call it before the transaction, because these steps are slow. Does
      * not throw validation errors: the validation in the transaction finds and throws them.
      * @param current the current draft; null for a new action
-     * @param promisedAssets scripts that the imported document lists
+     * @param exportedAssets scripts that the imported document lists
      */
     async prepare(
       author: ScriptQuotaRequest,
       data: unknown,
       current: ActionRow | null,
-      promisedAssets = NO_EXPORTED_ASSETS,
+      exportedAssets = NO_EXPORTED_ASSETS,
     ): Promise<ResolvedPackages> {
       try {
         const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
         const resolvedEarly = hasSource
-          ? await resolveSourceDependencies(author, data, current, promisedAssets)
+          ? await resolveSourceDependencies(author, data, current, exportedAssets)
           : NO_PACKAGES;
         const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
         if (hasSource) {
@@ -188,7 +188,7 @@ export function createActionValidation(options: {
         // service only tries to get the scripts that are missing.
         if (current && readProperty(data, "dependencies") === undefined)
           return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
-        return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
+        return await packages.resolve(author, input.dependencies, current?.assets ?? [], exportedAssets);
       } catch (error) {
         if (error instanceof ActionError) return NO_PACKAGES;
         throw error;

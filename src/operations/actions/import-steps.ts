@@ -116,8 +116,8 @@ export function createImportSteps(options: {
         const [name] = storableActionNames([data]);
         const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
         const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
-        const promisedAssets = await packages.readPromisedAssets(isObject(data) ? data["assets"] : undefined);
-        entries.push({ data, resolved: await validation.prepare(author, data, row, promisedAssets) });
+        const exportedAssets = await packages.readExportedAssets(isObject(data) ? data["assets"] : undefined);
+        entries.push({ data, resolved: await validation.prepare(author, data, row, exportedAssets) });
       }
       return entries;
     },

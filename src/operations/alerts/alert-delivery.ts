@@ -11,7 +11,7 @@ import { type AddressCheckedConnections, NotConnectedError } from "../../engine/
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
 import { createBodySignature } from "../communicate/sms-delivery.js";
-import { createDeliveryTracker } from "../running-deliveries.js";
+import { createDeliveryTracker } from "../delivery-tracker.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 

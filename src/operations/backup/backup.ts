@@ -5,8 +5,8 @@
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
-import type { BackupSecret } from "../../engine/archive/sealing.js";
-import type { ArchiveFile } from "../../engine/archive/tape.js";
+import type { BackupSecret } from "../../engine/archive/encryption.js";
+import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { writeArchive } from "../../engine/archive.js";
 import { BlobMissingError, type BlobStore } from "../../engine/blob-store/blob.js";
 import { computeKeyFingerprint } from "../../engine/cipher.js";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Client } from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { ArchiveFile } from "../../engine/archive/tape.js";
+import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
 import { type BackupManifest, type BackupSummary, parseSummary, SUMMARY_FILE } from "./manifest.js";
 import {

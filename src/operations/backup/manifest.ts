@@ -3,7 +3,7 @@
  * and no database.
  */
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { ArchiveFile } from "../../engine/archive/tape.js";
+import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { isObject } from "../../rules/describe-value.js";
 import { type BackupSequence, type BackupTable, isTableName, type PartitionBounds } from "./tables.js";
 

@@ -6,8 +6,8 @@
 import type { Client } from "pg";
 import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
+import type { BackupSecret } from "../../engine/archive/encryption.js";
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { BackupSecret } from "../../engine/archive/sealing.js";
 import { readArchive } from "../../engine/archive.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import { StartError } from "../../errors.js";

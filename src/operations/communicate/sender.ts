@@ -5,8 +5,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { createDeliveryTracker } from "../delivery-tracker.js";
 import type { LogEvents } from "../records/log-events.js";
-import { createDeliveryTracker } from "../running-deliveries.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredAttemptResult } from "./outbox.js";
 import { emitStatusEvent } from "./status-events.js";

@@ -11,7 +11,7 @@ import { findPulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, readPushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
-import { createDeliveryTracker } from "../running-deliveries.js";
+import { createDeliveryTracker } from "../delivery-tracker.js";
 import type { GitConnections } from "./git-connections.js";
 import { type ClaimedWebhook, type GitWebhookQueue, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
 import { CONCURRENT_PULLS_MAX, type GitPulls } from "./git-pulls.js";

@@ -10,7 +10,7 @@ import { rows } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
-import { createDeliveryTracker } from "../running-deliveries.js";
+import { createDeliveryTracker } from "../delivery-tracker.js";
 import { readUsersOfReaders } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 

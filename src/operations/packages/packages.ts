@@ -296,10 +296,10 @@ export function createDependencyResolver(options: PackagesOptions) {
       author: ScriptQuotaRequest,
       dependencies: readonly string[],
       assetsBefore: readonly StoredAsset[],
-      promisedAssets = NO_EXPORTED_ASSETS,
+      exportedAssets = NO_EXPORTED_ASSETS,
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
-      const knownAssets = [...promisedAssets.storedAssets, ...assetsBefore];
+      const knownAssets = [...exportedAssets.storedAssets, ...assetsBefore];
       const had = new Set(storedScriptHashes(assetsBefore));
       const deadline = performance.now() + SAVE_TIMEOUT_MS;
       try {
@@ -311,7 +311,7 @@ export function createDependencyResolver(options: PackagesOptions) {
               DOWN_RETRY_SECONDS,
             );
           const known = knownAssets.find(({ name }) => name === dependency);
-          const asset = await assetFor(author, dependency, known, promisedAssets.versions.get(dependency));
+          const asset = await assetFor(author, dependency, known, exportedAssets.versions.get(dependency));
           if (isStoredScript(asset) && !had.has(asset.sha256)) await quota.countStoredScript(author, asset);
           assets.set(dependency, asset);
         }
@@ -347,7 +347,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     },
 
     /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
-    async readPromisedAssets(assets: unknown): Promise<ExportedAssets> {
+    async readExportedAssets(assets: unknown): Promise<ExportedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
         const sha256 = sha256OfIntegrity(integrity);

@@ -19,9 +19,9 @@ import {
   serveEmptyDocument,
 } from "./fresh-document.js";
 import { DOCUMENT_HARNESS, DOCUMENT_LIMITS_SCRIPT, WORKER_CONSOLE_SCRIPT, WORKER_LIMITS_SCRIPT } from "./harness.js";
+import { LeftoverDetector } from "./leftovers.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { LeftoverDetector } from "./traces.js";
 
 /**
  * Maximum memory in bytes that earlier runs may still use after a garbage collection. If they use more, the page is

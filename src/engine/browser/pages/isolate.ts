@@ -17,7 +17,7 @@ import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_SCRIPTS, REALM_PAUSE_MS } from "./har
 import type { ThreadStep } from "./in-page/messages.js";
 import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { ThreadTextCache } from "./stored-texts.js";
+import { ThreadTextCache } from "./thread-text-cache.js";
 
 export interface IsolateKind {
   harnessScripts: { page: string; worker: string };

@@ -1,6 +1,6 @@
 /**
  * Caches the sources of scripts in a worker thread, so that the service does not send them again for each run.
- * ThreadTextCache (stored-texts.ts) decides which scripts are cached. Actions have no access to the cache.
+ * ThreadTextCache (thread-text-cache.ts) decides which scripts are cached. Actions have no access to the cache.
  */
 
 /**

@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";
 import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
-import { ThreadTextCache } from "../../../src/engine/browser/pages/stored-texts.js";
+import { ThreadTextCache } from "../../../src/engine/browser/pages/thread-text-cache.js";
 import { runOf } from "./support.js";
 
 /** Returns the text as the page evaluates it. */
