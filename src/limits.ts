@@ -72,7 +72,7 @@ export const HTTP_EVENTS_KEPT = 864_000;
  * Visitors' requests count against the limit of the app's own credentials only up to this share of the limit, so that visitors cannot use
  * all of it.
  */
-export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
+export const VISITORS_SHARE = 2 / 3;
 
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
@@ -370,7 +370,7 @@ export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of converted pictures in the memory cache, the only place where they are stored. */
 export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
 /** Maximum number of pictures that wait for their conversion in one process. Further requests are rejected with OVERLOADED. */
-export const QUEUED_PICTURES_MAX = 300;
+export const PICTURES_WAITING_MAX = 300;
 /**
  * Maximum concurrent uploads in one process: of all callers, and of all callers without a role. One app can use at most half of the uploads
  * that other apps leave free.

@@ -20,7 +20,7 @@ import { createAuthoringModules } from "./actions/authoring.js";
 import { createAi } from "./ai/ai.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
-import { createClientModules } from "./client/clients.js";
+import { createClients } from "./client/clients.js";
 import { createDataSourceModules } from "./data-sources/store.js";
 import { createGitConnections } from "./git/git-connections.js";
 import { createGitWebhookQueue } from "./git/git-deliveries.js";
@@ -281,13 +281,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
   const messaging = createMessaging(processDependencies, ofMessaging);
   const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
-  const clients = createClientModules({
-    db,
-    ...ofClients,
-    timeoutMs: clientTimeoutMs,
-    allowHttp: allowPrivateNetwork,
-    log,
-  });
+  const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
   const ofMedia = { ring, processId: lease.holder, ...ofEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, ...ofEvents, apps, packages, ...store, ...authoring, ...integrations };

@@ -36,7 +36,7 @@ function createRequestCounter(): (caller: Caller) => void {
   };
 }
 
-export function createClientModules(options: {
+export function createClients(options: {
   db: DataSource;
   credentials: Credentials;
   notifications: DatabaseNotifications;

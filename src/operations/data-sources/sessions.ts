@@ -37,9 +37,9 @@ function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string
   refuseField("dataSourceId", "the ID or the name of a data source", dataSourceId);
 }
 
-export type AppUserSessions = ReturnType<typeof createAppUserSessions>;
+export type AppUserSessions = ReturnType<typeof createSessions>;
 
-export function createAppUserSessions(options: {
+export function createSessions(options: {
   db: Database;
   sources: DataSourceRows;
   appUsers: AppUsers;

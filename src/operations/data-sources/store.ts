@@ -30,7 +30,7 @@ import { createEntryWrites } from "./entry-writes.js";
 import { createHookMessageBuilder, type HookMessageStore } from "./hook-messages.js";
 import { createReadPool } from "./read-pool.js";
 import { createRecentQueries } from "./recent-queries.js";
-import { createAppUserSessions } from "./sessions.js";
+import { createSessions } from "./sessions.js";
 import { createAppUserSignInAttempts } from "./sign-in-attempts.js";
 import { createSourceDefinitions } from "./source-definitions.js";
 
@@ -89,15 +89,7 @@ export function createDataSourceModules(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, receivedDataLimiter });
-  const sessions = createAppUserSessions({
-    db,
-    sources,
-    appUsers,
-    logEvents,
-    receivedDataLimiter,
-    readSession,
-    userChanged,
-  });
+  const sessions = createSessions({ db, sources, appUsers, logEvents, receivedDataLimiter, readSession, userChanged });
   const recentQueries = createRecentQueries();
   const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });

@@ -15,7 +15,7 @@ import {
 import { ActionError } from "../../errors.js";
 import {
   OVERLOADED_RETRY_SECONDS,
-  QUEUED_PICTURES_MAX,
+  PICTURES_WAITING_MAX,
   RESIZED_KEPT_BYTES,
   RESIZED_MAX_BYTES,
   THUMBNAIL_LIMITS,
@@ -49,7 +49,7 @@ export function createMediaPictures({ pictureProcessor }: { pictureProcessor: Pi
   /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
   async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = waitingByApp.get(appId) ?? 0;
-    if (!mayTakeSlots(QUEUED_PICTURES_MAX, allWaiting, waitingCount, 1)) {
+    if (!mayTakeSlots(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError(
         "OVERLOADED",
