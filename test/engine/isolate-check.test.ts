@@ -112,7 +112,7 @@ describe("the syntax check of code in an isolate", () => {
   });
 
   it("rejects checks that wait for a slot or arrive later as soon as it is closed, and waits for the running ones", async () => {
-    const closing = createIsolateCheck({ concurrency: 2, timeoutMs: 60_000 });
+    const closing = createCompileChecker({ concurrency: 2, timeoutMs: 60_000 });
     const order: string[] = [];
     const record = (name: string, work: Promise<void>) =>
       work.then(
@@ -129,7 +129,7 @@ describe("the syntax check of code in an isolate", () => {
   });
 
   it("does not report the end of the service as an error in the code", async () => {
-    const closing = createIsolateCheck();
+    const closing = createCompileChecker();
     await closing.close();
     const { check: checkCode } = createCodeChecker(closing.check);
     const error: unknown = await checkCode(1, "async function execute() {}").catch((reason: unknown) => reason);

@@ -8,7 +8,7 @@ import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
 import { createCredentials } from "../../src/operations/access/credentials.js";
-import { hashToken, isWellFormedToken, generateToken } from "../../src/operations/access/tokens.js";
+import { generateToken, hashToken, isWellFormedToken } from "../../src/operations/access/tokens.js";
 import { longTest } from "../harness/samples.js";
 import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
 
