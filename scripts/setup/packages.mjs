@@ -64,7 +64,7 @@ const REGISTRY = "https://registry.npmjs.org";
  * Returns the lock file with the address of each package's archive. Without an address, npm first requests the package's description with
  * all its versions. For all packages, this takes 16 of 55 seconds of processor time.
  */
-export function addAddresses(lock) {
+export function addArchiveUrls(lock) {
   const withAddress = ([path, entry]) => {
     if (path === "" || entry.resolved || !entry.integrity) return [path, entry];
     const name = entry.name ?? path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
@@ -118,7 +118,7 @@ async function installPackages(root, isService) {
   const stage = createStage(root);
   for (const file of ["package.json", ".npmrc"]) copyFileSync(join(root, file), join(stage, file));
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addAddresses(lock)));
+  writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addArchiveUrls(lock)));
   await runOrThrow("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
   try {
     replacePackages(join(root, "node_modules"), stage);
