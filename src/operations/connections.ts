@@ -22,7 +22,7 @@ export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
   );
 }
 
-export interface ConnectionUsage {
+export interface DatabaseConnectionCounts {
   /** Maximum number of connections that this database user can open. Connections of other users also count. */
   maxConnections: number;
   openConnections: number;
@@ -32,7 +32,7 @@ export interface ConnectionUsage {
  * Selects the maximum number of connections and the number that are open now. Counts the sessions by `datid`, because
  * PostgreSQL hides most other columns of other users' sessions.
  */
-export const SELECT_CONNECTION_USAGE_SQL = `
+export const SELECT_OPEN_DATABASE_CONNECTIONS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),
                (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())) AS "maxConnections",

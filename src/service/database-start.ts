@@ -14,9 +14,9 @@ import { createNotifications, type DatabaseNotifications } from "../engine/notif
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, ON_DEMAND_CHANNELS } from "../operations/channels.js";
 import {
-  type ConnectionUsage,
+  type DatabaseConnectionCounts,
   maxConnectionsOf,
-  SELECT_CONNECTION_USAGE_SQL,
+  SELECT_OPEN_DATABASE_CONNECTIONS,
   tooFewConnectionsMessage,
 } from "../operations/connections.js";
 import { isPoolerUrl } from "../postgres.js";
@@ -64,7 +64,7 @@ export async function waitUntilReachable<T>(
 
 /** Logs a warning if PostgreSQL has fewer free connections than this process may need. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
-  const [facts] = await rows<ConnectionUsage>(db, SELECT_CONNECTION_USAGE_SQL);
+  const [facts] = await rows<DatabaseConnectionCounts>(db, SELECT_OPEN_DATABASE_CONNECTIONS);
   const { maxConnections: most, openConnections: open } = facts!;
   const needed = maxConnectionsOf(config);
   const left = most - open;

@@ -48,7 +48,7 @@ function findPage(href: string): string {
   return view === "app" ? `app/${isAppPart(item) ? item : Object.keys(APP_PARTS)[0]}` : view;
 }
 
-/** Paths outside of Studio's own URL: the pages of one-time links, and an unknown address. */
+/** Paths below `/studio/`: the pages that one-time links open, and an address that does not exist. */
 const OTHER_PATHS = ["setup", "invitation", "reset", "unknown"];
 
 /** Code for the page: returns the kinds of its elements, in order. The test checks screens with the same result only once. */

@@ -14,9 +14,9 @@ import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
-  type ConnectionUsage,
+  type DatabaseConnectionCounts,
   maxConnectionsOf,
-  SELECT_CONNECTION_USAGE_SQL,
+  SELECT_OPEN_DATABASE_CONNECTIONS,
   tooFewConnectionsMessage,
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
@@ -188,9 +188,8 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 
 /** Checks that PostgreSQL allows enough connections for all running processes of the service. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
-  const [{ maxConnections }] = (await client.query<ConnectionUsage>(SELECT_CONNECTION_USAGE_SQL)).rows as [
-    ConnectionUsage,
-  ];
+  const [{ maxConnections }] = (await client.query<DatabaseConnectionCounts>(SELECT_OPEN_DATABASE_CONNECTIONS))
+    .rows as [DatabaseConnectionCounts];
   const living = await client.query<{ roles: ProcessRole[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );

@@ -28,8 +28,8 @@ const readWordAt = (bytes: Uint8Array, index: number): number =>
 
 export class PatternStartFinder {
   /**
-   * Table by the hash of a 32-bit word. Bit `n` of an entry is set if a pattern has a word with this hash `n` bytes
-   * after its start.
+   * The index is the hash of a 32-bit word. Bit `n` of an entry is set if a pattern contains, at byte offset `n`, a word
+   * with this hash.
    */
   private readonly wordOffsetsByHash: Uint8Array;
   private readonly wordShift: number;

@@ -60,9 +60,9 @@ export async function fetchScript(
   return body;
 }
 
-export type UrlScripts = ReturnType<typeof createUrlScripts>;
+export type UrlDependencyScripts = ReturnType<typeof createUrlDependencyScripts>;
 
-export function createUrlScripts(options: {
+export function createUrlDependencyScripts(options: {
   connections: AddressCheckedConnections;
   scripts: StoredScripts;
   quota: ScriptQuota;
