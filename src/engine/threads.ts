@@ -12,6 +12,7 @@ export interface ThreadPoolOptions {
    * (structured clone).
    */
   module: URL;
+  /** Name of the function. Callers check it by `satisfies keyof typeof module`, because a rename does not change it. */
   name: string;
   memoryMb: number;
   timeoutMs: number;

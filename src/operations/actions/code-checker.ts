@@ -7,6 +7,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
+import type * as codeRules from "../../rules/code.js";
 import { type CodeParseResult, parseCode } from "../../rules/code.js";
 
 export interface CodeCheckResult {
@@ -44,7 +45,7 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
   const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
   const threadPool = createThreadPool<string, CodeParseResult>({
     module: new URL("../../rules/code.js", import.meta.url),
-    name: "parseCode",
+    name: "parseCode" satisfies keyof typeof codeRules,
     memoryMb: CODE_READ_MEMORY_MB,
     timeoutMs: CODE_READ_TIMEOUT_MS,
   });

@@ -5,6 +5,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
+import type * as actionDiff from "../../rules/action-diff.js";
 import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
 import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
@@ -60,7 +61,7 @@ const MAX_CONCURRENT_COMPARISONS = 4;
 const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
 const comparisonThreadPool = createThreadPool<DiffedActions, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
-  name: "diffActions",
+  name: "diffActions" satisfies keyof typeof actionDiff,
   memoryMb: CODE_READ_MEMORY_MB,
   timeoutMs: CODE_READ_TIMEOUT_MS,
 });

@@ -6,6 +6,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError, type Status } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
+import type * as clientReport from "../../rules/client-report.js";
 import type { LargeReport } from "../../rules/client-report.js";
 import { JsonText } from "../../rules/json-text.js";
 
@@ -13,7 +14,7 @@ const MAX_CONCURRENT_REPORTS = 2;
 
 const reportThreadPool = createThreadPool<string, LargeReport>({
   module: new URL("../../rules/client-report.js", import.meta.url),
-  name: "readLargeReport",
+  name: "parseLargeReport" satisfies keyof typeof clientReport,
   memoryMb: 256,
   timeoutMs: 10_000,
 });

@@ -11,6 +11,7 @@ import {
 } from "../../engine/checked-connections.js";
 import { createThreadPool } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
+import type * as npmChoice from "../../rules/npm-choice.js";
 import type { ChosenVersion, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
 import { createDependencyError } from "../../rules/packages.js";
 
@@ -64,7 +65,7 @@ export function createRegistry(options: {
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   const threadPool = createThreadPool<VersionQuery, VersionResult>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
-    name: "chooseVersion",
+    name: "chooseVersion" satisfies keyof typeof npmChoice,
     memoryMb: PARSE_MEMORY_MB,
     timeoutMs: readLimitMs,
   });

@@ -6,6 +6,7 @@ import type { TriggerType } from "../../data/action-types.js";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
+import type * as jsonScan from "../../rules/json-scan.js";
 import { findRunResultFault } from "../../rules/json-scan.js";
 import { buildLogEntryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
@@ -25,7 +26,7 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
 const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeof findRunResultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
-  name: "findRunResultFault",
+  name: "findRunResultFault" satisfies keyof typeof jsonScan,
   memoryMb: 64,
   timeoutMs: 10_000,
 });
