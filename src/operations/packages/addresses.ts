@@ -60,9 +60,9 @@ export async function fetchScript(
   return body;
 }
 
-export type UrlDependencyScripts = ReturnType<typeof createUrlDependencyScripts>;
+export type UrlDependencies = ReturnType<typeof createUrlDependencies>;
 
-export function createUrlDependencyScripts(options: {
+export function createUrlDependencies(options: {
   connections: AddressCheckedConnections;
   scripts: StoredScripts;
   quota: ScriptQuota;
