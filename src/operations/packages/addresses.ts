@@ -60,9 +60,9 @@ export async function fetchScript(
   return body;
 }
 
-export type UrlDependencies = ReturnType<typeof createUrlDependencies>;
+export type ScriptLoader = ReturnType<typeof createScriptLoader>;
 
-export function createUrlDependencies(options: {
+export function createScriptLoader(options: {
   connections: AddressCheckedConnections;
   scripts: StoredScripts;
   quota: ScriptQuota;

@@ -25,7 +25,7 @@ import {
   type StoredScriptAsset,
 } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { createUrlDependencies, RECHECK_TIMEOUT_MS } from "./addresses.js";
+import { createScriptLoader, RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
   type ContainedPackage,
   createStoredScripts,
@@ -142,12 +142,7 @@ export function createDependencyResolver(options: PackagesOptions) {
     address: new FairSemaphore(CONCURRENT_SCRIPT_URLS_MAX, 1),
   };
   const quota = createScriptQuota(scripts);
-  const addresses = createUrlDependencies({
-    connections: connections.scripts,
-    scripts,
-    quota,
-    receivedDataLimiter,
-  });
+  const addresses = createScriptLoader({ connections: connections.scripts, scripts, quota, receivedDataLimiter });
 
   function checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
     const allowed = npm?.licences;
