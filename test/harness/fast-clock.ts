@@ -1,6 +1,6 @@
 /**
  * Creates the clock of a service process, which runs `rate` times as fast as real time. Processes with the same arguments have the same
- * time. The clock starts three days in the past, because schedules wait until a tick is also due by the database's clock.
+ * time. The clock starts three days in the past and so stays behind the database's clock: a schedule also waits for that clock.
  */
 import type { Clock } from "../../src/service/plan.js";
 

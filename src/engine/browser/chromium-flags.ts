@@ -40,7 +40,7 @@ const DISABLED_FEATURES = [
 const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
 /**
- * Features of Blink that are switched off. The check for stored data (traces.ts) cannot see storage buckets. WebGPU
+ * Features of Blink that are switched off. The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU
  * would give code access to the graphics hardware.
  */
 const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];

@@ -51,7 +51,7 @@ interface TextLayer {
 
 /**
  * Yields the layers of a text: the text itself and its decoded forms. Each layer is valid until the next one, which may
- * use the same memory, because allocating memory takes longer than reading it.
+ * use the same memory: allocating memory for each layer would take longer than the scan.
  */
 function* createLayers(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = createPlainLayer(text, mapped);

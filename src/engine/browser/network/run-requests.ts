@@ -102,7 +102,7 @@ export class PageNetwork {
 
   /**
    * Removes cached responses, preflights, cookies and HSTS entries of the run. Passwords of hosts cannot be removed;
-   * see traces.ts. Call this method when no code of the run can send another request.
+   * see leftovers.ts. Call this method when no code of the run can send another request.
    * @returns false if the run has sent no request, so that there was nothing to remove
    */
   async clear(): Promise<boolean> {

@@ -74,7 +74,7 @@ export class DocumentSandbox implements Sandbox {
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.runRequests.watch(session);
-    // Starts to track caches and databases, because the search for stored data (traces.ts) does not find empty ones.
+    // Starts to track caches and databases, because the search for stored data (leftovers.ts) does not find empty ones.
     await session.send("Storage.trackCacheStorageForOrigin", { origin });
     await session.send("Storage.trackIndexedDBForOrigin", { origin });
   }
