@@ -92,8 +92,8 @@ async function readCompressedBytes(path: string, secret: BackupSecret | null): P
 }
 
 /**
- * Decompresses a stream. Replaces an error of zlib with an ArchiveError, whose message tells the operator that the file
- * is damaged.
+ * Decompresses a stream.
+ * @throws ArchiveError if zlib cannot decompress the stream, because the file is damaged
  */
 async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {

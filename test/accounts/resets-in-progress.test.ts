@@ -1,4 +1,4 @@
-/** Tests that a request in progress gives nobody access to an account after its passphrase was reset. */
+/** Tests that requests in progress cannot regain access to an account whose passphrase is reset meanwhile. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { oauthCalls } from "../api/oauth-support.js";

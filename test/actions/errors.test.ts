@@ -86,8 +86,12 @@ const OPERATIONAL_ERRORS: [Status, string, (apiClient: ApiClient, service: TestS
       async (apiClient, service) => ask(apiClient, await insertLegacy(service)),
     ],
   ]),
-  ["ACTION_NOT_FOUND", "run of a name that no action has", (apiClient) => apiClient.run("nobody")],
-  ["ACTION_NOT_FOUND", "runWithResult of a name that no action has", (apiClient) => apiClient.runWithResult("nobody")],
+  ["ACTION_NOT_FOUND", "run of a name that no action has", (apiClient) => apiClient.run("missing-action")],
+  [
+    "ACTION_NOT_FOUND",
+    "runWithResult of a name that no action has",
+    (apiClient) => apiClient.runWithResult("missing-action"),
+  ],
   [
     "ACTION_NOT_V3",
     "run of a legacy V2 action by its name",

@@ -108,7 +108,7 @@ describe("after the requests of a run", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // If no request with a user name arrives in time, the server closes the request for /told, and the run fails.
+      // Without a request that contains the user name, the server closes the request for /told, and the run fails.
       if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
