@@ -13,7 +13,7 @@ import { computeKeyFingerprint } from "../engine/cipher.js";
 import { readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { type RestoreReport, restoreBackup } from "../operations/backup/restore.js";
-import { createEntryIndexes } from "../operations/data-sources/entry-indexes.js";
+import { EntryIndexes } from "../operations/data-sources/entry-indexes.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
@@ -80,7 +80,7 @@ await runCommand(async () => {
           await rm(join(folder, space), { recursive: true, force: true });
       },
       temporaryDir: join(folder, "incoming"),
-      createIndexes: () => createEntryIndexes({ url, log }).reconcile(),
+      createIndexes: () => new EntryIndexes({ url, log }).reconcile(),
       logWarning: writeWarning,
     }),
   );

@@ -11,7 +11,7 @@ import { readOperatorMail } from "./communicate/destinations.js";
 import type { OutboxWriter } from "./communicate/outbox-writer.js";
 import type { HookMessageStore } from "./data-sources/hook-messages.js";
 import type { DataSourceModules } from "./data-sources/store.js";
-import { createAppUserVerification } from "./data-sources/verification.js";
+import { AppUserVerification } from "./data-sources/verification.js";
 import { createNotificationModules } from "./notifications/notify.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
 import type { LogEvents } from "./records/log-events.js";
@@ -50,7 +50,7 @@ export function createMessaging(
   return {
     communicate,
     notify,
-    verification: createAppUserVerification({ db, ...store, settings, userChanged, outboxWriter }),
+    verification: new AppUserVerification({ db, ...store, settings, userChanged, outboxWriter }),
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**

@@ -262,7 +262,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const ofStore = { ring, ...ofEvents, readSession: people.session, needsSecondFactor, userChanged, outlet };
   const store = createDataSourceModules({ ...processDependencies, ...ofStore });
   const { sessionOf } = store;
-  const { userOf } = store.appUsers;
+  const userOf = (caller: Caller | null) => store.appUsers.userOf(caller);
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, ...ofEvents });
   const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);

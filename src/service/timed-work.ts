@@ -31,7 +31,7 @@ export async function startScheduler(
 ): Promise<void> {
   const { config, clock, log, releases, readinessChecks } = plan;
   if (!config.roles.has("scheduler")) return;
-  const ticker = createTicker({ work: schedule.claimDue, msUntil: clock.msUntil, log });
+  const ticker = createTicker({ work: () => schedule.claimDue(), msUntil: clock.msUntil, log });
   notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
@@ -52,14 +52,9 @@ export async function startSendingMessages(
   releases.add("mail", () => communicate.stop());
   const { sender } = communicate;
   const isScheduler = config.roles.has("scheduler");
-  const sendIfNoScheduler = async () => ((await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
+  const sendDue = async () => (!isScheduler && (await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_INTERVAL_MS };
-  const ticker = createTicker({
-    work: isScheduler ? sender.sendDue : sendIfNoScheduler,
-    msUntil: clock.msUntil,
-    ...tickerOptions,
-    log,
-  });
+  const ticker = createTicker({ work: sendDue, msUntil: clock.msUntil, ...tickerOptions, log });
   sender.whenFree(ticker.wake);
   notifications.listen(MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
@@ -75,7 +70,9 @@ export async function startAlerts(
 ): Promise<void> {
   const { clock, log, releases, gracePeriodEnded } = plan;
   const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_INTERVAL_MS, log };
-  const tickers = [watch.checkRules, delivery.deliverDue].map((work) => createTicker({ work, ...tickerOptions }));
+  const tickers = [() => watch.checkRules(), () => delivery.deliverDue()].map((work) =>
+    createTicker({ work, ...tickerOptions }),
+  );
   const [, delivering] = tickers;
   delivery.whenFree(() => delivering!.wake());
   for (const ticker of tickers) {
@@ -94,7 +91,9 @@ export async function startNotifications(
   const { config, clock, log, releases, gracePeriodEnded } = plan;
   if (!config.roles.has("scheduler")) return;
   const { service, push } = notify;
-  const tickers = [service.publishDue, push.sendDue].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
+  const tickers = [() => service.publishDue(), () => push.sendDue()].map((work) =>
+    createTicker({ work, msUntil: clock.msUntil, log }),
+  );
   const [, pushing] = tickers;
   push.whenFree(() => pushing!.wake());
   const wake = () => tickers.map((ticker) => ticker.wake());
@@ -111,7 +110,12 @@ export async function startGitPulls(
 ) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
-  const ticker = createTicker({ work: webhooks.deliverDue, msUntil: clock.msUntil, sleepMaxMs: GIT_INTERVAL_MS, log });
+  const ticker = createTicker({
+    work: () => webhooks.deliverDue(),
+    msUntil: clock.msUntil,
+    sleepMaxMs: GIT_INTERVAL_MS,
+    log,
+  });
   webhooks.onPullsWaiting(ticker.wake);
   await ticker.start();
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(gracePeriodEnded)));
@@ -126,15 +130,15 @@ export function startCleaner(
   if (!config.roles.has("scheduler")) return;
   const tickerOptions = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
   const periodicWork = [
-    retention.clean,
-    retention.makeAhead,
-    runWords.gather,
-    trimming.trim,
-    store.upkeep.clean,
-    tokens.warnOfExpiry,
-    stages.expire,
-    packages.sweep,
-    media.sweep.sweep,
+    () => retention.clean(),
+    () => retention.makeAhead(),
+    () => runWords.gather(),
+    () => trimming.trim(),
+    () => store.upkeep.clean(),
+    () => tokens.warnOfExpiry(),
+    () => stages.expire(),
+    () => packages.sweep(),
+    () => media.sweep.sweep(),
   ];
   const tickers = periodicWork.map((work) => createTicker({ work, ...tickerOptions }));
   runInBackground(startInTurn(tickers));

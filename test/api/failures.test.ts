@@ -6,11 +6,7 @@ import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
 import { createAlertRules } from "../../src/operations/alerts/alert-rules.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
-import {
-  createEntryChanges,
-  type EntryChange,
-  type EntryWriter,
-} from "../../src/operations/data-sources/entry-changes.js";
+import { type EntryChange, EntryChanges, type EntryWriter } from "../../src/operations/data-sources/entry-changes.js";
 import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
 import type { Caller } from "../../src/rules/access.js";
 import { countLockWaits } from "../harness/lock-waits.js";
@@ -157,8 +153,10 @@ describe("errors that callers get", () => {
 
   it("404 and a line in the log: a commit of entries that refers to a missing data source or app", async () => {
     const messenger = { createCollector: async () => ({}) };
-    const parts = { db: service.db, messenger, quotaBytes: 0 } as unknown as Parameters<typeof createEntryChanges>[0];
-    const changes = createEntryChanges(parts);
+    const parts = { db: service.db, messenger, quotaBytes: 0 } as unknown as ConstructorParameters<
+      typeof EntryChanges
+    >[0];
+    const changes = new EntryChanges(parts);
     const source = { id: 999_999_999, appId: 999_999_999, columns: [] } as unknown as StoredDataSource;
     const lines: { foreignKey?: string }[] = [];
     const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });

@@ -1,7 +1,7 @@
 /** Checks that a hidden column behaves in each read as if no entry had this column. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { createEntryExport } from "../../src/operations/data-sources/entry-export.js";
+import { EntryExport } from "../../src/operations/data-sources/entry-export.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { type EntryScope, FULL_SCOPE } from "../../src/rules/entry-query/options.js";
 import { sampleOf } from "../harness/samples.js";
@@ -96,11 +96,12 @@ describe("a column that the caller may not read", () => {
   it("has no distinct values, and is in no export", async () => {
     const values = await fixture.entryReader.distinct(whole, [HIDDEN_COLUMN, "a.b", "data.a", "k"], scope);
     expect(answered(values)).to.deep.equal({ a: [], "a.b": [], "data.a": [], k: ["same"] });
-    const { exportRows } = createEntryExport(fixture.pool);
+    const entryExport = new EntryExport(fixture.pool);
     for (const format of ["csv", "json", "jsonl"] as const) {
       const written = async (key: DataSourceKey, seen: EntryScope, columns: string[]) => {
         let text = "";
-        for await (const part of exportRows(key, columns, seen, { format, spreadsheet: false })) text += part;
+        for await (const part of entryExport.exportRows(key, columns, seen, { format, spreadsheet: false }))
+          text += part;
         return text;
       };
       const all = ["a", "b", "c", "tags", "k"];

@@ -9,7 +9,7 @@ import { openBlobStore } from "../../src/engine/blob-store.js";
 import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
 import { type BackupReport, createBackup } from "../../src/operations/backup/backup.js";
 import { type RestoreReport, restoreBackup } from "../../src/operations/backup/restore.js";
-import { createEntryIndexes } from "../../src/operations/data-sources/entry-indexes.js";
+import { EntryIndexes } from "../../src/operations/data-sources/entry-indexes.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import type { TestService } from "../harness/service.js";
 import { mediaOf, noise, picture } from "../media/support.js";
@@ -116,7 +116,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
     removeMediaFiles: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
     temporaryDir: join(folderOf(dataDir), "incoming"),
-    createIndexes: () => createEntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
+    createIndexes: () => new EntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
     logWarning: (words) => void warnings.push(words),
   });
 }

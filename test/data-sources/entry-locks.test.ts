@@ -1,7 +1,7 @@
 /** Tests removals of a data source while other transactions hold locks on its entries. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
-import { createEntryChangeCleanup } from "../../src/operations/data-sources/change-upkeep.js";
+import { EntryChangeCleanup } from "../../src/operations/data-sources/change-upkeep.js";
 import { createStages } from "../../src/operations/stages/stages.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -209,7 +209,7 @@ describe("data sources under locks", () => {
       await service.db.query(`${copy} FROM generate_series(1, 1500)`, [service.appId, id]);
       const other = await make("Cleaned too");
       await service.db.query(copy.replace("1 day", "1 hour"), [service.appId, other.id]);
-      const upkeep = createEntryChangeCleanup({ db: service.db });
+      const upkeep = new EntryChangeCleanup({ db: service.db });
       await service.db.transaction(async (manager) => {
         await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
         const cleaned = upkeep.clean();

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
-import { createAppUserSignInAttempts } from "../../src/operations/data-sources/sign-in-attempts.js";
+import { AppUserSignInAttempts } from "../../src/operations/data-sources/sign-in-attempts.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const HOOKS = [
@@ -235,7 +235,7 @@ describe("users of an app", () => {
   });
 
   it("have failures of one address counted over all entries, separately from other addresses", async () => {
-    const attempts = createAppUserSignInAttempts({ db: service.db });
+    const attempts = new AppUserSignInAttempts({ db: service.db });
     const sender = (address: string) =>
       ({ kind: "live", credentialId: 1, personId: null, runId: null, address }) as const;
     const fail = (entry: number, address: string) =>
@@ -248,7 +248,7 @@ describe("users of an app", () => {
   });
 
   it("have no failure counted for an attempt that was rejected for capacity, or failed for another reason", async () => {
-    const attempts = createAppUserSignInAttempts({ db: service.db });
+    const attempts = new AppUserSignInAttempts({ db: service.db });
     const sender = { kind: "live", credentialId: 1, personId: null, runId: null, address: "10.0.2.1" } as const;
     const attempt = (outcome: () => Promise<boolean>) => attempts.runCounted(1, [["entry"]], sender, outcome);
     const overloaded = async () => {

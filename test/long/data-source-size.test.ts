@@ -6,16 +6,16 @@ import fastify from "fastify";
 import { Pool } from "pg";
 import { rows } from "../../src/data/database.js";
 import {
-  createDataSourceRows,
   DATA_SOURCE_COLUMNS,
+  DataSourceRows,
   type StoredDataSource,
 } from "../../src/operations/data-sources/data-source-rows.js";
-import { createEntryChanges } from "../../src/operations/data-sources/entry-changes.js";
-import { createEntryReader } from "../../src/operations/data-sources/entry-reads.js";
-import { createEntryRights } from "../../src/operations/data-sources/entry-rights.js";
+import { EntryChanges } from "../../src/operations/data-sources/entry-changes.js";
+import { EntryReader } from "../../src/operations/data-sources/entry-reads.js";
+import { EntryRightsResolver } from "../../src/operations/data-sources/entry-rights.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
-import { createEntryWrites } from "../../src/operations/data-sources/entry-writes.js";
-import { createHookMessageBuilder } from "../../src/operations/data-sources/hook-messages.js";
+import { EntryWrites } from "../../src/operations/data-sources/entry-writes.js";
+import { HookMessageBuilder } from "../../src/operations/data-sources/hook-messages.js";
 import { createLogEvents } from "../../src/operations/records/log-events.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { createReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
@@ -111,7 +111,7 @@ describe("a million entries beside a thousand", function () {
       diskSpace: { level: () => "enough" } as never,
     });
     const notifications = { listen: () => undefined, onGap: () => undefined, isHealthy: () => true } as never;
-    const changes = createEntryChanges({
+    const changes = new EntryChanges({
       db: fixture.db,
       logEvents: createLogEvents({
         db: fixture.db,
@@ -122,12 +122,12 @@ describe("a million entries beside a thousand", function () {
         }),
         receivedDataLimiter,
       }),
-      sources: createDataSourceRows({ db: fixture.db, notifications }),
-      messenger: createHookMessageBuilder({ outlet: {} as never, receivedDataLimiter }),
+      sources: new DataSourceRows({ db: fixture.db, notifications }),
+      messenger: new HookMessageBuilder({ outlet: {} as never, receivedDataLimiter }),
       quotaBytes: 0,
     });
-    const writes = createEntryWrites({ changes, receivedDataLimiter });
-    const rights = await createEntryRights({ appUsers: {} as never }).of({ caller: null, isTrusted: true });
+    const writes = new EntryWrites({ changes, receivedDataLimiter });
+    const rights = await new EntryRightsResolver({ appUsers: {} as never }).of({ caller: null, isTrusted: true });
     const [large, small] = [await sourceOf(many), await sourceOf(few)];
     const insert = (source: StoredDataSource) => (n: number) =>
       writes.insert(rights, source, { Name: `New ${n}`, Email: `new${n}@example.com`, Age: n % 90 });
@@ -189,7 +189,7 @@ describe("a million entries beside a thousand", function () {
     const app = fastify();
     const query = { where: { Age: { $gte: 0 } }, limit: 10 };
     let asked: { sql: string; values: readonly unknown[] } | undefined;
-    const recordingReader = createEntryReader({
+    const recordingReader = new EntryReader({
       read: (appId, sql, values) => {
         asked = { sql, values };
         return fixture.pool.read(appId, sql, values);

@@ -9,9 +9,9 @@ import type { Entries, ImportFile } from "../../operations/data-sources/entries.
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { CommitResult } from "../../operations/data-sources/entry-commits.js";
 import type { EntryExportOptions } from "../../operations/data-sources/entry-export.js";
-import type { EntryChangeMessage } from "../../operations/data-sources/entry-feed.js";
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FindEntriesResult } from "../../operations/data-sources/entry-reads.js";
+import type { EntryChangeMessage } from "../../operations/data-sources/entry-subscribers.js";
 import { guardLiveSource } from "../../operations/records/live-source.js";
 import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";

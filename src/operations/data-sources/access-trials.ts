@@ -58,22 +58,42 @@ const actionErrorMessage = (error: unknown): string => {
   throw error;
 };
 
-export type AccessTrials = ReturnType<typeof createAccessTrials>;
-
-export function createAccessTrials(options: {
+interface AccessTrialsOptions {
   db: Database;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
   searches: EntrySearches;
-}) {
-  const { db, sources, rights, searches } = options;
+}
+
+function triedVerb(
+  userRights: CallerEntryRights,
+  source: StoredDataSource,
+  user: UserData | null,
+  verb: EntryVerb,
+): VerbDecision {
+  const at = findDecidingRuleIndex(source.accessRules, verb, user);
+  const rule = at < 0 ? null : at;
+  try {
+    const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
+    const hiddenColumns = verb === "select" || verb === "delete" ? hashedColumnSet(source) : new Set<string>();
+    const columns = source.columns.filter((column) => mayAccessColumn(column) && !hiddenColumns.has(column));
+    return { verb, allowed: true, rule, columns, required, reason: null };
+  } catch {
+    const reason = rule === null ? null : "the user has no value in a column that the rule requires";
+    return { verb, allowed: false, rule, columns: [], required: [], reason };
+  }
+}
+
+export class AccessTrials {
+  constructor(private readonly options: AccessTrialsOptions) {}
 
   /**
    * Returns the data of the user to test with; null for an anonymous visitor. `input` refers to an entry or contains
    * the data.
    * @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
    */
-  async function userOf(appId: number, input: unknown): Promise<UserData | null> {
+  private async userOf(appId: number, input: unknown): Promise<UserData | null> {
+    const { db, sources } = this.options;
     if (input === undefined || input === null) return null;
     if (isObject(input) && isObject(input["data"])) return input["data"];
     const ref = isObject(input) ? input["dataSourceId"] : undefined;
@@ -88,26 +108,7 @@ export function createAccessTrials(options: {
     return pickVisibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));
   }
 
-  function triedVerb(
-    userRights: CallerEntryRights,
-    source: StoredDataSource,
-    user: UserData | null,
-    verb: EntryVerb,
-  ): VerbDecision {
-    const at = findDecidingRuleIndex(source.accessRules, verb, user);
-    const rule = at < 0 ? null : at;
-    try {
-      const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
-      const hiddenColumns = verb === "select" || verb === "delete" ? hashedColumnSet(source) : new Set<string>();
-      const columns = source.columns.filter((column) => mayAccessColumn(column) && !hiddenColumns.has(column));
-      return { verb, allowed: true, rule, columns, required, reason: null };
-    } catch {
-      const reason = rule === null ? null : "the user has no value in a column that the rule requires";
-      return { verb, allowed: false, rule, columns: [], required: [], reason };
-    }
-  }
-
-  async function visibleEntries(
+  private async visibleEntries(
     userRights: CallerEntryRights,
     source: StoredDataSource,
     input: unknown,
@@ -117,7 +118,7 @@ export function createAccessTrials(options: {
       // The access rule may require columns in the `where`. If the request has no `where`, the trial uses these
       // required conditions instead.
       const testedWhere = input ?? toWhereFilter(userRights.grant(source, "select").conditions);
-      const { entries } = await searches.find(
+      const { entries } = await this.options.searches.find(
         userRights,
         source,
         { ...(testedWhere !== null && { where: testedWhere }), limit: MAX_EXAMPLE_ENTRIES },
@@ -129,26 +130,25 @@ export function createAccessTrials(options: {
     }
   }
 
-  return {
-    /**
-     * Returns the decision for each operation, and the first entries that the user can read.
-     * @param body `{user, accessRules, where}`. Missing fields stand for: an anonymous visitor, the stored rules, the
-     *   `where` that the rules require
-     * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
-     */
-    async runTrial(
-      { appId, ref }: DataSourceReference,
-      body: unknown,
-      reserve?: ReserveResponseBytes,
-    ): Promise<AccessTrial> {
-      const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
-      const stored = await sources.find(appId, ref);
-      const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
-      const user = await userOf(appId, whom);
-      refuseUnknownFields(body, TRIAL_SHAPE);
-      const userRights = rights.ofPage(user);
-      const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(userRights, source, user, verb));
-      return { user, verbs: triedVerbs, ...(await visibleEntries(userRights, source, testedWhere, reserve)) };
-    },
-  };
+  /**
+   * Returns the decision for each operation, and the first entries that the user can read.
+   * @param body `{user, accessRules, where}`. Missing fields stand for: an anonymous visitor, the stored rules, the
+   *   `where` that the rules require
+   * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
+   */
+  async runTrial(
+    { appId, ref }: DataSourceReference,
+    body: unknown,
+    reserve?: ReserveResponseBytes,
+  ): Promise<AccessTrial> {
+    const { sources, rights } = this.options;
+    const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
+    const stored = await sources.find(appId, ref);
+    const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
+    const user = await this.userOf(appId, whom);
+    refuseUnknownFields(body, TRIAL_SHAPE);
+    const userRights = rights.ofPage(user);
+    const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(userRights, source, user, verb));
+    return { user, verbs: triedVerbs, ...(await this.visibleEntries(userRights, source, testedWhere, reserve)) };
+  }
 }

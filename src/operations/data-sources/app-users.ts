@@ -107,31 +107,46 @@ interface AppUserRow extends AppUser {
  */
 type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
 
-export type AppUsers = ReturnType<typeof createAppUsers>;
-
-export function createAppUsers(options: {
+interface AppUsersOptions {
   db: Database;
   attempts: AppUserSignInAttempts;
   /** Returns true if the app requires a second factor for each sign-in. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
-}) {
-  const { db, attempts, needsSecondFactor } = options;
+}
 
-  /**
-   * True if all entered secrets match the hashes in the entry. Computes hashes even if `appUser` is undefined, so that
-   * the duration does not reveal whether the entry exists.
-   */
-  async function provesIdentity(
-    secrets: EntryData,
-    appUser: EntryData | undefined,
-    turn: HashQueueKey,
-  ): Promise<boolean> {
-    let isProven = appUser !== undefined;
-    for (const [column, value] of Object.entries(secrets)) {
-      const stored = appUser && Object.hasOwn(appUser, column) ? appUser[column] : undefined;
-      if (!(await matchesHash(String(value), stored, turn))) isProven = false;
-    }
-    return isProven;
+/**
+ * True if all entered secrets match the hashes in the entry. Computes hashes even if `appUser` is undefined, so that
+ * the duration does not reveal whether the entry exists.
+ */
+async function provesIdentity(
+  secrets: EntryData,
+  appUser: EntryData | undefined,
+  turn: HashQueueKey,
+): Promise<boolean> {
+  let isProven = appUser !== undefined;
+  for (const [column, value] of Object.entries(secrets)) {
+    const stored = appUser && Object.hasOwn(appUser, column) ? appUser[column] : undefined;
+    if (!(await matchesHash(String(value), stored, turn))) isProven = false;
+  }
+  return isProven;
+}
+
+const provenNow = (channel: VerificationChannel) => ({ [channel]: new Date().toISOString() });
+
+export class AppUsers {
+  constructor(private readonly options: AppUsersOptions) {}
+
+  private async beginSession(
+    { credentialId }: Caller,
+    { appId, id }: StoredDataSource,
+    { id: entryId, data }: { id: number; data: EntryData },
+    columns: readonly string[],
+    verified: AppUser["verified"] = {},
+  ): Promise<void> {
+    const { db, needsSecondFactor } = this.options;
+    const needsCode = await needsSecondFactor(appId);
+    const session = [credentialId, appId, id, entryId, JSON.stringify(columns), digestComparedValues(data, columns)];
+    await rows(db, SAVE_SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
   }
 
   /**
@@ -139,12 +154,12 @@ export function createAppUsers(options: {
    * entry was removed, or if a value that the sign-in checked has changed. If the second factor is still missing,
    * `pending` is true, and the page's requests count as anonymous.
    */
-  async function findSignedInUser(
-    credentialId: number | null,
-    appId: number,
-  ): Promise<(AppUser & { pending: boolean }) | null> {
+  async signedIn(credentialId: number | null, appId: number): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
-    const [appUser] = await queryPreparedRows<AppUserRow>(db, "app-user", SELECT_SIGNED_IN_USER, [credentialId, appId]);
+    const [appUser] = await queryPreparedRows<AppUserRow>(this.options.db, "app-user", SELECT_SIGNED_IN_USER, [
+      credentialId,
+      appId,
+    ]);
     if (!appUser?.proof.equals(digestComparedValues(appUser.data, appUser.columns))) return null;
     const { id, dataSourceId, data, hashed, verified, pending: needsCode } = appUser;
     const visibleData = pickVisibleColumns(data, (column) => !hashed.includes(column));
@@ -161,100 +176,86 @@ export function createAppUsers(options: {
    * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, or if the
    * second factor is still missing.
    */
-  async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
-    const appUser = await findSignedInUser(credentialId, appId);
+  async userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
+    const appUser = await this.signedIn(credentialId, appId);
     if (!appUser || appUser.pending) return null;
     const { pending: _, ...user } = appUser;
     return user;
   }
 
-  async function beginSession(
-    { credentialId }: Caller,
-    { appId, id }: StoredDataSource,
-    { id: entryId, data }: { id: number; data: EntryData },
-    columns: readonly string[],
-    verified: AppUser["verified"] = {},
-  ): Promise<void> {
-    const needsCode = await needsSecondFactor(appId);
-    const session = [credentialId, appId, id, entryId, JSON.stringify(columns), digestComparedValues(data, columns)];
-    await rows(db, SAVE_SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
+  /**
+   * Returns the user who is signed in to the caller's page. Returns null if no user is signed in, or if the caller is
+   * not a page.
+   */
+  async userOf(caller: Caller | null): Promise<AppUser | null> {
+    if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
+    return this.userOfCredential(caller.credentialId, caller.appId);
   }
 
-  const provenNow = (channel: VerificationChannel) => ({ [channel]: new Date().toISOString() });
+  /**
+   * Validates a page's sign-in request.
+   * @throws DATA_SOURCE_ACCESS_DENIED if the data source contains no users, or `where` contains no hashed column;
+   *   REQUEST_INVALID
+   */
+  parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
+    if (!source.isUsers) throw createAccessDenied();
+    return { source, ...parseSignIn(where, source.hashedColumns) };
+  }
 
-  return {
-    signedIn: findSignedInUser,
-    userOfCredential,
+  /**
+   * Signs a user in to the caller's page.
+   * @throws UNAUTHORIZED, both for a wrong password and for an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async signIn(
+    caller: Caller,
+    { source, identifyingValues: known, secretValues: secrets, attemptKeys: subjects }: SignInRequest,
+  ): Promise<AppUser> {
+    const { db, attempts } = this.options;
+    const normalize = createTextHookFunction(source.hooks, null);
+    const normalizedNames = normalize(known);
+    const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
+    let appUser: { id: number; data: EntryData } | undefined;
+    const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
+      const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
+      [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
+      return provesIdentity(normalize(secrets), appUser?.data, hashQueueKeyOf(source.appId, caller));
+    });
+    if (!isProven) throw createSignInError();
+    await this.beginSession(caller, source, appUser!, Object.keys(secrets));
+    const hashed = source.hashedColumns;
+    return {
+      id: appUser!.id,
+      dataSourceId: source.id,
+      data: pickVisibleColumns(appUser!.data, (column) => !hashed.includes(column)),
+    };
+  }
 
-    /**
-     * Returns the user who is signed in to the caller's page. Returns null if no user is signed in, or if the caller is
-     * not a page.
-     */
-    async userOf(caller: Caller | null): Promise<AppUser | null> {
-      if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
-      return userOfCredential(caller.credentialId, caller.appId);
-    },
+  /**
+   * Signs a user in to the caller's page without a password, because the user has confirmed an address with a code.
+   * Returns false if the user's entry no longer has this address.
+   */
+  async signInByProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
+    const { entryId, column, address, by } = proof;
+    const [entry] = await rows<{ id: number; data: EntryData }>(this.options.db, SELECT_ENTRY, [
+      source.appId,
+      source.id,
+      entryId,
+    ]);
+    if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
+    await this.beginSession(caller, source, entry, [column], provenNow(by));
+    return true;
+  }
 
-    /**
-     * Validates a page's sign-in request.
-     * @throws DATA_SOURCE_ACCESS_DENIED if the data source contains no users, or `where` contains no hashed column;
-     *   REQUEST_INVALID
-     */
-    parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
-      if (!source.isUsers) throw createAccessDenied();
-      return { source, ...parseSignIn(where, source.hashedColumns) };
-    },
+  /**
+   * Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no
+   * longer signed in.
+   */
+  async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
+    const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
+    return (await rows(this.options.db, ADD_PROOF, session)).length > 0;
+  }
 
-    /**
-     * Signs a user in to the caller's page.
-     * @throws UNAUTHORIZED, both for a wrong password and for an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async signIn(
-      caller: Caller,
-      { source, identifyingValues: known, secretValues: secrets, attemptKeys: subjects }: SignInRequest,
-    ): Promise<AppUser> {
-      const normalize = createTextHookFunction(source.hooks, null);
-      const normalizedNames = normalize(known);
-      const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
-      let appUser: { id: number; data: EntryData } | undefined;
-      const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
-        const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
-        [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
-        return provesIdentity(normalize(secrets), appUser?.data, hashQueueKeyOf(source.appId, caller));
-      });
-      if (!isProven) throw createSignInError();
-      await beginSession(caller, source, appUser!, Object.keys(secrets));
-      const hashed = source.hashedColumns;
-      return {
-        id: appUser!.id,
-        dataSourceId: source.id,
-        data: pickVisibleColumns(appUser!.data, (column) => !hashed.includes(column)),
-      };
-    },
-
-    /**
-     * Signs a user in to the caller's page without a password, because the user has confirmed an address with a code.
-     * Returns false if the user's entry no longer has this address.
-     */
-    async signInByProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
-      const { entryId, column, address, by } = proof;
-      const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY, [source.appId, source.id, entryId]);
-      if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
-      await beginSession(caller, source, entry, [column], provenNow(by));
-      return true;
-    },
-
-    /**
-     * Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no
-     * longer signed in.
-     */
-    async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
-      const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
-      return (await rows(db, ADD_PROOF, session)).length > 0;
-    },
-
-    async signOut(caller: Caller, executor: SqlClient = db): Promise<void> {
-      await rows(executor, "DELETE FROM app_user_session WHERE credential_id = $1", [caller.credentialId]);
-    },
-  };
+  async signOut(caller: Caller, executor: SqlClient = this.options.db): Promise<void> {
+    await rows(executor, "DELETE FROM app_user_session WHERE credential_id = $1", [caller.credentialId]);
+  }
 }

@@ -44,34 +44,39 @@ const DELETE_OLD_FAILURES = `
     SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
      ORDER BY created_at LIMIT ${ROWS_PER_BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-export function createEntryChangeCleanup({ db }: { db: Database }) {
-  let isStopped = false;
+export class EntryChangeCleanup {
+  private isStopped = false;
+
+  constructor(private readonly options: { db: Database }) {}
 
   /** Deletes batches until no old change is left, except those of data sources that DELETE_OLD_CHANGES has skipped. */
-  async function deleteOldChanges(): Promise<void> {
+  private async deleteOldChanges(): Promise<void> {
     let last = { id: 0, createdAt: "-infinity" };
-    while (!isStopped) {
-      const batch = await rows<{ id: number; createdAt: string }>(db, DELETE_OLD_CHANGES, [last.createdAt, last.id]);
+    while (!this.isStopped) {
+      const batch = await rows<{ id: number; createdAt: string }>(this.options.db, DELETE_OLD_CHANGES, [
+        last.createdAt,
+        last.id,
+      ]);
       if (batch.length < ROWS_PER_BATCH) return;
       last = batch.at(-1)!;
     }
   }
 
-  async function deleteOldFailures(): Promise<void> {
+  private async deleteOldFailures(): Promise<void> {
     let deletedRows = ROWS_PER_BATCH;
-    while (deletedRows === ROWS_PER_BATCH && !isStopped) deletedRows = (await rows(db, DELETE_OLD_FAILURES)).length;
+    while (deletedRows === ROWS_PER_BATCH && !this.isStopped)
+      deletedRows = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
   }
 
-  return {
-    /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which to call it next. */
-    async clean(): Promise<number> {
-      await deleteOldChanges();
-      await deleteOldFailures();
-      return Date.now() + CLEANUP_INTERVAL_MS;
-    },
-    /** Stops a running cleanup after its current batch. */
-    stop(): void {
-      isStopped = true;
-    },
-  };
+  /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which to call it next. */
+  async clean(): Promise<number> {
+    await this.deleteOldChanges();
+    await this.deleteOldFailures();
+    return Date.now() + CLEANUP_INTERVAL_MS;
+  }
+
+  /** Stops a running cleanup after its current batch. */
+  stop(): void {
+    this.isStopped = true;
+  }
 }

@@ -132,40 +132,40 @@ export const deleteDataSourceRow = createDataSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
 );
 
-export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
+export class DataSourceRows {
+  private readonly cachedSources = new Map<string, { row: StoredDataSource; until: number }>();
+  private epoch = 0;
 
-export function createDataSourceRows({ db, notifications }: { db: Database; notifications: DatabaseNotifications }) {
-  const cachedSources = new Map<string, { row: StoredDataSource; until: number }>();
-  let epoch = 0;
-  const forgetSources = () => {
-    epoch += 1;
-    cachedSources.clear();
+  constructor(private readonly options: { db: Database; notifications: DatabaseNotifications }) {
+    const { notifications } = options;
+    notifications.listen(DATA_SOURCE_CHANNEL, this.clearCache);
+    notifications.onGap(this.clearCache);
+  }
+
+  /** Clears the cache of data sources in all processes when the transaction of `executor` commits. */
+  async notifyChanged(executor: SqlClient, appId: number): Promise<void> {
+    await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
+  }
+
+  /** Clears the cache of data sources in this process. Call it after a change was committed. */
+  readonly clearCache = () => {
+    this.epoch += 1;
+    this.cachedSources.clear();
   };
-  notifications.listen(DATA_SOURCE_CHANNEL, forgetSources);
-  notifications.onGap(forgetSources);
 
-  return {
-    /** Clears the cache of data sources in all processes when the transaction of `executor` commits. */
-    async notifyChanged(executor: SqlClient, appId: number): Promise<void> {
-      await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
-    },
-
-    /** Clears the cache of data sources in this process. Call it after a change was committed. */
-    clearCache: forgetSources,
-
-    /** Returns the data source with this ID or name, from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
-    async find(appId: number, ref: IdOrName): Promise<StoredDataSource> {
-      const key = `${appId}:${getReferenceKey(ref)}`;
-      const cached = cachedSources.get(key);
-      const now = Date.now();
-      if (cached && cached.until > now && notifications.isHealthy()) return cached.row;
-      const epochBefore = epoch;
-      const values = [appId, ...getReferenceParameters(ref)];
-      const [row] = await queryPreparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
-      if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-      if (cachedSources.size >= CACHE_MAX_ENTRIES) cachedSources.clear();
-      if (epochBefore === epoch) cachedSources.set(key, { row, until: now + CACHE_MAX_AGE_MS });
-      return row;
-    },
-  };
+  /** Returns the data source with this ID or name, from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
+  async find(appId: number, ref: IdOrName): Promise<StoredDataSource> {
+    const { db, notifications } = this.options;
+    const key = `${appId}:${getReferenceKey(ref)}`;
+    const cached = this.cachedSources.get(key);
+    const now = Date.now();
+    if (cached && cached.until > now && notifications.isHealthy()) return cached.row;
+    const epochBefore = this.epoch;
+    const values = [appId, ...getReferenceParameters(ref)];
+    const [row] = await queryPreparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
+    if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+    if (this.cachedSources.size >= CACHE_MAX_ENTRIES) this.cachedSources.clear();
+    if (epochBefore === this.epoch) this.cachedSources.set(key, { row, until: now + CACHE_MAX_AGE_MS });
+    return row;
+  }
 }

@@ -84,32 +84,35 @@ async function removeAllEntries(executor: SqlClient, source: StoredDataSource): 
   }
 }
 
-export type DataSources = ReturnType<typeof createDataSources>;
-
-export function createDataSources(options: {
+interface DataSourcesOptions {
   db: Database;
   sources: DataSourceRows;
   definitions: SourceDefinitions;
   receivedDataLimiter: ReceivedDataLimiter;
-}) {
-  const { db, sources, definitions, receivedDataLimiter } = options;
-  const { withIndexes } = definitions;
+}
 
-  async function validatedEntries(
-    source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
-    entries: readonly EntryData[],
-    turn: HashQueueKey,
-  ): Promise<StorableEntry[]> {
-    const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, turn });
-    const readyEntries: StorableEntry[] = [];
-    for (const [at, data] of entries.entries()) {
-      readyEntries.push(await validateEntry(data, `entries[${at}]`));
-    }
-    return readyEntries;
+async function validatedEntries(
+  source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
+  entries: readonly EntryData[],
+  turn: HashQueueKey,
+): Promise<StorableEntry[]> {
+  const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, turn });
+  const readyEntries: StorableEntry[] = [];
+  for (const [at, data] of entries.entries()) {
+    readyEntries.push(await validateEntry(data, `entries[${at}]`));
   }
+  return readyEntries;
+}
 
-  async function checkCount(appId: number): Promise<void> {
-    const [countRow] = await rows<{ count: number }>(db, "SELECT count(*) FROM data_source WHERE app_id = $1", [appId]);
+export class DataSources {
+  constructor(private readonly options: DataSourcesOptions) {}
+
+  private async checkCount(appId: number): Promise<void> {
+    const [countRow] = await rows<{ count: number }>(
+      this.options.db,
+      "SELECT count(*) FROM data_source WHERE app_id = $1",
+      [appId],
+    );
     if (countRow!.count < DATA_SOURCES_PER_APP) return;
     throw new ActionError(
       "REQUEST_INVALID",
@@ -117,122 +120,120 @@ export function createDataSources(options: {
     );
   }
 
-  return {
-    /**
-     * Lists the app's data sources.
-     * @param reserve reserves memory for the response; gets the total size of the data sources in bytes
-     * @throws the errors of `reserve`
-     */
-    async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {
-      const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
-      await reserve?.(sizeRow!.bytes);
-      return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(toDataSourceView);
-    },
+  /**
+   * Lists the app's data sources.
+   * @param reserve reserves memory for the response; gets the total size of the data sources in bytes
+   * @throws the errors of `reserve`
+   */
+  async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {
+    const { db } = this.options;
+    const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
+    await reserve?.(sizeRow!.bytes);
+    return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(toDataSourceView);
+  }
 
-    /** Returns the data source with this ID or name. @throws DATA_SOURCE_NOT_FOUND */
-    async get(appId: number, ref: IdOrName): Promise<DataSourceView> {
-      return toDataSourceView(await sources.find(appId, ref));
-    },
+  /** Returns the data source with this ID or name. @throws DATA_SOURCE_NOT_FOUND */
+  async get(appId: number, ref: IdOrName): Promise<DataSourceView> {
+    return toDataSourceView(await this.options.sources.find(appId, ref));
+  }
 
-    /**
-     * Creates a data source, with entries if the body contains them.
-     * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
-     *   OVERLOADED
-     */
-    async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
-      const fields = parseNewDataSource(body, validateIndexes);
-      const {
-        name,
-        columns = [],
-        accessRules = [],
-        hooks = [],
-        indexes: requestedIndexes = [],
-        entries,
-        ...more
-      } = fields;
-      const hashedColumns = [...new Set(listHashedColumns(hooks))];
-      rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
-      const { isUsers = false } = more;
-      checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
-      await checkCount(appId);
-      const first = await validatedEntries({ hooks, hashedColumns }, entries, hashQueueKeyOf(appId, caller));
-      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
-      const met = new NewColumnCollector(columns);
-      for (const { data } of first) met.addColumnsOf(data);
-      checkPlaceholders(hooks, [...columns, ...met.added]);
-      const all = [...columns, ...met.added];
-      const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
-      const readyEntries = await db
-        .transaction(async (manager) => {
-          const entryTexts = first.map(({ text }) => text);
-          return definitions.insert(manager, caller, appId, definition, entryTexts);
-        })
-        .catch((error: unknown) => {
-          throw toNameTakenError(error);
-        });
-      sources.clearCache();
-      if (requestedIndexes.length > 0) {
-        await withIndexes([{ key: readyEntries, requestedIndexes, before: [] }], async () => undefined).catch(
-          async (error: unknown) => {
-            await this.remove(caller, { appId, ref: { id: readyEntries.id } });
-            throw error;
-          },
-        );
-      }
-      return this.get(appId, readyEntries);
-    },
-
-    /**
-     * Changes the fields of a data source that are in the body. Other fields keep their values.
-     * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
-     */
-    async update(
-      caller: Caller,
-      { appId, ref, precondition }: DataSourceTarget,
-      body: unknown,
-    ): Promise<DataSourceView> {
-      const { id, indexes: before, hooks, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
-      const fields = parseDataSourceChange(body, validateIndexes, hooks);
-      const { indexes: requestedIndexes } = fields;
-      const hashed = [...hashedColumns, ...listHashedColumns(fields.hooks ?? [])];
-      rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
-      checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
-      checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
-      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
-      const target = { appId, id, precondition };
-      const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
-      try {
-        const key = { appId, id };
-        await withIndexes(requestedIndexes ? [{ key, requestedIndexes, before }] : [], saveDefinition);
-      } catch (error) {
+  /**
+   * Creates a data source, with entries if the body contains them.
+   * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
+   *   OVERLOADED
+   */
+  async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
+    const { db, sources, definitions, receivedDataLimiter } = this.options;
+    const fields = parseNewDataSource(body, validateIndexes);
+    const {
+      name,
+      columns = [],
+      accessRules = [],
+      hooks = [],
+      indexes: requestedIndexes = [],
+      entries,
+      ...more
+    } = fields;
+    const hashedColumns = [...new Set(listHashedColumns(hooks))];
+    rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
+    const { isUsers = false } = more;
+    checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
+    await this.checkCount(appId);
+    const first = await validatedEntries({ hooks, hashedColumns }, entries, hashQueueKeyOf(appId, caller));
+    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
+    const met = new NewColumnCollector(columns);
+    for (const { data } of first) met.addColumnsOf(data);
+    checkPlaceholders(hooks, [...columns, ...met.added]);
+    const all = [...columns, ...met.added];
+    const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
+    const readyEntries = await db
+      .transaction(async (manager) => {
+        const entryTexts = first.map(({ text }) => text);
+        return definitions.insert(manager, caller, appId, definition, entryTexts);
+      })
+      .catch((error: unknown) => {
         throw toNameTakenError(error);
-      }
-      sources.clearCache();
-      return this.get(appId, { id });
-    },
-
-    /**
-     * Deletes the data source with its entries and snapshots.
-     * @throws ActionError DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
-     */
-    async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
-      const source = await sources.find(appId, ref);
-      await db.transaction(async (manager) => {
-        await lockAllEntries(manager, appId, source.id);
-        await checkDataSource(manager, appId, source.id, precondition);
-        await removeAllEntries(manager, source);
-        // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's
-        // row second; the opposite order could cause a deadlock.
-        await deleteDataSourceRow(manager, appId, source.id, precondition);
-        await recordChange(manager, caller, {
-          appId,
-          type: "dataSource.delete",
-          data: { id: source.id, name: source.name },
-        });
-        await sources.notifyChanged(manager, appId);
       });
-      sources.clearCache();
-      definitions.dropIndexes(source);
-    },
-  };
+    sources.clearCache();
+    if (requestedIndexes.length > 0) {
+      await definitions
+        .withIndexes([{ key: readyEntries, requestedIndexes, before: [] }], async () => undefined)
+        .catch(async (error: unknown) => {
+          await this.remove(caller, { appId, ref: { id: readyEntries.id } });
+          throw error;
+        });
+    }
+    return this.get(appId, readyEntries);
+  }
+
+  /**
+   * Changes the fields of a data source that are in the body. Other fields keep their values.
+   * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+   */
+  async update(caller: Caller, { appId, ref, precondition }: DataSourceTarget, body: unknown): Promise<DataSourceView> {
+    const { db, sources, definitions, receivedDataLimiter } = this.options;
+    const { id, indexes: before, hooks, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
+    const fields = parseDataSourceChange(body, validateIndexes, hooks);
+    const { indexes: requestedIndexes } = fields;
+    const hashed = [...hashedColumns, ...listHashedColumns(fields.hooks ?? [])];
+    rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
+    checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
+    checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
+    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+    const target = { appId, id, precondition };
+    const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
+    try {
+      const key = { appId, id };
+      await definitions.withIndexes(requestedIndexes ? [{ key, requestedIndexes, before }] : [], saveDefinition);
+    } catch (error) {
+      throw toNameTakenError(error);
+    }
+    sources.clearCache();
+    return this.get(appId, { id });
+  }
+
+  /**
+   * Deletes the data source with its entries and snapshots.
+   * @throws ActionError DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+   */
+  async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
+    const { db, sources, definitions } = this.options;
+    const source = await sources.find(appId, ref);
+    await db.transaction(async (manager) => {
+      await lockAllEntries(manager, appId, source.id);
+      await checkDataSource(manager, appId, source.id, precondition);
+      await removeAllEntries(manager, source);
+      // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's
+      // row second; the opposite order could cause a deadlock.
+      await deleteDataSourceRow(manager, appId, source.id, precondition);
+      await recordChange(manager, caller, {
+        appId,
+        type: "dataSource.delete",
+        data: { id: source.id, name: source.name },
+      });
+      await sources.notifyChanged(manager, appId);
+    });
+    sources.clearCache();
+    definitions.dropIndexes(source);
+  }
 }

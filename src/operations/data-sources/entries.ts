@@ -22,11 +22,12 @@ import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { CommitResult, EntryCommits } from "./entry-commits.js";
 import type { EntryExport, EntryExportOptions } from "./entry-export.js";
-import type { EntryChangeMessage, EntryFeed } from "./entry-feed.js";
+import type { EntryFeed } from "./entry-feed.js";
 import type { EntryImports, ImportResult } from "./entry-imports.js";
 import type { FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
+import type { EntryChangeMessage } from "./entry-subscribers.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
 import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
@@ -56,9 +57,7 @@ const SELECT_ENTRY = `
   SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
 
-export type Entries = ReturnType<typeof createEntries>;
-
-export function createEntries(options: {
+interface EntriesOptions {
   db: Database;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
@@ -71,8 +70,18 @@ export function createEntries(options: {
   recentQueries: Pick<RecentQueries, "list">;
   exports: EntryExport;
   feed: EntryFeed;
-}) {
-  const { db, sources, changes, writes, commits, imports, versions, searches, recentQueries, exports, feed } = options;
+}
+
+export class Entries {
+  constructor(private readonly options: EntriesOptions) {}
+
+  private async readOne(rights: CallerEntryRights, source: StoredDataSource, id: number): Promise<Entry> {
+    const grant = rights.grant(source, "select");
+    if (!maySelectById(grant)) throw createAccessDenied();
+    const [entry] = await rows<StoredEntry>(this.options.db, SELECT_ENTRY, [source.appId, source.id, id]);
+    if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
+    return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSee);
+  }
 
   /**
    * Finds the data source and the caller's rights on it. A caller without any right for `verbs` always gets the same
@@ -80,9 +89,9 @@ export function createEntries(options: {
    * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all
    *   operations
    */
-  async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
-    const rights = await options.rights.of(visit);
-    const source = await sources.find(appId, ref).catch((error: unknown) => {
+  async open(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
+    const rights = await this.options.rights.of(visit);
+    const source = await this.options.sources.find(appId, ref).catch((error: unknown) => {
       throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.accessError();
     });
     if (!verbs.some((verb) => rights.mayUse(source, verb))) for (const verb of verbs) rights.grant(source, verb);
@@ -90,145 +99,136 @@ export function createEntries(options: {
     return { rights, source };
   }
 
-  async function readOne(rights: CallerEntryRights, source: StoredDataSource, id: number): Promise<Entry> {
-    const grant = rights.grant(source, "select");
-    if (!maySelectById(grant)) throw createAccessDenied();
-    const [entry] = await rows<StoredEntry>(db, SELECT_ENTRY, [source.appId, source.id, id]);
-    if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
-    return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSee);
+  /** Returns one entry. @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
+  async get(visit: AdmittedRequest, target: DataSourceReference, id: number): Promise<Entry> {
+    const { rights, source } = await this.open(visit, target, "select");
+    return this.readOne(rights, source, id);
   }
 
-  return {
-    open: openSource,
+  /**
+   * Returns a page of matching entries, or the result of an aggregate function.
+   * @throws the errors of `get`; REQUEST_INVALID
+   */
+  async find(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    query: unknown,
+    reserve?: ReserveResponseBytes,
+  ): Promise<FindEntriesResult> {
+    const { rights, source } = await this.open(visit, target, "select");
+    return this.options.searches.find(rights, source, query, reserve);
+  }
 
-    /** Returns one entry. @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
-    async get(visit: AdmittedRequest, target: DataSourceReference, id: number): Promise<Entry> {
-      const { rights, source } = await openSource(visit, target, "select");
-      return readOne(rights, source, id);
-    },
+  async distinct(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    columns: readonly string[],
+  ): Promise<Record<string, JsonText[]>> {
+    const { rights, source } = await this.open(visit, target, "select");
+    return this.options.searches.distinct(rights, source, columns);
+  }
 
-    /**
-     * Returns a page of matching entries, or the result of an aggregate function.
-     * @throws the errors of `get`; REQUEST_INVALID
-     */
-    async find(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      query: unknown,
-      reserve?: ReserveResponseBytes,
-    ): Promise<FindEntriesResult> {
-      const { rights, source } = await openSource(visit, target, "select");
-      return searches.find(rights, source, query, reserve);
-    },
+  /**
+   * Exports all entries that the caller can see. Returns the name of the data source, and an iterator over the parts
+   * of the exported text.
+   * @throws the errors of `get`
+   */
+  async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
+    const { rights, source } = await this.open(visit, target, "select");
+    const scope = rights.readScope(source, null);
+    return { name: source.name, texts: this.options.exports.exportRows(source, source.columns, scope, options) };
+  }
 
-    async distinct(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      columns: readonly string[],
-    ): Promise<Record<string, JsonText[]>> {
-      const { rights, source } = await openSource(visit, target, "select");
-      return searches.distinct(rights, source, columns);
-    },
+  /** Subscribes to committed changes of entries. @throws the errors of `get`; REQUEST_INVALID */
+  async follow(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    options: { where: unknown; since: unknown },
+  ): Promise<LiveSource<EntryChangeMessage>> {
+    const { source } = await this.open(visit, target, "select");
+    return this.options.feed.follow(visit, source, options);
+  }
 
-    /**
-     * Exports all entries that the caller can see. Returns the name of the data source, and an iterator over the parts
-     * of the exported text.
-     * @throws the errors of `get`
-     */
-    async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
-      const { rights, source } = await openSource(visit, target, "select");
-      const scope = rights.readScope(source, null);
-      return { name: source.name, texts: exports.exportRows(source, source.columns, scope, options) };
-    },
+  /** Deletes all entries that match a `where`. @param query an object with the field `where` */
+  async removeWhere(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    query: object,
+  ): Promise<{ deletedCount: number }> {
+    const { rights, source } = await this.open(visit, target, "delete");
+    const { where } = query as { where?: unknown };
+    if (!isObject(where)) {
+      throw new ActionError("REQUEST_INVALID", '"where" must be an object; use {} to remove all entries');
+    }
+    refuseUnknownFields(query, REMOVAL_SHAPE);
+    return this.options.searches.remove(rights, source, where);
+  }
 
-    /** Subscribes to committed changes of entries. @throws the errors of `get`; REQUEST_INVALID */
-    async follow(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      options: { where: unknown; since: unknown },
-    ): Promise<LiveSource<EntryChangeMessage>> {
-      const { source } = await openSource(visit, target, "select");
-      return feed.follow(visit, source, options);
-    },
+  async insert(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
+    const { rights, source } = await this.open(visit, target, "insert");
+    return this.options.writes.insert(rights, source, parseEntryData(body, "the entry"));
+  }
 
-    /** Deletes all entries that match a `where`. @param query an object with the field `where` */
-    async removeWhere(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      query: object,
-    ): Promise<{ deletedCount: number }> {
-      const { rights, source } = await openSource(visit, target, "delete");
-      const { where } = query as { where?: unknown };
-      if (!isObject(where)) {
-        throw new ActionError("REQUEST_INVALID", '"where" must be an object; use {} to remove all entries');
-      }
-      refuseUnknownFields(query, REMOVAL_SHAPE);
-      return searches.remove(rights, source, where);
-    },
+  async update(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    id: number,
+    body: unknown,
+    precondition: ExpectedETags,
+  ): Promise<Entry> {
+    const { rights, source } = await this.open(visit, target, "update");
+    return this.options.writes.update(rights, source, { id, precondition }, parseEntryData(body, "the entry"));
+  }
 
-    async insert(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
-      const { rights, source } = await openSource(visit, target, "insert");
-      return writes.insert(rights, source, parseEntryData(body, "the entry"));
-    },
+  async remove(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    id: number,
+    precondition: ExpectedETags,
+  ): Promise<Entry> {
+    const { rights, source } = await this.open(visit, target, "delete");
+    return this.options.writes.remove(rights, source, { id, precondition });
+  }
 
-    async update(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      id: number,
-      body: unknown,
-      precondition: ExpectedETags,
-    ): Promise<Entry> {
-      const { rights, source } = await openSource(visit, target, "update");
-      return writes.update(rights, source, { id, precondition }, parseEntryData(body, "the entry"));
-    },
+  async commit(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<CommitResult> {
+    const { rights, source } = await this.open(visit, target, "insert", "update", "delete");
+    return this.options.commits.commit(rights, source, parseCommit(body));
+  }
 
-    async remove(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      id: number,
-      precondition: ExpectedETags,
-    ): Promise<Entry> {
-      const { rights, source } = await openSource(visit, target, "delete");
-      return writes.remove(rights, source, { id, precondition });
-    },
+  async import(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    { keepsExisting, rows, layout }: ImportFile,
+  ): Promise<ImportResult> {
+    const { rights, source } = await this.open(visit, target, "insert");
+    return this.options.imports.import(rights, source, {
+      keepsExisting,
+      rows: rows(),
+      layout,
+      operation: keepsExisting ? "append" : "import",
+    });
+  }
 
-    async commit(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<CommitResult> {
-      const { rights, source } = await openSource(visit, target, "insert", "update", "delete");
-      return commits.commit(rights, source, parseCommit(body));
-    },
+  async listVersions({ appId, ref }: DataSourceReference): Promise<EntryVersion[]> {
+    const { sources, versions } = this.options;
+    return versions.list(await sources.find(appId, ref));
+  }
 
-    async import(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      { keepsExisting, rows, layout }: ImportFile,
-    ): Promise<ImportResult> {
-      const { rights, source } = await openSource(visit, target, "insert");
-      return imports.import(rights, source, {
-        keepsExisting,
-        rows: rows(),
-        layout,
-        operation: keepsExisting ? "append" : "import",
-      });
-    },
+  /** Lists recent queries on the data source without their values, each with the index that it can use. */
+  async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
+    const { sources, recentQueries } = this.options;
+    return recentQueries.list(await sources.find(appId, ref));
+  }
 
-    async listVersions({ appId, ref }: DataSourceReference): Promise<EntryVersion[]> {
-      return versions.list(await sources.find(appId, ref));
-    },
-
-    /** Lists recent queries on the data source without their values, each with the index that it can use. */
-    async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
-      return recentQueries.list(await sources.find(appId, ref));
-    },
-
-    /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND */
-    async restore(
-      visit: AdmittedRequest,
-      target: DataSourceReference,
-      versionId: number,
-      precondition?: ExpectedETags,
-    ): Promise<{ inserted: number }> {
-      const { rights, source } = await openSource(visit, target);
-      return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
-    },
-  };
+  /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND */
+  async restore(
+    visit: AdmittedRequest,
+    target: DataSourceReference,
+    versionId: number,
+    precondition?: ExpectedETags,
+  ): Promise<{ inserted: number }> {
+    const { changes, versions } = this.options;
+    const { rights, source } = await this.open(visit, target);
+    return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
+  }
 }

@@ -237,22 +237,20 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
   );
 }
 
-export type EntryChanges = ReturnType<typeof createEntryChanges>;
-
-/**
- * Creates the function that commits changes of entries.
- * @param quotaBytes maximum total size of one app's entries in bytes; 0 for no limit
- */
-export function createEntryChanges(options: {
+interface EntryChangesOptions {
   db: Database;
   logEvents: LogEvents;
   sources: DataSourceRows;
   messenger: HookMessageBuilder;
+  /** Maximum total size of one app's entries in bytes; 0 for no limit. */
   quotaBytes: number;
-}) {
-  const { db, logEvents, sources, messenger, quotaBytes } = options;
+}
 
-  async function emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
+/** Commits changes of entries. */
+export class EntryChanges {
+  constructor(private readonly options: EntryChangesOptions) {}
+
+  private async emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
     const { executor, source, logEvents: events, counts, operation } = change;
     const eventSubject = {
       userId: emitter.personId,
@@ -261,7 +259,7 @@ export function createEntryChanges(options: {
       dataSourceId: source.id,
     };
     const store = (event: { type: string; data: Record<string, unknown> }, dataSourceEntryId: number | null) =>
-      logEvents.store(emitter, source.appId, { ...event, ...eventSubject, dataSourceEntryId }, executor);
+      this.options.logEvents.store(emitter, source.appId, { ...event, ...eventSubject, dataSourceEntryId }, executor);
     if (change.isBulk) {
       const columns = [...source.columns, ...change.newColumns.added];
       await store(createBulkEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
@@ -270,7 +268,8 @@ export function createEntryChanges(options: {
     for (const { event, id, columns } of events) await store(createEntryEvent(event, columns, userEmail), id);
   }
 
-  async function finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
+  private async finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
+    const { quotaBytes } = this.options;
     const { executor, source, counts, newColumns, bytes } = change;
     const sourceKey = [source.appId, source.id];
     if (newColumns.added.length > 0)
@@ -298,41 +297,40 @@ export function createEntryChanges(options: {
     }
   }
 
-  return {
-    /**
-     * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new
-     * counts, and notifies subscribers.
-     * @param sends operations ("insert", "update") for which hooks send messages about this change
-     * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
-     *   RATE_LIMIT_EXCEEDED
-     */
-    async commit<T>(
-      source: StoredDataSource,
-      writer: EntryWriter,
-      work: (change: EntryChange) => Promise<T>,
-      sends: readonly HookVerb[] = [],
-    ): Promise<T> {
-      let columnsAdded = false;
-      const messages = await messenger.createCollector(source, sends, writer.emitter);
-      const change = async (manager: EntityManager) => {
-        const made = new EntryChange(manager, source, messages);
-        const done = await work(made);
-        const { inserted, updated, deleted } = made.counts;
-        if (inserted + updated + deleted === 0 && made.operation === null) return done;
-        await emitEntryEvent(made, writer);
-        if (!made.isBulk) await messages.store(manager);
-        await finishChange(made, writer);
-        columnsAdded = made.newColumns.added.length > 0;
-        if (columnsAdded) await sources.notifyChanged(manager, source.appId);
-        return done;
-      };
-      const result = await db.transaction(change).catch((error: unknown) => {
-        throw toCallerError(error, source, writer);
-      });
-      if (columnsAdded) sources.clearCache();
-      return result;
-    },
-  };
+  /**
+   * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new
+   * counts, and notifies subscribers.
+   * @param sends operations ("insert", "update") for which hooks send messages about this change
+   * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
+   *   RATE_LIMIT_EXCEEDED
+   */
+  async commit<T>(
+    source: StoredDataSource,
+    writer: EntryWriter,
+    work: (change: EntryChange) => Promise<T>,
+    sends: readonly HookVerb[] = [],
+  ): Promise<T> {
+    const { db, sources, messenger } = this.options;
+    let columnsAdded = false;
+    const messages = await messenger.createCollector(source, sends, writer.emitter);
+    const change = async (manager: EntityManager) => {
+      const made = new EntryChange(manager, source, messages);
+      const done = await work(made);
+      const { inserted, updated, deleted } = made.counts;
+      if (inserted + updated + deleted === 0 && made.operation === null) return done;
+      await this.emitEntryEvent(made, writer);
+      if (!made.isBulk) await messages.store(manager);
+      await this.finishChange(made, writer);
+      columnsAdded = made.newColumns.added.length > 0;
+      if (columnsAdded) await sources.notifyChanged(manager, source.appId);
+      return done;
+    };
+    const result = await db.transaction(change).catch((error: unknown) => {
+      throw toCallerError(error, source, writer);
+    });
+    if (columnsAdded) sources.clearCache();
+    return result;
+  }
 }
 
 /** Stores the counts of a new data source with its first entries. These entries cause no log events. */

@@ -90,99 +90,165 @@ function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: r
   if (missingId !== undefined) throw createNotFoundError(missingId);
 }
 
-export type EntryCommits = ReturnType<typeof createEntryCommits>;
-
-export function createEntryCommits(options: {
+interface EntryCommitsOptions {
   changes: EntryChanges;
   receivedDataLimiter: ReceivedDataLimiter;
   versions: EntryVersions;
-}) {
-  const { changes, receivedDataLimiter, versions } = options;
+}
 
-  /** Collects the written entries for the response. Throws if these entries exceed RETURNED_MAX_BYTES. */
-  function createReturnedCollector(rights: CallerEntryRights, source: StoredDataSource, isWanted: boolean) {
-    const entries: Entry[] = [];
-    let bytes = 0;
-    return {
-      entries,
-      add(entry: Parameters<typeof toVisibleEntry>[2], text: string, dataToWrite: readonly string[]) {
-        if (!isWanted) return;
-        bytes += text.length;
-        if (bytes > RETURNED_MAX_BYTES) {
-          const message =
-            `the written entries exceed ${RETURNED_MAX_BYTES} bytes, the maximum of a response; ` +
-            'leave out "returnEntries"';
-          throw new ActionError("REQUEST_INVALID", message);
-        }
-        entries.push(toVisibleEntry(rights, source, entry, dataToWrite));
-      },
-    };
-  }
+/** Collects the written entries for the response. */
+class ReturnedEntries {
+  readonly entries: Entry[] = [];
+  private bytes = 0;
 
-  type ReturnedEntries = ReturnType<typeof createReturnedCollector>;
+  constructor(
+    private readonly rights: CallerEntryRights,
+    private readonly source: StoredDataSource,
+    private readonly isWanted: boolean,
+  ) {}
 
-  async function insertAll(
-    change: EntryChange,
-    newEntries: readonly StorableEntry[],
-    input: readonly EntryData[],
-    returnedEntries: ReturnedEntries,
-  ) {
-    const entryTexts = newEntries.map(({ text }) => text);
-    const stored = await insertEntryTexts(change.executor, change.source, entryTexts);
-    for (const [at, { data, text }] of newEntries.entries()) {
-      change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
-      returnedEntries.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
+  /** @throws REQUEST_INVALID if the entries exceed RETURNED_MAX_BYTES */
+  add(entry: Parameters<typeof toVisibleEntry>[2], text: string, dataToWrite: readonly string[]): void {
+    if (!this.isWanted) return;
+    this.bytes += text.length;
+    if (this.bytes > RETURNED_MAX_BYTES) {
+      const message =
+        `the written entries exceed ${RETURNED_MAX_BYTES} bytes, the maximum of a response; ` +
+        'leave out "returnEntries"';
+      throw new ActionError("REQUEST_INVALID", message);
     }
+    this.entries.push(toVisibleEntry(this.rights, this.source, entry, dataToWrite));
   }
+}
 
-  async function updateAll(
+async function insertAll(
+  change: EntryChange,
+  newEntries: readonly StorableEntry[],
+  input: readonly EntryData[],
+  returnedEntries: ReturnedEntries,
+) {
+  const entryTexts = newEntries.map(({ text }) => text);
+  const stored = await insertEntryTexts(change.executor, change.source, entryTexts);
+  for (const [at, { data, text }] of newEntries.entries()) {
+    change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
+    returnedEntries.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
+  }
+}
+
+async function updateAll(
+  change: EntryChange,
+  { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: CommitInput },
+  validated: ReadonlyMap<number, EntryData>,
+  lockedEntries: ReadonlyMap<number, LockedEntry>,
+  returnedEntries: ReturnedEntries,
+): Promise<void> {
+  const { source, executor } = change;
+  const updatesById = new Map(commit.updates.map((update) => [update.id, update]));
+  const entries = [...updatesById.keys()].map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id);
+  for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
+    const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
+    for (const before of await readEntryData(executor, source, batch)) {
+      const { data: input, precondition } = updatesById.get(before.id)!;
+      if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
+      requireUnchangedEntry(rights, source, before, precondition);
+      const dataToWrite = validated.get(before.id)!;
+      const wholeData = commit.extend
+        ? { ...before.data, ...dataToWrite }
+        : mergeHashedColumns(source, before.data, dataToWrite);
+      // Columns that the caller cannot access keep their values.
+      const mergedData = commit.extend ? wholeData : { ...inaccessibleColumns(grant, before.data), ...wholeData };
+      const { data, text } = toStorableEntry(mergedData, `entry ${before.id}`);
+      const done = (updatedAt: Date) => {
+        change.addUpdated(
+          before,
+          data,
+          Object.keys(input),
+          Buffer.byteLength(text) - lockedEntries.get(before.id)!.bytes,
+        );
+        returnedEntries.add({ ...before, data, updatedAt }, text, Object.keys(input));
+      };
+      entryTexts.push({ id: before.id, text, done });
+    }
+    const updateTimes = await updateEntryTexts(executor, source, entryTexts);
+    for (const { id, done } of entryTexts) done(updateTimes.get(id)!);
+  }
+}
+
+async function validateCommit(
+  rights: CallerEntryRights,
+  source: StoredDataSource,
+  commit: CommitInput,
+): Promise<ValidatedCommit> {
+  const commitGrants = commitGrantsOf(rights, source, commit);
+  const { isTrusted: trusted } = rights.caller;
+  const insertedEntries: StorableEntry[] = [];
+  const updates = new Map<number, EntryData>();
+  const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
+  const validateInsert =
+    commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, turn });
+  const validateUpdate =
+    commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
+  let bytes = 0;
+  let untilPause = VALIDATED_BYTES_PER_TURN;
+  const count = async ({ text }: StorableEntry) => {
+    bytes += Buffer.byteLength(text);
+    untilPause -= text.length;
+    if (untilPause > 0) return;
+    untilPause = VALIDATED_BYTES_PER_TURN;
+    await nextEventLoopTurn();
+  };
+  for (const [at, data] of commit.inserts.entries()) {
+    const validated = await validateInsert!(data, `entry ${at + 1} to insert`);
+    insertedEntries.push(validated);
+    await count(validated);
+  }
+  for (const { id, data } of commit.updates) {
+    const validated = await validateUpdate!(data, `entry ${id}`);
+    updates.set(id, validated.data);
+    await count(validated);
+  }
+  return { grants: commitGrants, inserts: insertedEntries, updates, totalBytes: bytes };
+}
+
+export class EntryCommits {
+  constructor(private readonly options: EntryCommitsOptions) {}
+
+  private async applyCommit(
     change: EntryChange,
-    { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: CommitInput },
-    validated: ReadonlyMap<number, EntryData>,
-    lockedEntries: ReadonlyMap<number, LockedEntry>,
-    returnedEntries: ReturnedEntries,
-  ): Promise<void> {
+    rights: CallerEntryRights,
+    commit: CommitInput,
+    validated: ValidatedCommit,
+  ): Promise<ReturnedEntries> {
     const { source, executor } = change;
-    const updatesById = new Map(commit.updates.map((update) => [update.id, update]));
-    const entries = [...updatesById.keys()].map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id);
-    for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
-      const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
-      for (const before of await readEntryData(executor, source, batch)) {
-        const { data: input, precondition } = updatesById.get(before.id)!;
-        if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
-        requireUnchangedEntry(rights, source, before, precondition);
-        const dataToWrite = validated.get(before.id)!;
-        const wholeData = commit.extend
-          ? { ...before.data, ...dataToWrite }
-          : mergeHashedColumns(source, before.data, dataToWrite);
-        // Columns that the caller cannot access keep their values.
-        const mergedData = commit.extend ? wholeData : { ...inaccessibleColumns(grant, before.data), ...wholeData };
-        const { data, text } = toStorableEntry(mergedData, `entry ${before.id}`);
-        const done = (updatedAt: Date) => {
-          change.addUpdated(
-            before,
-            data,
-            Object.keys(input),
-            Buffer.byteLength(text) - lockedEntries.get(before.id)!.bytes,
-          );
-          returnedEntries.add({ ...before, data, updatedAt }, text, Object.keys(input));
-        };
-        entryTexts.push({ id: before.id, text, done });
-      }
-      const updateTimes = await updateEntryTexts(executor, source, entryTexts);
-      for (const { id, done } of entryTexts) done(updateTimes.get(id)!);
+    const { grants: commitGrants, inserts: insertedEntries, updates } = validated;
+    const returnedEntries = new ReturnedEntries(rights, source, commit.returnEntries);
+    const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
+    if (!commit.append) {
+      await lockAllEntriesShared(executor, source.appId, source.id);
+      await this.options.versions.snapshot(change, rights.writer, "commit");
+      // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no
+      // deadlock can occur.
+      change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
     }
+    const lockedEntries = await lockEntries(executor, source, namedIds);
+    requireAllFound(lockedEntries, namedIds);
+    if (commitGrants.delete)
+      await this.removeAll(
+        change,
+        commit.deletes.map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id),
+        commitGrants.delete,
+      );
+    if (commitGrants.update)
+      await updateAll(change, { rights, grant: commitGrants.update, commit }, updates, lockedEntries, returnedEntries);
+    await insertAll(change, insertedEntries, commit.inserts, returnedEntries);
+    return returnedEntries;
   }
 
   /**
    * Removes locked entries. If messages to subscribers list the changed entries, adds the removed entries to `change`;
    * otherwise only counts them.
    */
-  async function removeAll(
-    change: EntryChange,
-    entries: readonly LockedEntry[],
-    grant: EntryPermissions,
-  ): Promise<void> {
+  async removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryPermissions): Promise<void> {
     const { source, executor } = change;
     const hasTests = Object.keys(grant.conditions).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
@@ -204,99 +270,29 @@ export function createEntryCommits(options: {
     }
   }
 
-  async function applyCommit(
-    change: EntryChange,
-    rights: CallerEntryRights,
-    commit: CommitInput,
-    validated: ValidatedCommit,
-  ): Promise<ReturnedEntries> {
-    const { source, executor } = change;
-    const { grants: commitGrants, inserts: insertedEntries, updates } = validated;
-    const returnedEntries = createReturnedCollector(rights, source, commit.returnEntries);
-    const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
-    if (!commit.append) {
-      await lockAllEntriesShared(executor, source.appId, source.id);
-      await versions.snapshot(change, rights.writer, "commit");
-      // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no
-      // deadlock can occur.
-      change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
-    }
-    const lockedEntries = await lockEntries(executor, source, namedIds);
-    requireAllFound(lockedEntries, namedIds);
-    if (commitGrants.delete)
-      await removeAll(
-        change,
-        commit.deletes.map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id),
-        commitGrants.delete,
-      );
-    if (commitGrants.update)
-      await updateAll(change, { rights, grant: commitGrants.update, commit }, updates, lockedEntries, returnedEntries);
-    await insertAll(change, insertedEntries, commit.inserts, returnedEntries);
-    return returnedEntries;
+  /**
+   * Writes all parts of a commit. If one part fails, writes nothing.
+   * @throws the errors of inserts, updates and removals
+   */
+  async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
+    const { changes, receivedDataLimiter } = this.options;
+    const validated = await validateCommit(rights, source, commit);
+    receivedDataLimiter.takeRows(
+      rights.writer.emitter,
+      source.appId,
+      validated.totalBytes,
+      commit.inserts.length + commit.updates.length,
+    );
+    return changes.commit(
+      source,
+      rights.writer,
+      async (change) => {
+        const { entries } = await this.applyCommit(change, rights, commit, validated);
+        return commit.returnEntries ? { entries } : { ...change.counts };
+      },
+      verbsThatSendMessages(commit),
+    );
   }
-
-  async function validateCommit(
-    rights: CallerEntryRights,
-    source: StoredDataSource,
-    commit: CommitInput,
-  ): Promise<ValidatedCommit> {
-    const commitGrants = commitGrantsOf(rights, source, commit);
-    const { isTrusted: trusted } = rights.caller;
-    const insertedEntries: StorableEntry[] = [];
-    const updates = new Map<number, EntryData>();
-    const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
-    const validateInsert =
-      commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, turn });
-    const validateUpdate =
-      commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
-    let bytes = 0;
-    let untilPause = VALIDATED_BYTES_PER_TURN;
-    const count = async ({ text }: StorableEntry) => {
-      bytes += Buffer.byteLength(text);
-      untilPause -= text.length;
-      if (untilPause > 0) return;
-      untilPause = VALIDATED_BYTES_PER_TURN;
-      await nextEventLoopTurn();
-    };
-    for (const [at, data] of commit.inserts.entries()) {
-      const validated = await validateInsert!(data, `entry ${at + 1} to insert`);
-      insertedEntries.push(validated);
-      await count(validated);
-    }
-    for (const { id, data } of commit.updates) {
-      const validated = await validateUpdate!(data, `entry ${id}`);
-      updates.set(id, validated.data);
-      await count(validated);
-    }
-    return { grants: commitGrants, inserts: insertedEntries, updates, totalBytes: bytes };
-  }
-
-  return {
-    removeAll,
-
-    /**
-     * Writes all parts of a commit. If one part fails, writes nothing.
-     * @throws the errors of inserts, updates and removals
-     */
-    async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
-      const validated = await validateCommit(rights, source, commit);
-      receivedDataLimiter.takeRows(
-        rights.writer.emitter,
-        source.appId,
-        validated.totalBytes,
-        commit.inserts.length + commit.updates.length,
-      );
-      return changes.commit(
-        source,
-        rights.writer,
-        async (change) => {
-          const { entries } = await applyCommit(change, rights, commit, validated);
-          return commit.returnEntries ? { entries } : { ...change.counts };
-        },
-        verbsThatSendMessages(commit),
-      );
-    },
-  };
 }
 
 /**

@@ -46,10 +46,12 @@ interface QueryPlan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
-export function createEntryCounts(read: ReadRows) {
+export class EntryCounts {
+  constructor(private readonly read: ReadRows) {}
+
   /** Returns the cost and the number of rows that PostgreSQL's planner estimates for a query. */
-  async function explainPlan(appId: number, select: string, values: readonly unknown[]) {
-    const [row] = await read<QueryPlan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
+  private async explainPlan(appId: number, select: string, values: readonly unknown[]) {
+    const [row] = await this.read<QueryPlan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
     const { "Total Cost": cost, "Plan Rows": rows } = row!["QUERY PLAN"][0]!.Plan;
     return { cost, rows };
   }
@@ -57,7 +59,7 @@ export function createEntryCounts(read: ReadRows) {
   /**
    * Reads a sample of entries. Returns the number of entries in the sample, and how many of them match the condition.
    */
-  async function sampleEntries(key: DataSourceKey, condition: string, statement: SqlStatement) {
+  private async sampleEntries(key: DataSourceKey, condition: string, statement: SqlStatement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
       WITH ends AS (
@@ -69,41 +71,38 @@ export function createEntryCounts(read: ReadRows) {
            SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
             ORDER BY "order", id LIMIT ${ENTRIES_PER_SAMPLE_POSITION}) run)
       SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
-    const [row] = await read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
+    const [row] = await this.read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
     return row!;
   }
 
-  return {
-    /**
-     * Counts the entries that match a filter.
-     * @param further returns additional SQL conditions, which name the entry by the alias `e`
-     */
-    async count(
-      key: DataSourceKey,
-      filter: CountFilter,
-      further: (statement: SqlStatement) => Promise<string[]>,
-    ): Promise<EntryCount> {
-      const statement = new SqlStatement();
-      const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await further(statement))];
-      const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
-      const matchingPlan = await explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
-      if (matchingPlan.cost <= EXACT_COUNT_MAX_COST) {
-        const [row] = await read<{ total: number }>(
-          key.appId,
-          `SELECT count(*) AS total ${fromClause}`,
-          statement.values,
-        );
-        return row!;
-      }
-      const all = new SqlStatement();
-      const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
-      const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
-      const { seen: sampled, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
-      // If no entry of the sample matches, uses the estimate of PostgreSQL's planner, which is then more precise than
-      // the sample.
-      const total =
-        matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
-      return { total: Math.round(total), about: true };
-    },
-  };
+  /**
+   * Counts the entries that match a filter.
+   * @param further returns additional SQL conditions, which name the entry by the alias `e`
+   */
+  async count(
+    key: DataSourceKey,
+    filter: CountFilter,
+    further: (statement: SqlStatement) => Promise<string[]>,
+  ): Promise<EntryCount> {
+    const statement = new SqlStatement();
+    const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await further(statement))];
+    const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
+    const matchingPlan = await this.explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
+    if (matchingPlan.cost <= EXACT_COUNT_MAX_COST) {
+      const [row] = await this.read<{ total: number }>(
+        key.appId,
+        `SELECT count(*) AS total ${fromClause}`,
+        statement.values,
+      );
+      return row!;
+    }
+    const all = new SqlStatement();
+    const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
+    const { rows } = await this.explainPlan(key.appId, wholeQuery, all.values);
+    const { seen: sampled, matching: matched } = await this.sampleEntries(key, conditions.join(" AND "), statement);
+    // If no entry of the sample matches, uses the estimate of PostgreSQL's planner, which is then more precise than
+    // the sample.
+    const total = matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
+    return { total: Math.round(total), about: true };
+  }
 }

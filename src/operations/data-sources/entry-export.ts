@@ -92,14 +92,14 @@ const JSON_LINES_FORMATTER: ExportFormatter = {
   closingText: "",
 };
 
-export type EntryExport = ReturnType<typeof createEntryExport>;
+export class EntryExport {
+  constructor(private readonly options: { read: ReadRows }) {}
 
-export function createEntryExport({ read }: { read: ReadRows }) {
   /**
    * Yields the data of all entries that the scope includes, page by page in order. Also yields entries that are
    * appended during the export.
    */
-  async function* readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
+  private async *readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: EntryRow | undefined;
     for (;;) {
       const statement = new SqlStatement();
@@ -111,38 +111,40 @@ export function createEntryExport({ read }: { read: ReadRows }) {
       }
       const select = `SELECT ${entryColumnsSql("e")} FROM data_source_entry e WHERE ${conditions.join(" AND ")}
         ORDER BY e."order", e.id LIMIT ${ENTRIES_PER_STATEMENT}`;
-      const rows = await read<EntryRow>(key.appId, limitBySizeSql(select, ENTRIES_PER_STATEMENT), statement.values);
+      const rows = await this.options.read<EntryRow>(
+        key.appId,
+        limitBySizeSql(select, ENTRIES_PER_STATEMENT),
+        statement.values,
+      );
       if (rows.length === 0) return;
       yield rows.map((row) => rowToEntryView(row, key.id, scope, null).data.text);
       last = rows.at(-1)!;
     }
   }
 
-  return {
-    /**
-     * Yields the text of an export in parts.
-     * @param columns columns of the data source in order, from which the header of a CSV file is written
-     */
-    async *exportRows(
-      key: DataSourceKey,
-      columns: readonly string[],
-      scope: EntryScope,
-      { format, spreadsheet }: EntryExportOptions,
-    ): AsyncGenerator<string> {
-      const visibleColumns = columns.filter((column) => scope.canSee(column));
-      const rowWriter =
-        format === "csv"
-          ? createCsvWriter(visibleColumns, spreadsheet)
-          : format === "json"
-            ? JSON_FORMATTER
-            : JSON_LINES_FORMATTER;
-      yield rowWriter.openingText;
-      let first = true;
-      for await (const data of readPages(key, scope)) {
-        yield rowWriter.formatEntries(data, first);
-        first = false;
-      }
-      yield rowWriter.closingText;
-    },
-  };
+  /**
+   * Yields the text of an export in parts.
+   * @param columns columns of the data source in order, from which the header of a CSV file is written
+   */
+  async *exportRows(
+    key: DataSourceKey,
+    columns: readonly string[],
+    scope: EntryScope,
+    { format, spreadsheet }: EntryExportOptions,
+  ): AsyncGenerator<string> {
+    const visibleColumns = columns.filter((column) => scope.canSee(column));
+    const rowWriter =
+      format === "csv"
+        ? createCsvWriter(visibleColumns, spreadsheet)
+        : format === "json"
+          ? JSON_FORMATTER
+          : JSON_LINES_FORMATTER;
+    yield rowWriter.openingText;
+    let first = true;
+    for await (const data of this.readPages(key, scope)) {
+      yield rowWriter.formatEntries(data, first);
+      first = false;
+    }
+    yield rowWriter.closingText;
+  }
 }

@@ -16,9 +16,17 @@ import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 import { type EntryDifferences, readDifferences, type StoredChange } from "./entry-differences.js";
-import { type EntryPositions, POSITION_INTERVAL_MS, type Position } from "./entry-positions.js";
+import { type EntryPositions, POSITION_INTERVAL_MS } from "./entry-positions.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
-import { createEntryUserWatch } from "./entry-user-watch.js";
+import {
+  type EntryChangeMessage,
+  type EntrySubscriber,
+  endSubscription,
+  feedKeyOf,
+  type SourceFeed,
+  startedSubscribersOf,
+} from "./entry-subscribers.js";
+import { EntryUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
 /**
@@ -28,17 +36,6 @@ const MAX_CHANGES_PER_MESSAGE = 10;
 /** Delay in milliseconds before a failed read of changes is repeated. */
 const RETRY_MS = 1_000;
 
-/** A message with changes of entries that a subscriber receives. */
-export interface EntryChangeMessage extends EntryDifferences {
-  /**
-   * True if the subscriber must read all entries again, because the message does not list all changes or because the
-   * subscriber's position is too old.
-   */
-  reset: boolean;
-  /** Position of this message in the stream of changes. A later subscription can resume from it. */
-  position: string;
-}
-
 const SELECT_NEWEST_CHANGE = `
   SELECT greatest((SELECT max(id) FROM data_source_change WHERE app_id = $1 AND data_source_id = $2), forgotten) AS newest, forgotten
     FROM data_source_tally WHERE app_id = $1 AND data_source_id = $2`;
@@ -46,33 +43,6 @@ const SELECT_NEWEST_CHANGE = `
 const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
    WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${MAX_CHANGES_PER_MESSAGE}`;
-
-interface EntrySubscriber {
-  visit: AdmittedRequest;
-  where: unknown;
-  /** ID of the last change that was processed for the subscriber; null until the subscription has started. */
-  position: number | null;
-  /** Position from which the subscriber wants to resume; null to start with new changes. */
-  since: Position | null;
-  /**
-   * Key of the columns and entries that the subscriber can see. The key changes when the subscriber's rights change.
-   */
-  visibilityKey: string;
-  sendMessage: (message: EntryChangeMessage) => void;
-  endSubscription: (reason: ActionError) => void;
-}
-
-/** All subscribers in this process to the entries of one data source. */
-interface SourceFeed {
-  appId: number;
-  id: number;
-  subscribers: Set<EntrySubscriber>;
-  /**
-   * Promise that resolves after all reads that have been queued. Each new read is chained to this promise, so that
-   * messages are sent in order.
-   */
-  pendingReads: Promise<void>;
-}
 
 /** Subscribers with the same rights, `where` and position, which receive the same message. */
 interface SubscriberGroup {
@@ -104,9 +74,7 @@ function accessErrorOrThrow(error: unknown): ActionError {
   throw error;
 }
 
-export type EntryFeed = ReturnType<typeof createEntryFeed>;
-
-export function createEntryFeed(options: {
+interface EntryFeedOptions {
   db: Database;
   read: ReadRows;
   notifications: DatabaseNotifications;
@@ -114,54 +82,78 @@ export function createEntryFeed(options: {
   rights: EntryRightsResolver;
   positions: EntryPositions;
   log: Logger;
-}) {
-  const { db, read, notifications, sources, positions, log } = options;
-  const feedsBySource = new Map<string, SourceFeed>();
-  const keyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
-  const feedByFollower = new Map<EntrySubscriber, SourceFeed>();
-  const users = createEntryUserWatch<EntrySubscriber>({ db, notifications, log, onChanged: checkChosenSubscribers });
+}
+
+export class EntryFeed {
+  private readonly feedsBySource = new Map<string, SourceFeed>();
+  private readonly feedByFollower = new Map<EntrySubscriber, SourceFeed>();
+  private readonly users = new EntryUserWatch<EntrySubscriber>({
+    db: this.options.db,
+    notifications: this.options.notifications,
+    log: this.options.log,
+    onChanged: (followers) => this.checkChosenSubscribers(followers),
+  });
+  private readonly renewalTimer = setInterval(() => {
+    for (const feed of this.feedsBySource.values()) this.renewPositions(feed);
+  }, POSITION_INTERVAL_MS).unref();
+
+  constructor(private readonly options: EntryFeedOptions) {
+    const { notifications } = options;
+    notifications.listen(ENTRY_CHANNEL, (notice) => {
+      const feed = this.feedsBySource.get(notice);
+      if (feed) this.advanceInOrder(feed);
+    });
+    notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
+      for (const feed of this.feedsBySource.values()) if (feed.appId === Number(notice)) this.checkSubscribers(feed);
+    });
+    notifications.listen(READER_CHANNEL, (notice) => {
+      const [appId, credentialId] = notice.split(":").map(Number);
+      for (const feed of this.feedsBySource.values())
+        if (feed.appId === appId)
+          this.checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
+    });
+    // Notifications may have been lost while the database connection was interrupted. The changes are stored in the
+    // database, so they are read now.
+    notifications.onGap(() => {
+      for (const feed of this.feedsBySource.values()) this.checkSubscribers(feed);
+    });
+  }
 
   /**
    * Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after
    * RETRY_MS.
    */
-  function inOrder(feed: SourceFeed, work: () => Promise<void>): void {
+  private inOrder(feed: SourceFeed, work: () => Promise<void>): void {
     feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
-      log.warn(
+      this.options.log.warn(
         { err: error, appId: feed.appId },
         "reading changes of a data source's entries for subscribers failed; the service tries again",
       );
-      setTimeout(() => feed.subscribers.size > 0 && checkSubscribers(feed), RETRY_MS).unref();
+      setTimeout(() => feed.subscribers.size > 0 && this.checkSubscribers(feed), RETRY_MS).unref();
     });
   }
 
-  function newsOf(
+  private newsOf(
     feed: SourceFeed,
     { visit, position }: Pick<EntrySubscriber, "visit" | "position">,
     differences: EntryDifferences | null,
   ) {
-    const text = positions.formatPosition(feed, position!, visit.isTrusted);
+    const text = this.options.positions.formatPosition(feed, position!, visit.isTrusted);
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
-  }
-
-  const startedFollowers = ({ subscribers }: SourceFeed): EntrySubscriber[] =>
-    [...subscribers].filter(({ position }) => position !== null);
-
-  function endFeed(feed: SourceFeed, follower: EntrySubscriber, reason: ActionError): void {
-    if (feed.subscribers.has(follower)) follower.endSubscription(reason);
   }
 
   /**
    * Returns the data source of the feed. If the data source was removed, ends all subscriptions of the feed and returns
    * null.
    */
-  async function sourceOf(feed: SourceFeed): Promise<StoredDataSource | null> {
-    const source = await sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
+  private async sourceOf(feed: SourceFeed): Promise<StoredDataSource | null> {
+    const source = await this.options.sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
       throw error;
     });
     if (source) return source;
-    for (const follower of [...feed.subscribers]) endFeed(feed, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
+    for (const follower of [...feed.subscribers])
+      endSubscription(feed, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
     return null;
   }
 
@@ -169,18 +161,18 @@ export function createEntryFeed(options: {
    * Ends the subscription if the subscriber has lost the right to read. Sends a message with `reset` if other columns
    * or entries have become visible to the subscriber.
    */
-  async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
-    const rights = await options.rights.of(follower.visit);
+  private async checkAccess(feed: SourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
+    const rights = await this.options.rights.of(follower.visit);
     if (!feed.subscribers.has(follower)) return;
-    users.set(follower, feed.appId, rights.user);
+    this.users.set(follower, feed.appId, rights.user);
     try {
       rights.readScope(source, follower.where);
       const visibilityKey = visibilityKeyOf(rights, source);
       const hasChanged = visibilityKey !== follower.visibilityKey;
       follower.visibilityKey = visibilityKey;
-      if (hasChanged && follower.position !== null) follower.sendMessage(newsOf(feed, follower, null));
+      if (hasChanged && follower.position !== null) follower.sendMessage(this.newsOf(feed, follower, null));
     } catch (error) {
-      endFeed(feed, follower, accessErrorOrThrow(error));
+      endSubscription(feed, follower, accessErrorOrThrow(error));
     }
   }
 
@@ -188,31 +180,35 @@ export function createEntryFeed(options: {
    * Starts a subscription at the position `since` if possible. Otherwise starts it at the newest change, and sends the
    * subscriber a message with the position of this change.
    */
-  async function startSubscriber(feed: SourceFeed, follower: EntrySubscriber): Promise<void> {
-    const source = await sourceOf(feed);
-    if (source) await checkAccess(feed, source, follower);
+  private async startSubscriber(feed: SourceFeed, follower: EntrySubscriber): Promise<void> {
+    const source = await this.sourceOf(feed);
+    if (source) await this.checkAccess(feed, source, follower);
     if (!feed.subscribers.has(follower)) return;
-    const [tally] = await rows<{ newest: number; forgotten: number }>(db, SELECT_NEWEST_CHANGE, [feed.appId, feed.id]);
+    const [tally] = await rows<{ newest: number; forgotten: number }>(this.options.db, SELECT_NEWEST_CHANGE, [
+      feed.appId,
+      feed.id,
+    ]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
     const number = follower.since?.changeId ?? null;
     const canResume = number !== null && number >= forgotten && number <= newest;
     follower.position = canResume ? number : newest;
-    if (!canResume) follower.sendMessage(newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
+    if (!canResume) follower.sendMessage(this.newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
   /** Starts all subscriptions of the feed that have not started yet, including those whose start failed before. */
-  async function startWaiting(feed: SourceFeed): Promise<void> {
-    for (const follower of [...feed.subscribers]) if (follower.position === null) await startSubscriber(feed, follower);
+  private async startWaiting(feed: SourceFeed): Promise<void> {
+    for (const follower of [...feed.subscribers])
+      if (follower.position === null) await this.startSubscriber(feed, follower);
   }
 
   /**
    * Groups subscribers that have the same current rights, `where` and position, so that changes are computed once per
    * group.
    */
-  async function groupSubscribers(followers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
+  private async groupSubscribers(followers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
     for (const follower of followers) {
-      const rights = await options.rights.of(follower.visit);
+      const rights = await this.options.rights.of(follower.visit);
       const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
       const key = JSON.stringify([rightsKey, follower.where, follower.position]);
       const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, subscribers: [] };
@@ -226,167 +222,159 @@ export function createEntryFeed(options: {
    * Returns the changes that the subscribers of the group can see; null if the subscribers must read all entries again.
    * @throws DATA_SOURCE_ACCESS_DENIED
    */
-  async function differencesFor(source: StoredDataSource, group: SubscriberGroup, changes: readonly StoredChange[]) {
+  private async differencesFor(source: StoredDataSource, group: SubscriberGroup, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
     const scope = rights.readScope(source, where);
     try {
-      return await readDifferences(read, source, { scope, where, onlyVisible: !rights.caller.isTrusted }, laterChanges);
+      return await readDifferences(
+        this.options.read,
+        source,
+        { scope, where, onlyVisible: !rights.caller.isTrusted },
+        laterChanges,
+      );
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
       return null;
     }
   }
 
-  async function notifyGroup(
+  private async notifyGroup(
     feed: SourceFeed,
     source: StoredDataSource,
     group: SubscriberGroup,
     changes: readonly StoredChange[],
   ) {
     try {
-      const differences = await differencesFor(source, group, changes);
+      const differences = await this.differencesFor(source, group, changes);
       const followers = group.subscribers.filter((follower) => feed.subscribers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
       if (followers.length === 0 || (differences && hasNoDifferences(differences))) return;
       // All subscribers of the group get the same message object, so that the message is serialized only once.
-      const groupNews = newsOf(feed, followers[0]!, differences);
+      const groupNews = this.newsOf(feed, followers[0]!, differences);
       for (const follower of followers) follower.sendMessage(groupNews);
     } catch (error) {
       const refusal = accessErrorOrThrow(error);
-      for (const follower of group.subscribers) endFeed(feed, follower, refusal);
+      for (const follower of group.subscribers) endSubscription(feed, follower, refusal);
     }
   }
 
-  async function advanceFeed(feed: SourceFeed): Promise<void> {
+  private async advanceFeed(feed: SourceFeed): Promise<void> {
     for (;;) {
-      const followers = startedFollowers(feed);
+      const followers = startedSubscribersOf(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
-      const changes = await rows<StoredChange>(db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
+      const changes = await rows<StoredChange>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
       const newest = changes.at(-1)?.id;
-      const source = newest === undefined ? null : await sourceOf(feed);
+      const source = newest === undefined ? null : await this.sourceOf(feed);
       if (newest === undefined || !source) return;
-      for (const group of await groupSubscribers(followers.filter(({ position }) => position! < newest)))
-        await notifyGroup(feed, source, group, changes);
+      for (const group of await this.groupSubscribers(followers.filter(({ position }) => position! < newest)))
+        await this.notifyGroup(feed, source, group, changes);
       if (changes.length < MAX_CHANGES_PER_MESSAGE) return;
     }
   }
 
-  function feedOf(appId: number, id: number): SourceFeed {
-    const key = keyOf({ appId, id });
-    const feed = feedsBySource.get(key) ?? { appId, id, subscribers: new Set(), pendingReads: Promise.resolve() };
-    feedsBySource.set(key, feed);
+  private feedOf(appId: number, id: number): SourceFeed {
+    const key = feedKeyOf({ appId, id });
+    const feed = this.feedsBySource.get(key) ?? { appId, id, subscribers: new Set(), pendingReads: Promise.resolve() };
+    this.feedsBySource.set(key, feed);
     return feed;
   }
 
-  const advanceInOrder = (feed: SourceFeed) => inOrder(feed, () => advanceFeed(feed));
+  private advanceInOrder(feed: SourceFeed) {
+    this.inOrder(feed, () => this.advanceFeed(feed));
+  }
 
   /**
    * Checks the rights of the subscribers for which `isAffected` returns true; without `isAffected`, of all subscribers.
    * Then sends new changes to all subscribers of the feed.
    */
-  function checkSubscribers(feed: SourceFeed, isAffected: (follower: EntrySubscriber) => boolean = () => true): void {
-    inOrder(feed, async () => {
-      const source = await sourceOf(feed);
+  private checkSubscribers(feed: SourceFeed, isAffected: (follower: EntrySubscriber) => boolean = () => true): void {
+    this.inOrder(feed, async () => {
+      const source = await this.sourceOf(feed);
       if (!source) return;
-      for (const follower of startedFollowers(feed).filter(isAffected)) await checkAccess(feed, source, follower);
-      await startWaiting(feed);
-      await advanceFeed(feed);
+      for (const follower of startedSubscribersOf(feed).filter(isAffected))
+        await this.checkAccess(feed, source, follower);
+      await this.startWaiting(feed);
+      await this.advanceFeed(feed);
     });
   }
 
-  function checkChosenSubscribers(followers: readonly EntrySubscriber[]): void {
+  private checkChosenSubscribers(followers: readonly EntrySubscriber[]): void {
     const chosenSubscribers = new Set(followers);
-    const theirFeeds = new Set(followers.flatMap((follower) => feedByFollower.get(follower) ?? []));
-    for (const feed of theirFeeds) checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
+    const theirFeeds = new Set(followers.flatMap((follower) => this.feedByFollower.get(follower) ?? []));
+    for (const feed of theirFeeds) this.checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
   }
-
-  notifications.listen(ENTRY_CHANNEL, (notice) => {
-    const feed = feedsBySource.get(notice);
-    if (feed) advanceInOrder(feed);
-  });
-  notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
-    for (const feed of feedsBySource.values()) if (feed.appId === Number(notice)) checkSubscribers(feed);
-  });
-  notifications.listen(READER_CHANNEL, (notice) => {
-    const [appId, credentialId] = notice.split(":").map(Number);
-    for (const feed of feedsBySource.values())
-      if (feed.appId === appId) checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
-  });
-  // Notifications may have been lost while the database connection was interrupted. The changes are stored in the
-  // database, so they are read now.
-  notifications.onGap(() => {
-    for (const feed of feedsBySource.values()) checkSubscribers(feed);
-  });
 
   /**
    * Sends a new position to all subscribers of the feed. Called at fixed intervals, even if nothing has changed. So a
    * new position does not reveal changes that a subscriber cannot see.
    */
-  function renewPositions(feed: SourceFeed): void {
-    inOrder(feed, async () => {
-      const sameVisits = Map.groupBy(startedFollowers(feed), ({ position, visit }) => `${position} ${visit.isTrusted}`);
+  private renewPositions(feed: SourceFeed): void {
+    this.inOrder(feed, async () => {
+      const sameVisits = Map.groupBy(
+        startedSubscribersOf(feed),
+        ({ position, visit }) => `${position} ${visit.isTrusted}`,
+      );
       for (const followers of sameVisits.values()) {
-        const groupNews = newsOf(feed, followers[0]!, NO_DIFFERENCES);
+        const groupNews = this.newsOf(feed, followers[0]!, NO_DIFFERENCES);
         for (const follower of followers) follower.sendMessage(groupNews);
       }
     });
   }
-  const renewalTimer = setInterval(() => {
-    for (const feed of feedsBySource.values()) renewPositions(feed);
-  }, POSITION_INTERVAL_MS).unref();
 
-  return {
-    /**
-     * Subscribes to changes of the entries that match `where`. Starts at the position `since`, or with the next change
-     * if `since` is missing.
-     * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
-     */
-    async follow(
-      visit: AdmittedRequest,
-      source: StoredDataSource,
-      { where, since }: { where: unknown; since: unknown },
-    ): Promise<LiveSource<EntryChangeMessage>> {
-      const position = positions.parse(source, since, visit.isTrusted);
-      const rights = await options.rights.of(visit);
-      const scope = rights.readScope(source, where);
-      if (splitHashedWhere(where, source.hashedColumns)) {
-        throw new ActionError(
-          "REQUEST_INVALID",
-          '"where" of a subscription must not use a hashed column; filter by another column',
-        );
-      }
-      // Evaluates the `where` once, so that an invalid `where` is rejected now and not only at the first change.
-      const requested = { scope, where, onlyVisible: true };
-      await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
-      const visibilityKey = visibilityKeyOf(rights, source);
-      return createLiveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
-        const feed = feedOf(source.appId, source.id);
-        const follower: EntrySubscriber = {
-          visit,
-          where,
-          position: null,
-          since: position,
-          visibilityKey,
-          sendMessage: push,
-          endSubscription: endFollow,
-        };
-        feed.subscribers.add(follower);
-        feedByFollower.set(follower, feed);
-        inOrder(feed, async () => {
-          await startWaiting(feed);
-          await advanceFeed(feed);
-        });
-        return () => {
-          feed.subscribers.delete(follower);
-          feedByFollower.delete(follower);
-          users.remove(follower);
-          if (feed.subscribers.size === 0 && feedsBySource.get(keyOf(feed)) === feed) feedsBySource.delete(keyOf(feed));
-        };
+  /**
+   * Subscribes to changes of the entries that match `where`. Starts at the position `since`, or with the next change
+   * if `since` is missing.
+   * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
+   */
+  async follow(
+    visit: AdmittedRequest,
+    source: StoredDataSource,
+    { where, since }: { where: unknown; since: unknown },
+  ): Promise<LiveSource<EntryChangeMessage>> {
+    const { read, positions } = this.options;
+    const position = positions.parse(source, since, visit.isTrusted);
+    const rights = await this.options.rights.of(visit);
+    const scope = rights.readScope(source, where);
+    if (splitHashedWhere(where, source.hashedColumns)) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        '"where" of a subscription must not use a hashed column; filter by another column',
+      );
+    }
+    // Evaluates the `where` once, so that an invalid `where` is rejected now and not only at the first change.
+    const requested = { scope, where, onlyVisible: true };
+    await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
+    const visibilityKey = visibilityKeyOf(rights, source);
+    return createLiveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
+      const feed = this.feedOf(source.appId, source.id);
+      const follower: EntrySubscriber = {
+        visit,
+        where,
+        position: null,
+        since: position,
+        visibilityKey,
+        sendMessage: push,
+        endSubscription: endFollow,
+      };
+      feed.subscribers.add(follower);
+      this.feedByFollower.set(follower, feed);
+      this.inOrder(feed, async () => {
+        await this.startWaiting(feed);
+        await this.advanceFeed(feed);
       });
-    },
+      return () => {
+        feed.subscribers.delete(follower);
+        this.feedByFollower.delete(follower);
+        this.users.remove(follower);
+        if (feed.subscribers.size === 0 && this.feedsBySource.get(feedKeyOf(feed)) === feed)
+          this.feedsBySource.delete(feedKeyOf(feed));
+      };
+    });
+  }
 
-    stop: () => clearInterval(renewalTimer),
-  };
+  stop() {
+    clearInterval(this.renewalTimer);
+  }
 }

@@ -84,22 +84,98 @@ async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   return { firstEntries: first, hasMore: true };
 }
 
-export type EntryImports = ReturnType<typeof createEntryImports>;
-
-export function createEntryImports(options: {
+interface EntryImportsOptions {
   changes: EntryChanges;
   receivedDataLimiter: ReceivedDataLimiter;
   versions: EntryVersions;
-}) {
-  const { changes, receivedDataLimiter, versions } = options;
-  const importingApps = new Set<number>();
+}
+
+/**
+ * Yields entries as lines in the text format of PostgreSQL's COPY. Only backslashes must be escaped, because JSON
+ * text contains no raw tabs and line breaks.
+ */
+async function* copyLines(
+  change: EntryChange,
+  first: readonly (StorableEntry & { bytes: number })[],
+  rest: ReadyEntries,
+) {
+  const { appId, id } = change.source;
+  const rowStart = `${appId}\t${id}\t`;
+  let text = "";
+  const add = ({ data, text: json, bytes }: StorableEntry & { bytes: number }) => {
+    change.newColumns.addColumnsOf(data);
+    change.addCounted({ inserted: 1 }, bytes);
+    text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
+  };
+  for (const entry of first) add(entry);
+  for await (const entry of rest) {
+    add(entry);
+    if (text.length < COPY_CHUNK_CHARACTERS) continue;
+    yield text;
+    text = "";
+  }
+  yield text;
+}
+
+async function copyAll(
+  change: EntryChange,
+  first: readonly (StorableEntry & { bytes: number })[],
+  rest: ReadyEntries,
+): Promise<void> {
+  const manager = change.executor as EntityManager;
+  const client = (await manager.queryRunner!.connect()) as PoolClient;
+  // The COPY statement waits until the client has sent the whole file, so it gets the time limit of an import.
+  await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
+  await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
+  await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
+}
+
+async function storeEntries(
+  change: EntryChange,
+  { firstEntries, hasMore, remainingEntries }: ReceivedEntries,
+): Promise<void> {
+  if (hasMore) {
+    const newest = await newestEntryIdOf(change.executor, change.source);
+    await copyAll(change, firstEntries, remainingEntries);
+    const { inserted } = change.counts;
+    if (inserted <= MAX_LISTED_ENTRIES) {
+      change.addIds(await readInsertedIds(change.executor, change.source, newest, MAX_LISTED_ENTRIES));
+    }
+    return;
+  }
+  const stored = await insertEntryTexts(
+    change.executor,
+    change.source,
+    firstEntries.map(({ text }) => text),
+  );
+  for (const [at, { data, bytes }] of firstEntries.entries()) change.addInserted(stored[at]!.id, data, bytes);
+}
+
+async function removeExisting(change: EntryChange): Promise<void> {
+  change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
+}
+
+/**
+ * Checks that the caller may remove all entries, as an import without `keepsExisting` does. The right to remove only
+ * some entries is not sufficient.
+ * @throws DATA_SOURCE_ACCESS_DENIED
+ */
+function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
+  const { requiredColumns: required } = rights.grant(source, "delete");
+  if (required.length > 0) throw createAccessDenied();
+}
+
+export class EntryImports {
+  private readonly importingApps = new Set<number>();
+
+  constructor(private readonly options: EntryImportsOptions) {}
 
   /**
    * Reserves a slot for a large import of the app. Returns a function that frees the slot.
    * @throws OVERLOADED if no slot is free
    */
-  function acquireImportSlot(appId: number): () => void {
-    if (importingApps.has(appId) || importingApps.size >= MAX_CONCURRENT_IMPORTS) {
+  private acquireImportSlot(appId: number): () => void {
+    if (this.importingApps.has(appId) || this.importingApps.size >= MAX_CONCURRENT_IMPORTS) {
       throw new ActionError(
         "OVERLOADED",
         `this app already runs a large import, or all apps together already run ${MAX_CONCURRENT_IMPORTS} large imports; try again later`,
@@ -108,18 +184,19 @@ export function createEntryImports(options: {
         },
       );
     }
-    importingApps.add(appId);
+    this.importingApps.add(appId);
     return () => {
-      importingApps.delete(appId);
+      this.importingApps.delete(appId);
     };
   }
 
-  async function* prepareEntries(
+  private async *prepareEntries(
     rights: CallerEntryRights,
     source: StoredDataSource,
     importOptions: EntryImportOptions,
     met: NewColumnCollector,
   ): ReadyEntries {
+    const { receivedDataLimiter } = this.options;
     const { isTrusted: trusted } = rights.caller;
     const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
@@ -150,72 +227,7 @@ export function createEntryImports(options: {
     }
   }
 
-  /**
-   * Yields entries as lines in the text format of PostgreSQL's COPY. Only backslashes must be escaped, because JSON
-   * text contains no raw tabs and line breaks.
-   */
-  async function* copyLines(
-    change: EntryChange,
-    first: readonly (StorableEntry & { bytes: number })[],
-    rest: ReadyEntries,
-  ) {
-    const { appId, id } = change.source;
-    const rowStart = `${appId}\t${id}\t`;
-    let text = "";
-    const add = ({ data, text: json, bytes }: StorableEntry & { bytes: number }) => {
-      change.newColumns.addColumnsOf(data);
-      change.addCounted({ inserted: 1 }, bytes);
-      text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
-    };
-    for (const entry of first) add(entry);
-    for await (const entry of rest) {
-      add(entry);
-      if (text.length < COPY_CHUNK_CHARACTERS) continue;
-      yield text;
-      text = "";
-    }
-    yield text;
-  }
-
-  async function copyAll(
-    change: EntryChange,
-    first: readonly (StorableEntry & { bytes: number })[],
-    rest: ReadyEntries,
-  ): Promise<void> {
-    const manager = change.executor as EntityManager;
-    const client = (await manager.queryRunner!.connect()) as PoolClient;
-    // The COPY statement waits until the client has sent the whole file, so it gets the time limit of an import.
-    await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
-    await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
-    await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
-  }
-
-  async function storeEntries(
-    change: EntryChange,
-    { firstEntries, hasMore, remainingEntries }: ReceivedEntries,
-  ): Promise<void> {
-    if (hasMore) {
-      const newest = await newestEntryIdOf(change.executor, change.source);
-      await copyAll(change, firstEntries, remainingEntries);
-      const { inserted } = change.counts;
-      if (inserted <= MAX_LISTED_ENTRIES) {
-        change.addIds(await readInsertedIds(change.executor, change.source, newest, MAX_LISTED_ENTRIES));
-      }
-      return;
-    }
-    const stored = await insertEntryTexts(
-      change.executor,
-      change.source,
-      firstEntries.map(({ text }) => text),
-    );
-    for (const [at, { data, bytes }] of firstEntries.entries()) change.addInserted(stored[at]!.id, data, bytes);
-  }
-
-  async function removeExisting(change: EntryChange): Promise<void> {
-    change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
-  }
-
-  async function loadEntries(
+  private async loadEntries(
     change: EntryChange,
     rights: CallerEntryRights,
     importOptions: EntryImportOptions,
@@ -223,7 +235,7 @@ export function createEntryImports(options: {
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
     if (!keepsExisting) await lockAllEntriesShared(change.executor, change.source.appId, change.source.id);
-    const storeVersion = () => versions.snapshot(change, rights.writer, operation);
+    const storeVersion = () => this.options.versions.snapshot(change, rights.writer, operation);
     // A unique index would also compare new values with those of the entries to be replaced. So the import removes
     // these entries first, although their rows then stay locked until the file has been received.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
@@ -239,46 +251,35 @@ export function createEntryImports(options: {
   }
 
   /**
-   * Checks that the caller may remove all entries, as an import without `keepsExisting` does. The right to remove only
-   * some entries is not sufficient.
-   * @throws DATA_SOURCE_ACCESS_DENIED
+   * Creates an entry for each row of the file. If one row is invalid, creates no entry.
+   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
-  function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
-    const { requiredColumns: required } = rights.grant(source, "delete");
-    if (required.length > 0) throw createAccessDenied();
+  async import(
+    rights: CallerEntryRights,
+    source: StoredDataSource,
+    importOptions: EntryImportOptions,
+  ): Promise<ImportResult> {
+    const { changes, receivedDataLimiter } = this.options;
+    rights.grant(source, "insert");
+    if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
+    receivedDataLimiter.checkSpace();
+    const met = new NewColumnCollector([]);
+    const readyEntries = this.prepareEntries(rights, source, importOptions, met);
+    // The beginning of the file is received before the import uses a database connection. For a small file, this is
+    // the whole file.
+    const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), remainingEntries: readyEntries };
+    const leaveImport = received.hasMore ? this.acquireImportSlot(source.appId) : () => undefined;
+    try {
+      return await changes.commit(source, rights.writer, async (change) => {
+        change.operation = importOptions.operation;
+        await this.loadEntries(change, rights, importOptions, received);
+        const { columns = null, delimiter = null } = importOptions.layout ?? {};
+        return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
+      });
+    } finally {
+      leaveImport();
+      // Stops reading the file, so that a failed import does not wait for the rest of the file.
+      await readyEntries.return(undefined);
+    }
   }
-
-  return {
-    /**
-     * Creates an entry for each row of the file. If one row is invalid, creates no entry.
-     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async import(
-      rights: CallerEntryRights,
-      source: StoredDataSource,
-      importOptions: EntryImportOptions,
-    ): Promise<ImportResult> {
-      rights.grant(source, "insert");
-      if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
-      receivedDataLimiter.checkSpace();
-      const met = new NewColumnCollector([]);
-      const readyEntries = prepareEntries(rights, source, importOptions, met);
-      // The beginning of the file is received before the import uses a database connection. For a small file, this is
-      // the whole file.
-      const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), remainingEntries: readyEntries };
-      const leaveImport = received.hasMore ? acquireImportSlot(source.appId) : () => undefined;
-      try {
-        return await changes.commit(source, rights.writer, async (change) => {
-          change.operation = importOptions.operation;
-          await loadEntries(change, rights, importOptions, received);
-          const { columns = null, delimiter = null } = importOptions.layout ?? {};
-          return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
-        });
-      } finally {
-        leaveImport();
-        // Stops reading the file, so that a failed import does not wait for the rest of the file.
-        await readyEntries.return(undefined);
-      }
-    },
-  };
 }

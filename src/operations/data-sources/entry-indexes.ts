@@ -52,28 +52,66 @@ const STATISTICS_LOCK_TIMEOUT_MS = 50;
  */
 const STATISTICS_DROP_ATTEMPTS = 100;
 
-export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
+/**
+ * Acquires the lock for index changes by trying repeatedly. It does not wait inside a statement, because a waiting
+ * statement would block the index build of the process that holds the lock.
+ */
+async function lockIndexes(client: pg.Client): Promise<void> {
+  const free = async () =>
+    (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
+  while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
+}
 
-export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
+/** Returns the existing indexes of a data source by name. A value is true if PostgreSQL can use the index. */
+async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
+  const { rows } = await client.query<{ name: string; valid: boolean }>(
+    `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+        WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
+       UNION ALL
+       SELECT stxname, true FROM pg_statistic_ext WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE $1`,
+    [`entry\\_ix\\_${key.appId}\\_${key.id}\\_%`],
+  );
+  return new Map(rows.map(({ name, valid }) => [name, valid]));
+}
+
+/**
+ * Checks that neither the app nor the service exceeds its maximum number of indexes.
+ * @param addedCount number of indexes that the change adds
+ * @throws REQUEST_INVALID
+ */
+async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
+  const { rows } = await client.query<{ all: number; app: number }>(
+    `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+        WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%' AND relname NOT LIKE '%\\_a'`,
+    [`entry\\_ix\\_${key.appId}\\_%`],
+  );
+  const { all, app } = rows[0]!;
+  if (app + addedCount > INDEXES_PER_APP) {
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
+    );
+  }
+  if (all + addedCount > MAX_INDEXES_OF_SERVICE) {
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `this service has reached its maximum of ${MAX_INDEXES_OF_SERVICE} indexes on entries of all apps; remove indexes first`,
+    );
+  }
+}
+
+export class EntryIndexes {
   /**
    * Promise that resolves after the latest index change. The next change waits for it, because each change reads the
    * whole table.
    */
-  let last: Promise<unknown> = Promise.resolve();
+  private last: Promise<unknown> = Promise.resolve();
 
-  /**
-   * Acquires the lock for index changes by trying repeatedly. It does not wait inside a statement, because a waiting
-   * statement would block the index build of the process that holds the lock.
-   */
-  async function lockIndexes(client: pg.Client): Promise<void> {
-    const free = async () =>
-      (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
-    while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
-  }
+  constructor(private readonly options: { url: string; log: Logger }) {}
 
-  async function withIndexLock<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const turn = last.then(async () => {
-      const client = createClient(url, "svc-app-actions indexes");
+  private async withIndexLock<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const turn = this.last.then(async () => {
+      const client = createClient(this.options.url, "svc-app-actions indexes");
       await client.connect();
       try {
         await lockIndexes(client);
@@ -83,53 +121,15 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       }
     });
     // Ignores an error here: the code that awaits `turn` receives it, and the next index change must run anyway.
-    last = turn.catch(() => undefined);
+    this.last = turn.catch(() => undefined);
     return turn;
-  }
-
-  /** Returns the existing indexes of a data source by name. A value is true if PostgreSQL can use the index. */
-  async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
-    const { rows } = await client.query<{ name: string; valid: boolean }>(
-      `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-        WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
-       UNION ALL
-       SELECT stxname, true FROM pg_statistic_ext WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE $1`,
-      [`entry\\_ix\\_${key.appId}\\_${key.id}\\_%`],
-    );
-    return new Map(rows.map(({ name, valid }) => [name, valid]));
-  }
-
-  /**
-   * Checks that neither the app nor the service exceeds its maximum number of indexes.
-   * @param addedCount number of indexes that the change adds
-   * @throws REQUEST_INVALID
-   */
-  async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
-    const { rows } = await client.query<{ all: number; app: number }>(
-      `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-        WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%' AND relname NOT LIKE '%\\_a'`,
-      [`entry\\_ix\\_${key.appId}\\_%`],
-    );
-    const { all, app } = rows[0]!;
-    if (app + addedCount > INDEXES_PER_APP) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
-      );
-    }
-    if (all + addedCount > MAX_INDEXES_OF_SERVICE) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `this service has reached its maximum of ${MAX_INDEXES_OF_SERVICE} indexes on entries of all apps; remove indexes first`,
-      );
-    }
   }
 
   /**
    * Drops statistics under a lock that excludes queries on entries. Without the lock, a query of any app that
    * PostgreSQL plans at this moment fails with "cache lookup failed for statistics object".
    */
-  async function dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
+  private async dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const statements = [
       `BEGIN; SET LOCAL lock_timeout = ${STATISTICS_LOCK_TIMEOUT_MS}`,
@@ -147,29 +147,30 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       }
       await delay(LOCK_RETRY_DELAY_MS);
     }
-    log.warn(
+    this.options.log.warn(
       { statistics: names },
       "statistics of removed indexes remain, because entries are in use; a start drops them",
     );
   }
 
-  async function dropAll(client: pg.Client, names: Iterable<string>): Promise<void> {
+  private async dropAll(client: pg.Client, names: Iterable<string>): Promise<void> {
     const all = [...names];
     for (const name of all.filter((candidate) => !isStatisticsName(candidate)))
       await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${pg.escapeIdentifier(name)}`);
-    await dropStatistics(client, all.filter(isStatisticsName));
+    await this.dropStatistics(client, all.filter(isStatisticsName));
   }
 
   /**
    * Creates an index. If a non-unique index cannot be created, logs a warning and continues without it.
    * @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created
    */
-  async function createIndex(client: pg.Client, { name, createSql, unique }: IndexStatements): Promise<void> {
+  private async createIndex(client: pg.Client, { name, createSql, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(createSql);
     } catch (error) {
-      await dropAll(client, [name]);
-      if (!unique) return log.warn({ err: error, index: name }, "an index on entries could not be created");
+      await this.dropAll(client, [name]);
+      if (!unique)
+        return this.options.log.warn({ err: error, index: name }, "an index on entries could not be created");
       const columns = unique.map((column) => JSON.stringify(column)).join(", ");
       if (isUniqueViolation(error)) {
         const message =
@@ -189,7 +190,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
    * Creates the requested indexes that are missing, runs `save`, and drops indexes that are no longer requested. If an
    * index or `save` fails, drops the new indexes again.
    */
-  async function applyWith(
+  private async applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],
     save: () => Promise<unknown>,
@@ -201,7 +202,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       const wished = requestedIndexes.flatMap((definition) => createIndexStatements(key, definition));
       const names = new Set(wished.map(({ name }) => name));
       // Drops invalid indexes, which remain if a process ended while it built them.
-      await dropAll(
+      await this.dropAll(
         client,
         [...existingIndex].flatMap(([name, valid]) => (valid ? [] : [name])),
       );
@@ -212,87 +213,93 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       missing.filter(({ name }) => isCountedIndexName(name)).length - surplus.filter(isCountedIndexName).length;
     if (changes[0]) await checkIndexCounts(client, changes[0].key, addedCount);
     try {
-      for (const made of missing) await createIndex(client, made);
+      for (const made of missing) await this.createIndex(client, made);
       await save();
     } catch (error) {
-      await dropAll(
+      await this.dropAll(
         client,
         missing.map(({ name }) => name),
       );
       throw error;
     }
-    await dropAll(client, surplus);
+    await this.dropAll(client, surplus);
     if (missing.length > 0) await client.query("ANALYZE data_source_entry");
   }
 
-  return {
-    /**
-     * Creates the requested indexes of a data source and drops its other indexes. This takes long for many entries, but
-     * blocks no request. A non-unique index that cannot be built, for example because a value is too long, is skipped.
-     * @param save stores the definitions of the requested indexes. It runs after the new indexes are built and before
-     *   other indexes are dropped
-     * @throws REQUEST_INVALID if the app or the service has too many indexes; ENTRY_ALREADY_EXISTS if entries have
-     *   equal values in a unique index; the errors of `save`. After an error, the indexes are the same as before
-     */
-    apply: (
-      key: DataSourceKey,
-      requestedIndexes: readonly IndexDefinition[],
-      save: () => Promise<unknown> = async () => undefined,
-    ): Promise<void> => withIndexLock((client) => applyWith(client, [{ key, requestedIndexes }], save)),
+  /**
+   * Creates the requested indexes of a data source and drops its other indexes. This takes long for many entries, but
+   * blocks no request. A non-unique index that cannot be built, for example because a value is too long, is skipped.
+   * @param save stores the definitions of the requested indexes. It runs after the new indexes are built and before
+   *   other indexes are dropped
+   * @throws REQUEST_INVALID if the app or the service has too many indexes; ENTRY_ALREADY_EXISTS if entries have
+   *   equal values in a unique index; the errors of `save`. After an error, the indexes are the same as before
+   */
+  apply(
+    key: DataSourceKey,
+    requestedIndexes: readonly IndexDefinition[],
+    save: () => Promise<unknown> = async () => undefined,
+  ): Promise<void> {
+    return this.withIndexLock((client) => this.applyWith(client, [{ key, requestedIndexes }], save));
+  }
 
-    /** Applies the index changes of several data sources of one app. If one change fails, applies none of them. */
-    applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
-      withIndexLock((client) => applyWith(client, changes, save)),
+  /** Applies the index changes of several data sources of one app. If one change fails, applies none of them. */
+  applyAll(changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> {
+    return this.withIndexLock((client) => this.applyWith(client, changes, save));
+  }
 
-    /** Drops all indexes of a removed data source. */
-    drop: (key: DataSourceKey): Promise<void> =>
-      withIndexLock(async (client) => dropAll(client, (await existingIndexes(client, key)).keys())),
+  /** Drops all indexes of a removed data source. */
+  drop(key: DataSourceKey): Promise<void> {
+    return this.withIndexLock(async (client) => this.dropAll(client, (await existingIndexes(client, key)).keys()));
+  }
 
-    /**
-     * For all data sources, creates the indexes that are defined but missing, and drops indexes that no definition
-     * requests. Such differences remain if a process ended during an index change. Unrequested indexes also remain if
-     * an app was removed; a remaining unique index would reject new entries.
-     */
-    reconcile: (): Promise<void> =>
-      withIndexLock(async (client) => {
-        const { rows: there } = await client.query<{ name: string }>(
-          `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+  /**
+   * For all data sources, creates the indexes that are defined but missing, and drops indexes that no definition
+   * requests. Such differences remain if a process ended during an index change. Unrequested indexes also remain if
+   * an app was removed; a remaining unique index would reject new entries.
+   */
+  reconcile(): Promise<void> {
+    return this.withIndexLock(async (client) => {
+      const { rows: there } = await client.query<{ name: string }>(
+        `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
             WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'
            UNION ALL
            SELECT stxname FROM pg_statistic_ext
             WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE 'entry\\_ix\\_%'`,
+      );
+      const { rows: text } = await client.query<DataSourceKey & { indexes: IndexDefinition[] }>(
+        `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,
+      );
+      const nameOfKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
+      const requestedIndexes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
+      const keys = new Map(text.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
+      for (const { name } of there) {
+        const key = parseIndexName(name);
+        if (key) keys.set(nameOfKey(key), key);
+      }
+      for (const [name, key] of keys) {
+        await this.applyWith(
+          client,
+          [{ key, requestedIndexes: requestedIndexes.get(name) ?? [] }],
+          async () => undefined,
+        ).catch((error: unknown) =>
+          this.options.log.warn({ err: error, ...key }, "the indexes of a data source could not be repaired"),
         );
-        const { rows: text } = await client.query<DataSourceKey & { indexes: IndexDefinition[] }>(
-          `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,
-        );
-        const nameOfKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
-        const requestedIndexes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
-        const keys = new Map(text.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
-        for (const { name } of there) {
-          const key = parseIndexName(name);
-          if (key) keys.set(nameOfKey(key), key);
-        }
-        for (const [name, key] of keys) {
-          await applyWith(
-            client,
-            [{ key, requestedIndexes: requestedIndexes.get(name) ?? [] }],
-            async () => undefined,
-          ).catch((error: unknown) =>
-            log.warn({ err: error, ...key }, "the indexes of a data source could not be repaired"),
-          );
-        }
-      }),
+      }
+    });
+  }
 
-    /** Returns the state of each requested index: "ready" if queries can use it, otherwise "missing". */
-    states: (key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> =>
-      withIndexLock(async (client) => {
-        const existingIndex = await existingIndexes(client, key);
-        return requestedIndexes.map((definition) =>
-          createIndexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
-        );
-      }),
+  /** Returns the state of each requested index: "ready" if queries can use it, otherwise "missing". */
+  states(key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> {
+    return this.withIndexLock(async (client) => {
+      const existingIndex = await existingIndexes(client, key);
+      return requestedIndexes.map((definition) =>
+        createIndexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
+      );
+    });
+  }
 
-    /** Resolves when this process is not changing indexes. */
-    idle: (): Promise<unknown> => last,
-  };
+  /** Resolves when this process is not changing indexes. */
+  idle(): Promise<unknown> {
+    return this.last;
+  }
 }

@@ -56,21 +56,64 @@ function equalJsonValues(text: string): string[] {
   return isOther ? [asText, text] : [asText];
 }
 
-export function createEntryJoins(read: ReadRows) {
-  async function openJoin<Source extends DataSourceKey>(
-    key: DataSourceKey,
-    join: JoinOptions,
-    sources: JoinSources<Source>,
-  ): Promise<ReadableJoin> {
-    const source = await sources.findJoinedSource(join.dataSource);
-    // The SQL statement selects only rows of this app. Without this check, a join with a data source of another app
-    // would return nothing instead of an error.
-    if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-    return { join, key: source, scope: await sources.scopeOf(source, join.where) };
-  }
+async function openJoin<Source extends DataSourceKey>(
+  key: DataSourceKey,
+  join: JoinOptions,
+  sources: JoinSources<Source>,
+): Promise<ReadableJoin> {
+  const source = await sources.findJoinedSource(join.dataSource);
+  // The SQL statement selects only rows of this app. Without this check, a join with a data source of another app
+  // would return nothing instead of an error.
+  if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+  return { join, key: source, scope: await sources.scopeOf(source, join.where) };
+}
+
+/**
+ * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: the
+ * entry of the page to which the joined entry belongs.
+ */
+function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
+  const source = createEntryDocumentSource("j", scope.canSee);
+  const fieldPath = `join.${join.name}`;
+  const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
+  const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
+  const values = paths.map((path) => sortableValueSql(path, source, statement));
+  const requested = values.map((value, pair) => {
+    const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
+    // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
+    if (paths[pair]!.entryField === "id")
+      return `j.id = ANY(${statement.bind(
+        texts.filter((text) => ENTRY_ID.test(text)),
+        "bigint[]",
+      )})`;
+    const all = new Set(texts.flatMap(equalJsonValues));
+    return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
+  });
+  const present = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
+  const columns = [
+    statement.bind(
+      present.map(({ at }) => at),
+      "bigint[]",
+    ),
+  ];
+  for (const pair of join.on.keys())
+    columns.push(
+      statement.bind(
+        present.map(({ texts }) => texts[pair]!),
+        "text[]",
+      ),
+    );
+  const names = join.on.map((_, pair) => `t${pair}`);
+  const equal = values.map((value, pair) => `${jsonTextSql(value)} = k.t${pair}`);
+  return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
+      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
+}
+
+export class EntryJoins {
+  constructor(private readonly read: ReadRows) {}
 
   /** Returns the values by which each entry of the page is joined, as texts. */
-  async function readJoinValues(
+  private async readJoinValues(
     key: DataSourceKey,
     entries: readonly EntryView[],
     join: JoinOptions,
@@ -86,7 +129,7 @@ export function createEntryJoins(read: ReadRows) {
       return `CASE WHEN ${isScalarSql(value)} THEN ${jsonTextSql(value)} END`;
     });
     const sql = `SELECT e.id, ARRAY[${texts.join(", ")}] AS texts FROM data_source_entry e WHERE e.app_id = $2 AND e.id = ANY($1::bigint[])`;
-    const rows = await read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
+    const rows = await this.read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
     const byId = new Map(rows.map(({ id, texts }) => [id, texts]));
     return entries.map(({ id }) => {
       const joinKeys = byId.get(id);
@@ -94,48 +137,7 @@ export function createEntryJoins(read: ReadRows) {
     });
   }
 
-  /**
-   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: the
-   * entry of the page to which the joined entry belongs.
-   */
-  function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
-    const source = createEntryDocumentSource("j", scope.canSee);
-    const fieldPath = `join.${join.name}`;
-    const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
-    const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
-    const values = paths.map((path) => sortableValueSql(path, source, statement));
-    const requested = values.map((value, pair) => {
-      const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
-      // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
-      if (paths[pair]!.entryField === "id")
-        return `j.id = ANY(${statement.bind(
-          texts.filter((text) => ENTRY_ID.test(text)),
-          "bigint[]",
-        )})`;
-      const all = new Set(texts.flatMap(equalJsonValues));
-      return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
-    });
-    const present = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
-    const columns = [
-      statement.bind(
-        present.map(({ at }) => at),
-        "bigint[]",
-      ),
-    ];
-    for (const pair of join.on.keys())
-      columns.push(
-        statement.bind(
-          present.map(({ texts }) => texts[pair]!),
-          "text[]",
-        ),
-      );
-    const names = join.on.map((_, pair) => `t${pair}`);
-    const equal = values.map((value, pair) => `${jsonTextSql(value)} = k.t${pair}`);
-    return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
-      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
-  }
-
-  async function entriesFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
+  private async entriesFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -147,7 +149,7 @@ export function createEntryJoins(read: ReadRows) {
     );
     const numbered = `SELECT k.at, ${entryColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
-    const rows = await read<JoinedRow & { found: number }>(
+    const rows = await this.read<JoinedRow & { found: number }>(
       key.appId,
       limitBySizeSql(select, Number.POSITIVE_INFINITY, ["at", "found"]),
       statement.values,
@@ -162,7 +164,7 @@ export function createEntryJoins(read: ReadRows) {
     return joined;
   }
 
-  async function figuresFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
+  private async figuresFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -174,65 +176,63 @@ export function createEntryJoins(read: ReadRows) {
       figure = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
     }
     const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
-    const rows = await read<{ at: number; figure: string }>(key.appId, sql, statement.values);
+    const rows = await this.read<{ at: number; figure: string }>(key.appId, sql, statement.values);
     const figures = new Map(rows.map(({ at, figure: text }) => [at, text]));
     if (shows.as === "has") return keys.map((_, index) => figures.has(index));
     return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
   }
 
-  return {
-    /**
-     * Returns an SQL condition for each join with `required`. The condition is true if an entry has at least one joined
-     * entry.
-     */
-    async requiredConditions<Source extends DataSourceKey>(
-      key: DataSourceKey,
-      joins: readonly JoinOptions[],
-      sources: JoinSources<Source> & { scope: EntryScope },
-      statement: SqlStatement,
-    ): Promise<string[]> {
-      const conditions: string[] = [];
-      for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
-        const joinedSource = await openJoin(key, join, sources);
-        const [left, right] = [
-          createEntryDocumentSource("e", sources.scope.canSee),
-          createEntryDocumentSource("j", joinedSource.scope.canSee),
-        ];
-        const equal = join.on.map(([leftColumn, rightColumn]) => {
-          const fieldPath = `join.${join.name}.on`;
-          const leftValue = valueAtPathSql(parsePath(leftColumn, fieldPath, left, true), left, statement);
-          const rightValue = valueAtPathSql(parsePath(rightColumn, fieldPath, right, true), right, statement);
-          return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${jsonTextSql(leftValue)} = ${jsonTextSql(rightValue)}`;
-        });
-        const condition = entryConditionSql(
-          joinedSource.key,
-          { scope: joinedSource.scope, where: join.where },
-          statement,
-          "j",
-        );
-        conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
-      }
-      return conditions;
-    },
+  /**
+   * Returns an SQL condition for each join with `required`. The condition is true if an entry has at least one joined
+   * entry.
+   */
+  async requiredConditions<Source extends DataSourceKey>(
+    key: DataSourceKey,
+    joins: readonly JoinOptions[],
+    sources: JoinSources<Source> & { scope: EntryScope },
+    statement: SqlStatement,
+  ): Promise<string[]> {
+    const conditions: string[] = [];
+    for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
+      const joinedSource = await openJoin(key, join, sources);
+      const [left, right] = [
+        createEntryDocumentSource("e", sources.scope.canSee),
+        createEntryDocumentSource("j", joinedSource.scope.canSee),
+      ];
+      const equal = join.on.map(([leftColumn, rightColumn]) => {
+        const fieldPath = `join.${join.name}.on`;
+        const leftValue = valueAtPathSql(parsePath(leftColumn, fieldPath, left, true), left, statement);
+        const rightValue = valueAtPathSql(parsePath(rightColumn, fieldPath, right, true), right, statement);
+        return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${jsonTextSql(leftValue)} = ${jsonTextSql(rightValue)}`;
+      });
+      const condition = entryConditionSql(
+        joinedSource.key,
+        { scope: joinedSource.scope, where: join.where },
+        statement,
+        "j",
+      );
+      conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
+    }
+    return conditions;
+  }
 
-    /** Returns for each entry of the page the results of all joins: joined entries, a boolean, a count or a sum. */
-    async resultsFor<Source extends DataSourceKey>(
-      key: DataSourceKey,
-      entries: readonly EntryView[],
-      joins: readonly JoinOptions[],
-      sources: JoinSources<Source> & { scope: EntryScope },
-    ): Promise<Record<string, unknown>[]> {
-      const results: Record<string, unknown>[] = entries.map(() => ({}));
-      for (const join of joins) {
-        const joinedSource = await openJoin(key, join, sources);
-        const keys = await readJoinValues(key, entries, join, sources.scope);
-        const values =
-          join.resultForm.as === "entries"
-            ? await entriesFor(joinedSource, keys)
-            : await figuresFor(joinedSource, keys);
-        for (const [at, value] of values.entries()) results[at]![join.name] = value;
-      }
-      return results;
-    },
-  };
+  /** Returns for each entry of the page the results of all joins: joined entries, a boolean, a count or a sum. */
+  async resultsFor<Source extends DataSourceKey>(
+    key: DataSourceKey,
+    entries: readonly EntryView[],
+    joins: readonly JoinOptions[],
+    sources: JoinSources<Source> & { scope: EntryScope },
+  ): Promise<Record<string, unknown>[]> {
+    const results: Record<string, unknown>[] = entries.map(() => ({}));
+    for (const join of joins) {
+      const joinedSource = await openJoin(key, join, sources);
+      const keys = await this.readJoinValues(key, entries, join, sources.scope);
+      const values =
+        join.resultForm.as === "entries"
+          ? await this.entriesFor(joinedSource, keys)
+          : await this.figuresFor(joinedSource, keys);
+      for (const [at, value] of values.entries()) results[at]![join.name] = value;
+    }
+    return results;
+  }
 }

@@ -33,37 +33,36 @@ export interface Position {
  */
 export const POSITION_INTERVAL_MS = 2 * 60_000;
 
-export type EntryPositions = ReturnType<typeof createEntryPositions>;
+const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
-export function createEntryPositions({ ring }: { ring: KeyRing }) {
-  const sealedTexts = createTextCipher({ ring, purpose: POSITION_PURPOSE });
-  const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
+export class EntryPositions {
+  private readonly sealedTexts = createTextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
 
-  return {
-    /** Returns a position as text: the change ID in plain text for trusted callers, otherwise encrypted. */
-    formatPosition(source: DataSourceKey, number: number, isTrusted: boolean): string {
-      if (isTrusted) return String(number);
-      const text = `${String(number).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()}`;
-      return sealedTexts.seal(text, boundTo(source));
-    },
+  constructor(private readonly options: { ring: KeyRing }) {}
 
-    /**
-     * Parses the position in a request. Returns null if `since` is missing, so that the subscription starts with the
-     * next change.
-     * @throws ActionError REQUEST_INVALID
-     */
-    parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
-      if (since === undefined || since === null) return null;
-      if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { changeId: Number(since) };
-      if (typeof since !== "string" || !/^[\w-]{60,100}$/.test(since)) {
-        const message =
-          '"since" must be a position that an earlier subscription ' +
-          `to this data source sent (got ${describeValue(since)})`;
-        throw new ActionError("REQUEST_INVALID", message);
-      }
-      const [number, at] = (sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");
-      const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
-      return { changeId: isValid ? Number(number) : null };
-    },
-  };
+  /** Returns a position as text: the change ID in plain text for trusted callers, otherwise encrypted. */
+  formatPosition(source: DataSourceKey, number: number, isTrusted: boolean): string {
+    if (isTrusted) return String(number);
+    const text = `${String(number).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()}`;
+    return this.sealedTexts.seal(text, boundTo(source));
+  }
+
+  /**
+   * Parses the position in a request. Returns null if `since` is missing, so that the subscription starts with the
+   * next change.
+   * @throws ActionError REQUEST_INVALID
+   */
+  parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
+    if (since === undefined || since === null) return null;
+    if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { changeId: Number(since) };
+    if (typeof since !== "string" || !/^[\w-]{60,100}$/.test(since)) {
+      const message =
+        '"since" must be a position that an earlier subscription ' +
+        `to this data source sent (got ${describeValue(since)})`;
+      throw new ActionError("REQUEST_INVALID", message);
+    }
+    const [number, at] = (this.sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");
+    const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
+    return { changeId: isValid ? Number(number) : null };
+  }
 }

@@ -23,8 +23,8 @@ import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { createEntryCounts } from "./entry-counts.js";
-import { createEntryJoins, type JoinSources } from "./entry-joins.js";
+import { EntryCounts } from "./entry-counts.js";
+import { EntryJoins, type JoinSources } from "./entry-joins.js";
 import {
   createEntryDocumentSource,
   type DataSourceKey,
@@ -79,34 +79,19 @@ const SELECT_BY_ID = `
 
 type RowWithSortKeys = EntryRow & { keys?: string[] };
 
-export type EntryReader = ReturnType<typeof createEntryReader>;
+/** Reads entries with one time limit for all SQL statements of the instance together. */
+class TimeLimitedEntryReader {
+  private readonly counts = new EntryCounts(this.read);
+  private readonly entryJoins = new EntryJoins(this.read);
 
-/**
- * Creates the functions that read entries. Each call of a function has one time limit for all its SQL statements
- * together (see `limitReadTime`).
- */
-export function createEntryReader({ read }: { read: ReadRows }) {
-  type BoundReads = ReturnType<typeof createReadFunctions>;
-  const readsWithinTime = () => createReadFunctions(limitReadTime(read));
-  return {
-    find: ((...requested) => readsWithinTime().find(...requested)) as BoundReads["find"],
-    findOne: ((...requested) => readsWithinTime().findOne(...requested)) as BoundReads["findOne"],
-    findById: ((...requested) => readsWithinTime().findById(...requested)) as BoundReads["findById"],
-    count: ((...requested) => readsWithinTime().count(...requested)) as BoundReads["count"],
-    distinct: ((...requested) => readsWithinTime().distinct(...requested)) as BoundReads["distinct"],
-  };
-}
-
-function createReadFunctions(read: ReadRows) {
-  const counts = createEntryCounts(read);
-  const entryJoins = createEntryJoins(read);
+  constructor(private readonly read: ReadRows) {}
 
   /**
    * Reads the rows of a page. For a page by cursor, reads one row more than `limit`, which shows whether another page
    * follows.
    * @param keys the query's `order`, validated
    */
-  async function rowsOf<Source extends DataSourceKey>(
+  private async rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
     limits: EntryReadLimits<Source>,
@@ -117,7 +102,7 @@ function createReadFunctions(read: ReadRows) {
     const where = [
       entryConditionSql(key, { scope: limits.scope, where: options.where, ids: limits.ids }, statement, "e"),
     ];
-    where.push(...(await entryJoins.requiredConditions(key, options.joins, limits, statement)));
+    where.push(...(await this.entryJoins.requiredConditions(key, options.joins, limits, statement)));
     const sql = keys.map((key) => sortKeySql(key, source, statement));
     const at = typeof options.cursor === "string" ? validateCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
@@ -131,12 +116,12 @@ function createReadFunctions(read: ReadRows) {
       ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
-    const rows = selectRowsThatFit(await read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
+    const rows = selectRowsThatFit(await this.read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
     return toCursorPage(rows, options.limit, keys, key.id, at);
   }
 
-  async function aggregateEntries<Source extends DataSourceKey>(
+  private async aggregateEntries<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
     limits: EntryReadLimits<Source>,
@@ -151,42 +136,20 @@ function createReadFunctions(read: ReadRows) {
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
       FROM (${select}) chosen) sized WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
-    const rows = await read<{ data: string }>(key.appId, sql, statement.values);
+    const rows = await this.read<{ data: string }>(key.appId, sql, statement.values);
     const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSee(column);
     return { entries: rows.map(({ data }) => new JsonText(orderMembers(data, compiledAggregate.keys, isShown))) };
   }
 
-  async function findEntries<Source extends DataSourceKey>(
-    key: Source,
-    query: unknown,
-    limits: EntryReadLimits<Source>,
-  ): Promise<FindEntriesResult> {
-    const options = parseFind(query);
-    if (options.aggregate !== null) return aggregateEntries(key, options, limits);
-    const keys = parseOrder(options.order, createEntryDocumentSource("e", limits.scope.canSee));
-    const { rows, pages } = await rowsOf(key, options, limits, keys);
-    await limits.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
-    const entries = rows.map((row) => rowToEntryView(row, key.id, limits.scope, options.attributes));
-    const joinedEntries = await entryJoins.resultsFor(key, entries, options.joins, limits);
-    for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
-    const page: FindEntriesResult = { entries };
-    if (pages) page.cursor = pages;
-    const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
-    const { limit, offset } = options;
-    if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
-    else if (options.includePagination) page.pagination = await readPagination(key, options, limits);
-    return page;
-  }
-
-  async function readPagination<Source extends DataSourceKey>(
+  private async readPagination<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
     limits: EntryReadLimits<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
     const requiredJoins = (statement: SqlStatement) =>
-      entryJoins.requiredConditions(key, options.joins, limits, statement);
-    const { total, about } = await counts.count(
+      this.entryJoins.requiredConditions(key, options.joins, limits, statement);
+    const { total, about } = await this.counts.count(
       key,
       { scope: limits.scope, where: options.where, ids: limits.ids },
       requiredJoins,
@@ -194,69 +157,119 @@ function createReadFunctions(read: ReadRows) {
     return { total, limit, offset, ...(about ? { about } : {}) };
   }
 
-  return {
-    /**
-     * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
-     * entries would exceed 8 MB.
-     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions
-     *   in `limits`
-     */
-    find: findEntries,
+  async find<Source extends DataSourceKey>(
+    key: Source,
+    query: unknown,
+    limits: EntryReadLimits<Source>,
+  ): Promise<FindEntriesResult> {
+    const options = parseFind(query);
+    if (options.aggregate !== null) return this.aggregateEntries(key, options, limits);
+    const keys = parseOrder(options.order, createEntryDocumentSource("e", limits.scope.canSee));
+    const { rows, pages } = await this.rowsOf(key, options, limits, keys);
+    await limits.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
+    const entries = rows.map((row) => rowToEntryView(row, key.id, limits.scope, options.attributes));
+    const joinedEntries = await this.entryJoins.resultsFor(key, entries, options.joins, limits);
+    for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
+    const page: FindEntriesResult = { entries };
+    if (pages) page.cursor = pages;
+    const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
+    const { limit, offset } = options;
+    if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
+    else if (options.includePagination) page.pagination = await this.readPagination(key, options, limits);
+    return page;
+  }
 
-    async findOne<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
-      const { entries } = await findEntries(key, { ...(query as object), limit: 1 }, limits);
-      return entries[0];
-    },
+  async findOne<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
+    const { entries } = await this.find(key, { ...(query as object), limit: 1 }, limits);
+    return entries[0];
+  }
 
-    /**
-     * Returns the entry with this ID.
-     * @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
-     */
-    async findById<Source extends DataSourceKey>(
-      key: Source,
-      id: number,
-      limits: EntryReadLimits<Source>,
-    ): Promise<EntryView> {
-      const { scope } = limits;
-      if (scope.filter) {
-        const { entries } = await findEntries(key, { limit: 1 }, { ...limits, ids: [id] });
-        if (entries[0]) return entries[0] as EntryView;
-      } else {
-        const [row] = await read<EntryRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
-        if (row) return rowToEntryView(row, key.id, scope, null);
-      }
-      throw new ActionError("ENTRY_NOT_FOUND");
-    },
+  async findById<Source extends DataSourceKey>(
+    key: Source,
+    id: number,
+    limits: EntryReadLimits<Source>,
+  ): Promise<EntryView> {
+    const { scope } = limits;
+    if (scope.filter) {
+      const { entries } = await this.find(key, { limit: 1 }, { ...limits, ids: [id] });
+      if (entries[0]) return entries[0] as EntryView;
+    } else {
+      const [row] = await this.read<EntryRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
+      if (row) return rowToEntryView(row, key.id, scope, null);
+    }
+    throw new ActionError("ENTRY_NOT_FOUND");
+  }
 
-    /**
-     * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most about ten thousand
-     * entries. Otherwise it is an estimate, and `about` is true.
-     */
-    count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
-      counts.count(key, { scope, where }, async () => []),
+  count<Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) {
+    return this.counts.count(key, { scope, where }, async () => []);
+  }
 
-    /**
-     * Returns the sorted distinct values of each column, without null and missing values. Returns at most 10,000 values
-     * and 160 KB per column.
-     */
-    async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
-      const groups: Record<string, JsonText[]> = {};
-      for (const [at, column] of requireList(columns, "columns", FIELDS_MAX, 1).entries()) {
-        const statement = new SqlStatement();
-        const source = createEntryDocumentSource("e", scope.canSee);
-        const value = valueAtPathSql(parsePath(column, `columns[${at}]`, source), source, statement);
-        const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
-        const values = `SELECT value::text, octet_length(value::text) AS bytes
+  async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
+    const groups: Record<string, JsonText[]> = {};
+    for (const [at, column] of requireList(columns, "columns", FIELDS_MAX, 1).entries()) {
+      const statement = new SqlStatement();
+      const source = createEntryDocumentSource("e", scope.canSee);
+      const value = valueAtPathSql(parsePath(column, `columns[${at}]`, source), source, statement);
+      const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
+      const values = `SELECT value::text, octet_length(value::text) AS bytes
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
          WHERE value <> 'null' ORDER BY visible.value LIMIT ${MAX_DISTINCT_VALUES}`;
-        const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
+      const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
           WHERE total_bytes <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
-        const rows = await read<{ value: string }>(key.appId, sql, statement.values);
-        groups[String(column)] = rows.map((row) => new JsonText(row.value));
-      }
-      return groups;
-    },
-  };
+      const rows = await this.read<{ value: string }>(key.appId, sql, statement.values);
+      groups[String(column)] = rows.map((row) => new JsonText(row.value));
+    }
+    return groups;
+  }
+}
+
+/**
+ * Reads entries. Each call of a method has one time limit for all its SQL statements together (see `limitReadTime`).
+ */
+export class EntryReader {
+  constructor(private readonly options: { read: ReadRows }) {}
+
+  private withinTime(): TimeLimitedEntryReader {
+    return new TimeLimitedEntryReader(limitReadTime(this.options.read));
+  }
+
+  /**
+   * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
+   * entries would exceed 8 MB.
+   * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions
+   *   in `limits`
+   */
+  find<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
+    return this.withinTime().find(key, query, limits);
+  }
+
+  findOne<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
+    return this.withinTime().findOne(key, query, limits);
+  }
+
+  /**
+   * Returns the entry with this ID.
+   * @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
+   */
+  findById<Source extends DataSourceKey>(key: Source, id: number, limits: EntryReadLimits<Source>) {
+    return this.withinTime().findById(key, id, limits);
+  }
+
+  /**
+   * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most about ten thousand
+   * entries. Otherwise it is an estimate, and `about` is true.
+   */
+  count(key: DataSourceKey, where: unknown, scope: EntryScope) {
+    return this.withinTime().count(key, where, scope);
+  }
+
+  /**
+   * Returns the sorted distinct values of each column, without null and missing values. Returns at most 10,000 values
+   * and 160 KB per column.
+   */
+  distinct(key: DataSourceKey, columns: unknown, scope: EntryScope) {
+    return this.withinTime().distinct(key, columns, scope);
+  }
 }
 
 /**

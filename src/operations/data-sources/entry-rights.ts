@@ -80,8 +80,6 @@ function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): str
   return typeof email === "string" ? email.slice(0, 320).toWellFormed() : null;
 }
 
-export type EntryRightsResolver = ReturnType<typeof createEntryRights>;
-
 /**
  * Creates the rights of a caller, which the access rules of each data source determine.
  * @param accessError creates the error for a missing right. A missing data source causes the same error, so that the
@@ -154,22 +152,27 @@ function createRights(
   };
 }
 
-export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
-  return {
-    /** Returns the rights of the caller that sent the request. */
-    async of({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
-      const user = isTrusted ? null : await appUsers.userOf(caller);
-      const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
-      const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
-      const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDenied());
-      return createRights(as, { emitter, userEmail: readUserEmail(user?.data) }, refused, user);
-    },
+export class EntryRightsResolver {
+  constructor(private readonly options: { appUsers: AppUsers }) {}
 
-    /**
-     * Returns the rights of a page.
-     * @param user data of the app user who is signed in to the page; null if no user is signed in
-     */
-    ofPage: (user: UserData | null): CallerEntryRights =>
-      createRights({ isTrusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, createAccessDenied),
-  };
+  /** Returns the rights of the caller that sent the request. */
+  async of({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
+    const user = isTrusted ? null : await this.options.appUsers.userOf(caller);
+    const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
+    const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
+    const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDenied());
+    return createRights(as, { emitter, userEmail: readUserEmail(user?.data) }, refused, user);
+  }
+
+  /**
+   * Returns the rights of a page.
+   * @param user data of the app user who is signed in to the page; null if no user is signed in
+   */
+  ofPage(user: UserData | null): CallerEntryRights {
+    return createRights(
+      { isTrusted: false, user },
+      { emitter: ANONYMOUS_EMITTER, userEmail: null },
+      createAccessDenied,
+    );
+  }
 }

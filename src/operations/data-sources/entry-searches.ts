@@ -28,8 +28,6 @@ const MAX_COMPARED_ENTRIES = 20;
 /** Maximum number of entries that one SQL statement removes. */
 const REMOVED_PER_STATEMENT = 5_000;
 
-export type EntrySearches = ReturnType<typeof createEntrySearches>;
-
 /**
  * Converts a database error to an ActionError if the query took too long or a value in its `where` cannot be evaluated.
  * Returns other errors unchanged.
@@ -51,7 +49,7 @@ function toCallerError(error: unknown): unknown {
     : error;
 }
 
-export function createEntrySearches(options: {
+interface EntrySearchesOptions {
   read: ReadRows;
   sources: DataSourceRows;
   entryReader: EntryReader;
@@ -60,19 +58,22 @@ export function createEntrySearches(options: {
   versions: EntryVersions;
   attempts: AppUserSignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
-}) {
-  const { read, sources, entryReader, changes, commits, versions, attempts, recentQueries } = options;
+}
+
+export class EntrySearches {
+  constructor(private readonly options: EntrySearchesOptions) {}
 
   /**
    * Compares the values of hashed columns in a `where` with entries. Returns the IDs of the entries that have these
    * values and match the other conditions of the `where`.
    */
-  async function compareHashes(
+  private async compareHashes(
     rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
     where: SplitWhere,
   ): Promise<number[]> {
+    const { read, attempts } = this.options;
     const statement = new SqlStatement();
     const condition = entryConditionSql(source, { scope, where: where.whereWithoutHashed }, statement, "e");
     const columns = statement.bind(
@@ -116,20 +117,20 @@ export function createEntrySearches(options: {
    * Splits a `where` into conditions that the database evaluates and conditions on hashed columns. Returns the
    * conditions for the database, and the IDs of the entries that match the conditions on hashed columns.
    */
-  async function narrowWhere(rights: CallerEntryRights, source: StoredDataSource, scope: EntryScope, where: unknown) {
+  private async narrowWhere(rights: CallerEntryRights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const splitWhere = splitHashedWhere(where, source.hashedColumns);
     if (!splitWhere) return { where };
-    return { where: splitWhere.whereWithoutHashed, ids: await compareHashes(rights, source, scope, splitWhere) };
+    return { where: splitWhere.whereWithoutHashed, ids: await this.compareHashes(rights, source, scope, splitWhere) };
   }
 
-  function createReadLimits(
+  private createReadLimits(
     rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
     ids: number[] | undefined,
   ): EntryReadLimits<StoredDataSource> {
     const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
-      const joinedSourceRow = await sources.find(source.appId, dataSource).catch((error: unknown) => {
+      const joinedSourceRow = await this.options.sources.find(source.appId, dataSource).catch((error: unknown) => {
         throw rights.caller.isTrusted ? error : rights.accessError();
       });
       return joinedSourceRow;
@@ -143,12 +144,13 @@ export function createEntrySearches(options: {
   }
 
   /** Locks and removes the matching entries in batches. */
-  async function removeMatching(
+  private async removeMatching(
     change: EntryChange,
     rights: CallerEntryRights,
     scope: EntryScope,
     candidateRows: { where: unknown; ids?: number[] },
   ) {
+    const { commits, versions } = this.options;
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
     let isFirst = true;
@@ -186,60 +188,55 @@ export function createEntrySearches(options: {
     }
   }
 
-  return {
-    /**
-     * Returns the entries that match a query, or the result of its aggregate functions.
-     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async find(
-      rights: CallerEntryRights,
-      source: StoredDataSource,
-      query: unknown,
-      reserve?: ReserveResponseBytes,
-    ): Promise<FindEntriesResult> {
-      const input = isObject(query) ? query["where"] : undefined;
-      const scope = rights.readScope(source, input);
-      const { where, ids } = await narrowWhere(rights, source, scope, input);
-      const limits = { ...createReadLimits(rights, source, scope, ids), ...(reserve && { reserve }) };
-      const started = performance.now();
-      const elapsedMs = () => performance.now() - started;
-      try {
-        const foundEntries = await entryReader.find(
-          source,
-          isObject(query) && input !== undefined ? { ...query, where } : query,
-          limits,
-        );
+  /**
+   * Returns the entries that match a query, or the result of its aggregate functions.
+   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async find(
+    rights: CallerEntryRights,
+    source: StoredDataSource,
+    query: unknown,
+    reserve?: ReserveResponseBytes,
+  ): Promise<FindEntriesResult> {
+    const { entryReader, recentQueries } = this.options;
+    const input = isObject(query) ? query["where"] : undefined;
+    const scope = rights.readScope(source, input);
+    const { where, ids } = await this.narrowWhere(rights, source, scope, input);
+    const limits = { ...this.createReadLimits(rights, source, scope, ids), ...(reserve && { reserve }) };
+    const started = performance.now();
+    const elapsedMs = () => performance.now() - started;
+    try {
+      const foundEntries = await entryReader.find(
+        source,
+        isObject(query) && input !== undefined ? { ...query, where } : query,
+        limits,
+      );
+      recentQueries.record(source, query, elapsedMs());
+      return foundEntries;
+    } catch (error) {
+      // A query that exceeded its time limit is recorded too, because an index might make it faster.
+      if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS)
         recentQueries.record(source, query, elapsedMs());
-        return foundEntries;
-      } catch (error) {
-        // A query that exceeded its time limit is recorded too, because an index might make it faster.
-        if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS)
-          recentQueries.record(source, query, elapsedMs());
-        throw error;
-      }
-    },
+      throw error;
+    }
+  }
 
-    /** Returns the distinct values of each column. @throws the errors of `find` */
-    async distinct(rights: CallerEntryRights, source: StoredDataSource, columns: readonly string[]) {
-      return entryReader.distinct(source, columns, rights.readScope(source, null));
-    },
+  /** Returns the distinct values of each column. @throws the errors of `find` */
+  async distinct(rights: CallerEntryRights, source: StoredDataSource, columns: readonly string[]) {
+    return this.options.entryReader.distinct(source, columns, rights.readScope(source, null));
+  }
 
-    /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */
-    async remove(
-      rights: CallerEntryRights,
-      source: StoredDataSource,
-      input: unknown,
-    ): Promise<{ deletedCount: number }> {
-      const scope = rights.removalScope(source, input);
-      const narrowedWhere = await narrowWhere(rights, source, scope, input);
-      try {
-        return await changes.commit(source, rights.writer, async (change) => {
-          await removeMatching(change, rights, scope, narrowedWhere);
-          return { deletedCount: change.counts.deleted };
-        });
-      } catch (error) {
-        throw toCallerError(error);
-      }
-    },
-  };
+  /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */
+  async remove(rights: CallerEntryRights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
+    const scope = rights.removalScope(source, input);
+    const narrowedWhere = await this.narrowWhere(rights, source, scope, input);
+    try {
+      return await this.options.changes.commit(source, rights.writer, async (change) => {
+        await this.removeMatching(change, rights, scope, narrowedWhere);
+        return { deletedCount: change.counts.deleted };
+      });
+    } catch (error) {
+      throw toCallerError(error);
+    }
+  }
 }

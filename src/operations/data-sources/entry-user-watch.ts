@@ -27,23 +27,32 @@ interface WatchedSource<Follower> {
   pendingReads: Promise<void>;
 }
 
-/**
- * Creates the watch for the entries of signed-in users.
- * @param onChanged receives the subscribers whose rights must be checked again, because the entry of their signed-in
- *   user may have changed
- */
-export function createEntryUserWatch<Follower>(options: {
+interface EntryUserWatchOptions<Follower> {
   db: Database;
   notifications: DatabaseNotifications;
   log: Logger;
+  /**
+   * Receives the subscribers whose rights must be checked again, because the entry of their signed-in user may have
+   * changed.
+   */
   onChanged: (followers: Follower[]) => void;
-}) {
-  const { db, notifications, log, onChanged } = options;
-  /** Watched data sources of users. The keys are `appId:dataSourceId`. */
-  const watchedSources = new Map<string, WatchedSource<Follower>>();
-  const keys = new Map<Follower, string>();
+}
 
-  async function readChanges(key: string, watched: WatchedSource<Follower>): Promise<void> {
+/** Watches the entries of signed-in users. */
+export class EntryUserWatch<Follower> {
+  /** Watched data sources of users. The keys are `appId:dataSourceId`. */
+  private readonly watchedSources = new Map<string, WatchedSource<Follower>>();
+  private readonly keys = new Map<Follower, string>();
+
+  constructor(private readonly options: EntryUserWatchOptions<Follower>) {
+    options.notifications.listen(ENTRY_CHANNEL, (key) => {
+      const of = this.watchedSources.get(key);
+      if (of) this.readInOrder(key, of);
+    });
+  }
+
+  private async readChanges(key: string, watched: WatchedSource<Follower>): Promise<void> {
+    const { db, onChanged } = this.options;
     const sourceKey = key.split(":").map(Number);
     if (watched.position === null) {
       watched.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
@@ -59,9 +68,10 @@ export function createEntryUserWatch<Follower>(options: {
     onChanged([...watched.followers].flatMap(([follower, entry]) => (isBulk || entries.has(entry) ? [follower] : [])));
   }
 
-  function readInOrder(key: string, watched: WatchedSource<Follower>): void {
+  private readInOrder(key: string, watched: WatchedSource<Follower>): void {
+    const { log, onChanged } = this.options;
     watched.pendingReads = watched.pendingReads
-      .then(() => readChanges(key, watched))
+      .then(() => this.readChanges(key, watched))
       .catch((error: unknown) => {
         log.warn(
           { err: error },
@@ -73,35 +83,27 @@ export function createEntryUserWatch<Follower>(options: {
       });
   }
 
-  notifications.listen(ENTRY_CHANNEL, (key) => {
-    const of = watchedSources.get(key);
-    if (of) readInOrder(key, of);
-  });
-
-  function removeFollower(follower: Follower): void {
-    const key = keys.get(follower);
-    if (key === undefined) return;
-    keys.delete(follower);
-    const of = watchedSources.get(key);
-    of?.followers.delete(follower);
-    if (of?.followers.size === 0) watchedSources.delete(key);
+  /** Sets the user who is signed in for a subscriber; null if no user is signed in. */
+  set(follower: Follower, appId: number, user: UserEntry | null): void {
+    this.remove(follower);
+    if (!user) return;
+    const key = `${appId}:${user.dataSourceId}`;
+    const of = this.watchedSources.get(key) ?? {
+      followers: new Map<Follower, number>(),
+      position: null,
+      pendingReads: Promise.resolve(),
+    };
+    this.watchedSources.set(key, of);
+    of.followers.set(follower, user.id);
+    this.keys.set(follower, key);
   }
 
-  return {
-    /** Sets the user who is signed in for a subscriber; null if no user is signed in. */
-    set(follower: Follower, appId: number, user: UserEntry | null): void {
-      removeFollower(follower);
-      if (!user) return;
-      const key = `${appId}:${user.dataSourceId}`;
-      const of = watchedSources.get(key) ?? {
-        followers: new Map<Follower, number>(),
-        position: null,
-        pendingReads: Promise.resolve(),
-      };
-      watchedSources.set(key, of);
-      of.followers.set(follower, user.id);
-      keys.set(follower, key);
-    },
-    remove: removeFollower,
-  };
+  remove(follower: Follower): void {
+    const key = this.keys.get(follower);
+    if (key === undefined) return;
+    this.keys.delete(follower);
+    const of = this.watchedSources.get(key);
+    of?.followers.delete(follower);
+    if (of?.followers.size === 0) this.watchedSources.delete(key);
+  }
 }

@@ -96,98 +96,104 @@ interface RestoredPart {
   ids: number[] | null;
 }
 
-export type EntryVersions = ReturnType<typeof createEntryVersions>;
+interface EntryVersionsOptions {
+  db: Database;
+  /** Maximum total size of one app's snapshots in bytes; 0 for no limit. */
+  quotaBytes: number;
+}
 
-/**
- * Creates the operations on snapshots of entries.
- * @param quotaBytes maximum total size of one app's snapshots in bytes; 0 for no limit
- */
-export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
-  async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
-    const { executor, source } = change;
-    const newest = await newestEntryIdOf(executor, source);
-    if (newest === 0) return;
-    const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
-    const [head] = await rows<{ id: number }>(executor, INSERT_VERSION, values);
-    const total = { entries: 0, bytes: 0, part: 0 };
-    let after: number | null = 0;
-    while (after !== null) {
-      const partValues: unknown[] = [source.appId, source.id, after, newest, head!.id, total.part];
-      const [read]: { last: number | null; count: number; next: number; bytes: number }[] = await rows(
+async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
+  const { executor, source } = change;
+  const newest = await newestEntryIdOf(executor, source);
+  if (newest === 0) return;
+  const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
+  const [head] = await rows<{ id: number }>(executor, INSERT_VERSION, values);
+  const total = { entries: 0, bytes: 0, part: 0 };
+  let after: number | null = 0;
+  while (after !== null) {
+    const partValues: unknown[] = [source.appId, source.id, after, newest, head!.id, total.part];
+    const [read]: { last: number | null; count: number; next: number; bytes: number }[] = await rows(
+      executor,
+      INSERT_VERSION_PART,
+      partValues,
+    );
+    total.entries += read!.count;
+    total.bytes += read!.bytes;
+    total.part = read!.next;
+    after = read!.last;
+  }
+  if (total.entries === 0) {
+    await rows(executor, DELETE_EMPTY_VERSION, [source.appId, head!.id]);
+    return;
+  }
+  await rows(executor, SET_VERSION_COUNTS, [source.appId, head!.id, total.entries, total.bytes]);
+}
+
+/** Operations on snapshots of entries. */
+export class EntryVersions {
+  constructor(private readonly options: EntryVersionsOptions) {}
+
+  private async deleteOldVersions({ executor, source }: EntryChange): Promise<void> {
+    await rows(executor, DELETE_OLD_VERSIONS, [
+      source.appId,
+      source.id,
+      DATA_SOURCE_VERSIONS_KEPT,
+      this.options.quotaBytes,
+    ]);
+  }
+
+  /**
+   * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. If the data
+   * source has no entries, takes no snapshot.
+   */
+  async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
+    await storeVersion(change, writer, operation);
+    await this.deleteOldVersions(change);
+  }
+
+  /** Lists the snapshots of a data source, the newest first. */
+  async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
+    const versionRows = await rows<EntryVersion & { createdAt: Date }>(this.options.db, LIST_VERSIONS, [appId, id]);
+    return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
+  }
+
+  /**
+   * Replaces all entries of the data source by the entries of a snapshot, with their IDs. First takes a snapshot of
+   * the current entries. Returns the number of restored entries.
+   * @throws VERSION_NOT_FOUND; RESOURCE_CHANGED if the data source does not meet the precondition (`If-Match`)
+   */
+  async restore(
+    changes: EntryChanges,
+    source: StoredDataSource,
+    writer: EntryWriter,
+    versionId: number,
+    precondition: ExpectedETags,
+  ): Promise<number> {
+    return changes.commit(source, writer, async (change) => {
+      const { executor } = change;
+      // Two concurrent restores would insert entries with the same IDs, so the second restore waits for this lock.
+      await lockAllEntries(executor, source.appId, source.id);
+      const parts = await rows<{ part: number }>(
         executor,
-        INSERT_VERSION_PART,
-        partValues,
-      );
-      total.entries += read!.count;
-      total.bytes += read!.bytes;
-      total.part = read!.next;
-      after = read!.last;
-    }
-    if (total.entries === 0) {
-      await rows(executor, DELETE_EMPTY_VERSION, [source.appId, head!.id]);
-      return;
-    }
-    await rows(executor, SET_VERSION_COUNTS, [source.appId, head!.id, total.entries, total.bytes]);
-  }
-
-  async function deleteOldVersions({ executor, source }: EntryChange): Promise<void> {
-    await rows(executor, DELETE_OLD_VERSIONS, [source.appId, source.id, DATA_SOURCE_VERSIONS_KEPT, quotaBytes]);
-  }
-
-  return {
-    /**
-     * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. If the data
-     * source has no entries, takes no snapshot.
-     */
-    async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
-      await storeVersion(change, writer, operation);
-      await deleteOldVersions(change);
-    },
-
-    /** Lists the snapshots of a data source, the newest first. */
-    async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
-      const versionRows = await rows<EntryVersion & { createdAt: Date }>(db, LIST_VERSIONS, [appId, id]);
-      return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
-    },
-
-    /**
-     * Replaces all entries of the data source by the entries of a snapshot, with their IDs. First takes a snapshot of
-     * the current entries. Returns the number of restored entries.
-     * @throws VERSION_NOT_FOUND; RESOURCE_CHANGED if the data source does not meet the precondition (`If-Match`)
-     */
-    async restore(
-      changes: EntryChanges,
-      source: StoredDataSource,
-      writer: EntryWriter,
-      versionId: number,
-      precondition: ExpectedETags,
-    ): Promise<number> {
-      return changes.commit(source, writer, async (change) => {
-        const { executor } = change;
-        // Two concurrent restores would insert entries with the same IDs, so the second restore waits for this lock.
-        await lockAllEntries(executor, source.appId, source.id);
-        const parts = await rows<{ part: number }>(
-          executor,
-          `SELECT part FROM data_source_version JOIN data_source_version_part USING (app_id)
+        `SELECT part FROM data_source_version JOIN data_source_version_part USING (app_id)
             WHERE app_id = $1 AND data_source_id = $2 AND id = $3 AND version_id = id ORDER BY part`,
-          [source.appId, source.id, versionId],
-        );
-        if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
-        await checkDataSource(executor, source.appId, source.id, precondition);
-        change.operation = "restore";
-        await storeVersion(change, writer, "restore");
-        change.addRemovedBatch(await removeEntriesExcept(executor, source, [], change.remainingCapacity));
-        for (const { part } of parts) {
-          const values = [source.appId, source.id, versionId, part, change.remainingCapacity.entries];
-          const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
-          change.addInsertedBatch(made!.ids, made!);
-        }
-        await deleteOldVersions(change);
-        // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row
-        // second; the opposite order could cause a deadlock.
-        await lockDataSource(executor, source.appId, source.id, precondition);
-        return change.counts.inserted;
-      });
-    },
-  };
+        [source.appId, source.id, versionId],
+      );
+      if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
+      await checkDataSource(executor, source.appId, source.id, precondition);
+      change.operation = "restore";
+      await storeVersion(change, writer, "restore");
+      change.addRemovedBatch(await removeEntriesExcept(executor, source, [], change.remainingCapacity));
+      for (const { part } of parts) {
+        const values = [source.appId, source.id, versionId, part, change.remainingCapacity.entries];
+        const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
+        change.addInsertedBatch(made!.ids, made!);
+      }
+      await this.deleteOldVersions(change);
+      // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row
+      // second; the opposite order could cause a deadlock.
+      await lockDataSource(executor, source.appId, source.id, precondition);
+      return change.counts.inserted;
+    });
+  }
 }

@@ -20,8 +20,6 @@ import {
 } from "./entry-statements.js";
 import { createEntryValidator, toStorableEntry } from "./entry-validation.js";
 
-export type EntryWrites = ReturnType<typeof createEntryWrites>;
-
 /** The entry to change. If the entry's ETag is not in `precondition`, the change is rejected. */
 export interface EntryTarget {
   id: number;
@@ -84,102 +82,96 @@ export function mergeHashedColumns(source: StoredDataSource, before: EntryData, 
     : { ...input, ...Object.fromEntries(stored.map((column) => [column, before[column]])) };
 }
 
-export function createEntryWrites({
-  changes,
-  receivedDataLimiter,
-}: {
-  changes: EntryChanges;
-  receivedDataLimiter: ReceivedDataLimiter;
-}) {
-  function countBytes(rights: CallerEntryRights, source: StoredDataSource, bytes: number): void {
-    receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
+/** Checks that the locked entry exists, and returns it. @throws ENTRY_NOT_FOUND */
+function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
+  if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
+  return lockedEntry;
+}
+
+export class EntryWrites {
+  constructor(private readonly options: { changes: EntryChanges; receivedDataLimiter: ReceivedDataLimiter }) {}
+
+  private countBytes(rights: CallerEntryRights, source: StoredDataSource, bytes: number): void {
+    this.options.receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
-  /** Checks that the locked entry exists, and returns it. @throws ENTRY_NOT_FOUND */
-  function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
-    if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
-    return lockedEntry;
+  /**
+   * Inserts an entry.
+   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async insert(rights: CallerEntryRights, source: StoredDataSource, input: EntryData): Promise<Entry> {
+    const validateEntry = createEntryValidator(source, "insert", {
+      grant: rights.grant(source, "insert"),
+      trusted: rights.caller.isTrusted,
+      turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
+    });
+    const { data, text } = await validateEntry(input, "the entry");
+    const bytes = Buffer.byteLength(text);
+    this.countBytes(rights, source, bytes);
+    return this.options.changes.commit(
+      source,
+      rights.writer,
+      async (change) => {
+        const [made] = await insertEntryTexts(change.executor, source, [text]);
+        change.addInserted(made!.id, data, bytes);
+        return toVisibleEntry(rights, source, { ...made!, data }, Object.keys(input));
+      },
+      ["insert"],
+    );
   }
 
-  return {
-    /**
-     * Inserts an entry.
-     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async insert(rights: CallerEntryRights, source: StoredDataSource, input: EntryData): Promise<Entry> {
-      const validateEntry = createEntryValidator(source, "insert", {
-        grant: rights.grant(source, "insert"),
-        trusted: rights.caller.isTrusted,
-        turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
-      });
-      const { data, text } = await validateEntry(input, "the entry");
-      const bytes = Buffer.byteLength(text);
-      countBytes(rights, source, bytes);
-      return changes.commit(
-        source,
-        rights.writer,
-        async (change) => {
-          const [made] = await insertEntryTexts(change.executor, source, [text]);
-          change.addInserted(made!.id, data, bytes);
-          return toVisibleEntry(rights, source, { ...made!, data }, Object.keys(input));
-        },
-        ["insert"],
-      );
-    },
-
-    /**
-     * Changes the columns of an entry that `input` contains. Other columns keep their values.
-     * @throws the errors of `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
-     */
-    async update(
-      rights: CallerEntryRights,
-      source: StoredDataSource,
-      target: EntryTarget,
-      input: EntryData,
-    ): Promise<Entry> {
-      const grant = rights.grant(source, "update");
-      const validateEntry = createEntryValidator(source, "update", {
-        grant,
-        trusted: rights.caller.isTrusted,
-        turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
-      });
-      const { data: written } = await validateEntry(input, "the entry");
-      return changes.commit(
-        source,
-        rights.writer,
-        async (change) => {
-          const lockedEntries = await lockEntries(change.executor, source, [target.id]);
-          const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
-          if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
-          requireUnchangedEntry(rights, source, before!, target.precondition);
-          const { data, text } = toStorableEntry({ ...before!.data, ...written }, "the entry");
-          const bytes = Buffer.byteLength(text);
-          countBytes(rights, source, bytes);
-          const updateTimes = await updateEntryTexts(change.executor, source, [{ id: target.id, text }]);
-          const columns = Object.keys(input);
-          change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
-          return toVisibleEntry(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
-        },
-        ["update"],
-      );
-    },
-
-    /**
-     * Removes an entry and returns its last state.
-     * @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
-     */
-    async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
-      const grant = rights.grant(source, "delete");
-      if (!maySelectById(grant)) throw createAccessDenied();
-      return changes.commit(source, rights.writer, async (change) => {
+  /**
+   * Changes the columns of an entry that `input` contains. Other columns keep their values.
+   * @throws the errors of `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
+   */
+  async update(
+    rights: CallerEntryRights,
+    source: StoredDataSource,
+    target: EntryTarget,
+    input: EntryData,
+  ): Promise<Entry> {
+    const grant = rights.grant(source, "update");
+    const validateEntry = createEntryValidator(source, "update", {
+      grant,
+      trusted: rights.caller.isTrusted,
+      turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
+    });
+    const { data: written } = await validateEntry(input, "the entry");
+    return this.options.changes.commit(
+      source,
+      rights.writer,
+      async (change) => {
         const lockedEntries = await lockEntries(change.executor, source, [target.id]);
         const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
         if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
         requireUnchangedEntry(rights, source, before!, target.precondition);
-        await deleteEntriesById(change.executor, source, [target.id]);
-        change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);
-        return toVisibleEntry(rights, source, before!, []);
-      });
-    },
-  };
+        const { data, text } = toStorableEntry({ ...before!.data, ...written }, "the entry");
+        const bytes = Buffer.byteLength(text);
+        this.countBytes(rights, source, bytes);
+        const updateTimes = await updateEntryTexts(change.executor, source, [{ id: target.id, text }]);
+        const columns = Object.keys(input);
+        change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
+        return toVisibleEntry(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
+      },
+      ["update"],
+    );
+  }
+
+  /**
+   * Removes an entry and returns its last state.
+   * @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
+   */
+  async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
+    const grant = rights.grant(source, "delete");
+    if (!maySelectById(grant)) throw createAccessDenied();
+    return this.options.changes.commit(source, rights.writer, async (change) => {
+      const lockedEntries = await lockEntries(change.executor, source, [target.id]);
+      const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
+      if (!meetsColumnConditions(before!.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
+      requireUnchangedEntry(rights, source, before!, target.precondition);
+      await deleteEntriesById(change.executor, source, [target.id]);
+      change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);
+      return toVisibleEntry(rights, source, before!, []);
+    });
+  }
 }

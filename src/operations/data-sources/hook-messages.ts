@@ -100,25 +100,39 @@ export interface HookMessages {
 
 const NO_HOOK_MESSAGES: HookMessages = { add: () => undefined, store: async () => undefined };
 
-export type HookMessageBuilder = ReturnType<typeof createHookMessageBuilder>;
+/**
+ * Returns the message that a hook sends for an entry, and the reason if the service cannot send it to some address.
+ * Returns null if there is no message and no such reason.
+ */
+function makeMessage(
+  hook: SendingHook,
+  data: EntryData,
+  status: HookMessageStatus | ActionError,
+): Pick<PendingMessage, "delivery" | "fault"> | null {
+  try {
+    const { message, addressFault } = buildHookMessage(hook, data);
+    if (message === null) return addressFault === null ? null : { delivery: null, fault: addressFault };
+    if (status instanceof ActionError) return { delivery: null, fault: status.message };
+    return { delivery: { message, status }, fault: addressFault };
+  } catch (error) {
+    if (!(error instanceof ActionError)) throw error;
+    return { delivery: null, fault: error.message };
+  }
+}
 
-export function createHookMessageBuilder({
-  outlet,
-  receivedDataLimiter,
-}: {
-  outlet: HookMessageStore;
-  receivedDataLimiter: ReceivedDataLimiter;
-}) {
+export class HookMessageBuilder {
+  constructor(private readonly options: { outlet: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter }) {}
+
   /**
    * Reads the statuses for messages before the transaction, because a read during the transaction would need a second
    * database connection. Invalid settings do not prevent the write of entries: the error is returned and logged with
    * the message.
    */
-  async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
+  private async statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {
       if (statusByType.has(type)) continue;
-      const status = await outlet.statusFor(appId, type).catch((error: unknown) => {
+      const status = await this.options.outlet.statusFor(appId, type).catch((error: unknown) => {
         if (error instanceof ActionError) return error;
         throw error;
       });
@@ -127,30 +141,11 @@ export function createHookMessageBuilder({
     return statusByType;
   }
 
-  /**
-   * Returns the message that a hook sends for an entry, and the reason if the service cannot send it to some address.
-   * Returns null if there is no message and no such reason.
-   */
-  function makeMessage(
-    hook: SendingHook,
-    data: EntryData,
-    status: HookMessageStatus | ActionError,
-  ): Pick<PendingMessage, "delivery" | "fault"> | null {
-    try {
-      const { message, addressFault } = buildHookMessage(hook, data);
-      if (message === null) return addressFault === null ? null : { delivery: null, fault: addressFault };
-      if (status instanceof ActionError) return { delivery: null, fault: status.message };
-      return { delivery: { message, status }, fault: addressFault };
-    } catch (error) {
-      if (!(error instanceof ActionError)) throw error;
-      return { delivery: null, fault: error.message };
-    }
-  }
-
-  function gatherMessages(
+  private gatherMessages(
     source: StoredDataSource,
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventEmitter },
   ): HookMessages {
+    const { outlet, receivedDataLimiter } = this.options;
     const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
     const wantedMessages: PendingMessage[] = [];
     let bytes = 0;
@@ -224,23 +219,19 @@ export function createHookMessageBuilder({
     };
   }
 
-  return {
-    /**
-     * Returns an object that collects the messages for one request. If a hook for one of these operations sends
-     * messages, the request is counted in the rate limit for messages.
-     * @throws RATE_LIMIT_EXCEEDED
-     */
-    async createCollector(
-      source: StoredDataSource,
-      verbs: readonly HookVerb[],
-      emitter: LogEventEmitter,
-    ): Promise<HookMessages> {
-      const hooks = source.hooks
-        .filter(isSendingHook)
-        .filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
-      if (hooks.length === 0) return NO_HOOK_MESSAGES;
-      await outlet.countRequest(source.appId, emitter);
-      return gatherMessages(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });
-    },
-  };
+  /**
+   * Returns an object that collects the messages for one request. If a hook for one of these operations sends
+   * messages, the request is counted in the rate limit for messages.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  async createCollector(
+    source: StoredDataSource,
+    verbs: readonly HookVerb[],
+    emitter: LogEventEmitter,
+  ): Promise<HookMessages> {
+    const hooks = source.hooks.filter(isSendingHook).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
+    if (hooks.length === 0) return NO_HOOK_MESSAGES;
+    await this.options.outlet.countRequest(source.appId, emitter);
+    return this.gatherMessages(source, { hooks, statuses: await this.statusesFor(source.appId, hooks), emitter });
+  }
 }

@@ -74,34 +74,23 @@ export function limitReadTime(read: ReadRows, now: () => number = performance.no
   };
 }
 
-export type ReadPool = ReturnType<typeof createReadPool>;
-
-/**
- * Creates the pool of connections for queries on entries.
- * @param timeoutMs time limit of each SQL statement in milliseconds
- */
-export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
-  const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
-    await client.query(sessionSettings(timeoutMs));
+/** Pool of connections for queries on entries. */
+export class ReadPool {
+  private readonly pool = createPool(this.url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
+    await client.query(sessionSettings(this.timeoutMs));
     // Ignores an error, because PostgreSQL allows only superusers to change this setting.
     await client.query(LIMIT_TEMP_FILES).catch(() => undefined);
   });
-  const connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
-  const waitingByApp = new Map<number, number>();
+  private readonly connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
+  private readonly waitingByApp = new Map<number, number>();
 
-  async function enterPool(appId: number): Promise<() => void> {
-    const waitingBefore = waitingByApp.get(appId) ?? 0;
-    if (waitingBefore >= MAX_WAITING_PER_APP)
-      throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
-    waitingByApp.set(appId, waitingBefore + 1);
-    return connectionSlots.enter(appId).finally(() => {
-      const waitingLeft = waitingByApp.get(appId)! - 1;
-      if (waitingLeft === 0) waitingByApp.delete(appId);
-      else waitingByApp.set(appId, waitingLeft);
-    });
-  }
+  /** @param timeoutMs time limit of each SQL statement in milliseconds */
+  constructor(
+    private readonly url: string,
+    private readonly timeoutMs = QUERY_TIMEOUT_MS,
+  ) {}
 
-  const read: ReadRows = async <Row>(
+  readonly read: ReadRows = async <Row>(
     appId: number,
     text: string,
     values: readonly unknown[],
@@ -113,9 +102,9 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
         "the query is too long as SQL; use fewer columns and conditions in the query",
       );
     }
-    const leavePool = await enterPool(appId);
+    const leavePool = await this.enterPool(appId);
     try {
-      const client = await pool.connect();
+      const client = await this.pool.connect();
       let isLost = true;
       try {
         const { rows } = await client.query({ text, values: [...values], ...(name ? { name } : {}) });
@@ -137,5 +126,19 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     }
   };
 
-  return { read, end: () => pool.end() };
+  private async enterPool(appId: number): Promise<() => void> {
+    const waitingBefore = this.waitingByApp.get(appId) ?? 0;
+    if (waitingBefore >= MAX_WAITING_PER_APP)
+      throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
+    this.waitingByApp.set(appId, waitingBefore + 1);
+    return this.connectionSlots.enter(appId).finally(() => {
+      const waitingLeft = this.waitingByApp.get(appId)! - 1;
+      if (waitingLeft === 0) this.waitingByApp.delete(appId);
+      else this.waitingByApp.set(appId, waitingLeft);
+    });
+  }
+
+  end() {
+    return this.pool.end();
+  }
 }

@@ -57,57 +57,56 @@ function p95DurationMs({ durationsMs, count }: RecordedQuery): number {
   return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
 
-export type RecentQueries = ReturnType<typeof createRecentQueries>;
+const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
-export function createRecentQueries(now: () => number = Date.now) {
-  const bySource = new Map<string, Map<string, RecordedQuery>>();
-  const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
+export class RecentQueries {
+  private readonly bySource = new Map<string, Map<string, RecordedQuery>>();
 
-  return {
-    /** Records a query that finished or exceeded its time limit. @param ms duration of the query in milliseconds */
-    record(source: StoredDataSource, query: unknown, ms: number): void {
-      const knownColumns = new Set(source.columns);
-      const shape = createQueryShape(query, (column) => knownColumns.has(column));
-      if (shape === null) return;
-      const queryShapes = getOrCreateRecent(
-        bySource,
-        keyOf(source),
-        MAX_SOURCES,
-        () => new Map<string, RecordedQuery>(),
-      );
-      const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
-      const makeQuery = () => ({ shape, count: 0, durationsMs: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
-      const stored = getOrCreateRecent(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
-      stored.durationsMs[stored.count % MAX_RECORDED_DURATIONS] = ms;
-      stored.count += 1;
-      stored.lastAt = now();
-    },
+  constructor(private readonly now: () => number = Date.now) {}
 
-    /**
-     * Lists the recorded query shapes of a data source, the most recent first. Leaves out queries without a column in
-     * `where` and `order`, because no index would help them.
-     */
-    list(source: StoredDataSource): RecentQuery[] {
-      const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
-      const mayIndex = (column: string) => !source.hashedColumns.includes(column);
-      return stored.flatMap((storedQuery) => {
-        const { shape, count, lastAt } = storedQuery;
-        const { where, order, aggregate } = shape;
-        if (where.length + order.length === 0) return [];
-        const index = source.indexes.find((options) => doesIndexHelpShape(indexColumnPaths(options), shape));
-        return {
-          ...{
-            where,
-            order,
-            aggregate,
-            count,
-            p95Ms: p95DurationMs(storedQuery),
-            lastAt: new Date(lastAt).toISOString(),
-          },
-          index: index === undefined ? null : indexColumnPaths(index),
-          suggestion: index === undefined ? suggestIndexColumns(shape, mayIndex) : null,
-        };
-      });
-    },
-  };
+  /** Records a query that finished or exceeded its time limit. @param ms duration of the query in milliseconds */
+  record(source: StoredDataSource, query: unknown, ms: number): void {
+    const knownColumns = new Set(source.columns);
+    const shape = createQueryShape(query, (column) => knownColumns.has(column));
+    if (shape === null) return;
+    const queryShapes = getOrCreateRecent(
+      this.bySource,
+      keyOf(source),
+      MAX_SOURCES,
+      () => new Map<string, RecordedQuery>(),
+    );
+    const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
+    const makeQuery = () => ({ shape, count: 0, durationsMs: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
+    const stored = getOrCreateRecent(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
+    stored.durationsMs[stored.count % MAX_RECORDED_DURATIONS] = ms;
+    stored.count += 1;
+    stored.lastAt = this.now();
+  }
+
+  /**
+   * Lists the recorded query shapes of a data source, the most recent first. Leaves out queries without a column in
+   * `where` and `order`, because no index would help them.
+   */
+  list(source: StoredDataSource): RecentQuery[] {
+    const stored = [...(this.bySource.get(keyOf(source))?.values() ?? [])].reverse();
+    const mayIndex = (column: string) => !source.hashedColumns.includes(column);
+    return stored.flatMap((storedQuery) => {
+      const { shape, count, lastAt } = storedQuery;
+      const { where, order, aggregate } = shape;
+      if (where.length + order.length === 0) return [];
+      const index = source.indexes.find((options) => doesIndexHelpShape(indexColumnPaths(options), shape));
+      return {
+        ...{
+          where,
+          order,
+          aggregate,
+          count,
+          p95Ms: p95DurationMs(storedQuery),
+          lastAt: new Date(lastAt).toISOString(),
+        },
+        index: index === undefined ? null : indexColumnPaths(index),
+        suggestion: index === undefined ? suggestIndexColumns(shape, mayIndex) : null,
+      };
+    });
+  }
 }

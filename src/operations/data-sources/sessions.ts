@@ -37,9 +37,7 @@ function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string
   refuseField("dataSourceId", "the ID or the name of a data source", dataSourceId);
 }
 
-export type AppUserSessions = ReturnType<typeof createSessions>;
-
-export function createSessions(options: {
+interface AppUserSessionsOptions {
   db: Database;
   sources: DataSourceRows;
   appUsers: AppUsers;
@@ -49,11 +47,16 @@ export function createSessions(options: {
   readSession: ReadSession;
   /** Called after a user has signed in to a page or signed out of it. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-}) {
-  const { db, sources, appUsers, logEvents, receivedDataLimiter, readSession, userChanged } = options;
+}
 
-  const sessionOf: ReadSession = async (user) => {
-    const [session, appUser] = await Promise.all([readSession(user), appUsers.signedIn(user.credentialId, user.appId)]);
+export class AppUserSessions {
+  constructor(private readonly options: AppUserSessionsOptions) {}
+
+  readonly sessionOf: ReadSession = async (user) => {
+    const [session, appUser] = await Promise.all([
+      this.options.readSession(user),
+      this.options.appUsers.signedIn(user.credentialId, user.appId),
+    ]);
     if (!appUser) return session;
     const { pending, ...dataSource } = appUser;
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
@@ -64,67 +67,67 @@ export function createSessions(options: {
    * source without users, so that a page cannot find out which data sources exist.
    * @throws ActionError DATA_SOURCE_ACCESS_DENIED
    */
-  const usersOf = (appId: number, ref: IdOrName): Promise<StoredDataSource> =>
-    sources.find(appId, ref).catch((error: unknown) => {
+  private usersOf(appId: number, ref: IdOrName): Promise<StoredDataSource> {
+    return this.options.sources.find(appId, ref).catch((error: unknown) => {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? createAccessDenied() : error;
     });
+  }
 
   /** Returns the session of the caller's page, for `Svc.Session.get()`. */
-  const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
-    sessionOf({ appId, personId, credentialId, copy });
+  async session({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> {
+    return this.sessionOf({ appId, personId, credentialId, copy });
+  }
 
-  return {
-    sessionOf,
-    session,
+  /**
+   * Signs a user in to the caller's page. The body identifies the user's entry and contains its password.
+   * @throws UNAUTHORIZED, both for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, both for a data
+   *   source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
+   */
+  async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
+    const { appUsers, userChanged } = this.options;
+    if (!isObject(body)) refuseField("the body", "an object", body);
+    const { passport = SIGN_IN_METHOD, where } = body;
+    if (passport !== SIGN_IN_METHOD) {
+      const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
+      throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
+    }
+    // Treats a missing `where` as an empty object. An empty object contains no hashed column and is rejected, so both
+    // cases get the same error.
+    const request = appUsers.parseSignInRequest(await this.usersOf(appId, readDataSourceReference(body)), where ?? {});
+    refuseUnknownFields(body, AUTHORIZE_SHAPE);
+    await appUsers.signIn(caller, request);
+    await userChanged(caller, appId);
+    return this.session(caller, appId);
+  }
 
-    /**
-     * Signs a user in to the caller's page. The body identifies the user's entry and contains its password.
-     * @throws UNAUTHORIZED, both for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, both for a data
-     *   source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
-     */
-    async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
-      if (!isObject(body)) refuseField("the body", "an object", body);
-      const { passport = SIGN_IN_METHOD, where } = body;
-      if (passport !== SIGN_IN_METHOD) {
-        const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
-        throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
-      }
-      // Treats a missing `where` as an empty object. An empty object contains no hashed column and is rejected, so both
-      // cases get the same error.
-      const request = appUsers.parseSignInRequest(await usersOf(appId, readDataSourceReference(body)), where ?? {});
-      refuseUnknownFields(body, AUTHORIZE_SHAPE);
-      await appUsers.signIn(caller, request);
-      await userChanged(caller, appId);
-      return session(caller, appId);
-    },
+  async logout(caller: Caller, appId: number): Promise<AppSession> {
+    const { appUsers, userChanged } = this.options;
+    await appUsers.signOut(caller);
+    await userChanged(caller, appId);
+    return this.session(caller, appId);
+  }
 
-    async logout(caller: Caller, appId: number): Promise<AppSession> {
-      await appUsers.signOut(caller);
-      await userChanged(caller, appId);
-      return session(caller, appId);
-    },
-
-    /**
-     * Sets the language of the page's session, and stores the log event `session.locale.updated`.
-     * @throws REQUEST_INVALID
-     */
-    async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
-      const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);
-      receivedDataLimiter.takeRows(caller, appId, locale.length);
-      reportUnknownField(caller);
-      const user = await appUsers.userOf(caller);
-      const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
-      await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);
-      const ids = {
-        userId: null,
-        dataSourceId: null,
-        dataSourceEntryId: null,
-        appNotificationId: null,
-        sessionId: null,
-        ...eventSubject,
-      };
-      await logEvents.store(caller, appId, { type: "session.locale.updated", data: { locale }, ...ids });
-      return session(caller, appId);
-    },
-  };
+  /**
+   * Sets the language of the page's session, and stores the log event `session.locale.updated`.
+   * @throws REQUEST_INVALID
+   */
+  async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
+    const { db, appUsers, logEvents, receivedDataLimiter } = this.options;
+    const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);
+    receivedDataLimiter.takeRows(caller, appId, locale.length);
+    reportUnknownField(caller);
+    const user = await appUsers.userOf(caller);
+    const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
+    await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);
+    const ids = {
+      userId: null,
+      dataSourceId: null,
+      dataSourceEntryId: null,
+      appNotificationId: null,
+      sessionId: null,
+      ...eventSubject,
+    };
+    await logEvents.store(caller, appId, { type: "session.locale.updated", data: { locale }, ...ids });
+    return this.session(caller, appId);
+  }
 }

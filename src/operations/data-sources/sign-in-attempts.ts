@@ -56,17 +56,19 @@ interface AttemptKey {
   appliesAfterFailureOf?: Buffer;
 }
 
-export type AppUserSignInAttempts = ReturnType<typeof createAppUserSignInAttempts>;
+export class AppUserSignInAttempts {
+  constructor(private readonly options: { db: Database }) {}
 
-export function createAppUserSignInAttempts({ db }: { db: Database }) {
-  const forgetFailures = (ids: readonly number[]) => rows(db, DELETE_FAILURES, [ids]);
+  private forgetFailures(ids: readonly number[]) {
+    return rows(this.options.db, DELETE_FAILURES, [ids]);
+  }
 
   /**
    * Inserts a failure for each key before the outcome of the attempt is known, and returns the IDs of these failures.
    * @throws RATE_LIMIT_EXCEEDED if a key has too many failures
    */
-  async function countAttempt(subjects: readonly AttemptKey[]): Promise<number[]> {
-    return db.transaction(async (manager) => {
+  private async countAttempt(subjects: readonly AttemptKey[]): Promise<number[]> {
+    return this.options.db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
       await rows(manager, LOCK_SUBJECTS, [hashes]);
       const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT_FAILURES, [hashes]);
@@ -81,45 +83,41 @@ export function createAppUserSignInAttempts({ db }: { db: Database }) {
     });
   }
 
-  return {
-    /**
-     * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one
-     * for each guessed user together with the address. If `attempt` throws, for example because the service is
-     * overloaded, counts nothing.
-     * @param guessed values that each identify a guessed user; failures are counted separately for each value
-     * @param total number of failures from all network addresses together, after which each address has only one
-     *   attempt. Used for secrets that are short enough to be guessed from many addresses; null for no such limit
-     * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
-     */
-    async runCounted(
-      appId: number,
-      guessed: readonly unknown[],
-      { address, credentialId }: DataSender,
-      attempt: () => Promise<boolean>,
-      total: number | null = null,
-    ): Promise<boolean> {
-      const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
-      const subjects: AttemptKey[] = [
-        { hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES },
-      ];
-      for (const guess of guessed) {
-        const hash = hashParts("entry", appId, guess, networkAddress);
-        subjects.push({ hash, failuresMax: SIGN_IN_FAILURES });
-        if (total !== null)
-          subjects.push({
-            hash: hashParts("entry", appId, guess, null),
-            failuresMax: total,
-            appliesAfterFailureOf: hash,
-          });
-      }
-      const ids = await countAttempt(subjects);
-      let hasFailed = false;
-      try {
-        hasFailed = !(await attempt());
-        return !hasFailed;
-      } finally {
-        if (!hasFailed) await forgetFailures(ids);
-      }
-    },
-  };
+  /**
+   * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one
+   * for each guessed user together with the address. If `attempt` throws, for example because the service is
+   * overloaded, counts nothing.
+   * @param guessed values that each identify a guessed user; failures are counted separately for each value
+   * @param total number of failures from all network addresses together, after which each address has only one
+   *   attempt. Used for secrets that are short enough to be guessed from many addresses; null for no such limit
+   * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
+   */
+  async runCounted(
+    appId: number,
+    guessed: readonly unknown[],
+    { address, credentialId }: DataSender,
+    attempt: () => Promise<boolean>,
+    total: number | null = null,
+  ): Promise<boolean> {
+    const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
+    const subjects: AttemptKey[] = [{ hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
+    for (const guess of guessed) {
+      const hash = hashParts("entry", appId, guess, networkAddress);
+      subjects.push({ hash, failuresMax: SIGN_IN_FAILURES });
+      if (total !== null)
+        subjects.push({
+          hash: hashParts("entry", appId, guess, null),
+          failuresMax: total,
+          appliesAfterFailureOf: hash,
+        });
+    }
+    const ids = await this.countAttempt(subjects);
+    let hasFailed = false;
+    try {
+      hasFailed = !(await attempt());
+      return !hasFailed;
+    } finally {
+      if (!hasFailed) await this.forgetFailures(ids);
+    }
+  }
 }

@@ -94,16 +94,21 @@ export async function hasEntries(executor: SqlClient, appId: number, id: number)
   return (await rows(executor, sql, [appId, id])).length > 0;
 }
 
-export type SourceDefinitions = ReturnType<typeof createSourceDefinitions>;
+interface SourceDefinitionsOptions {
+  sources: DataSourceRows;
+  indexes: EntryIndexes;
+  log: Logger;
+}
 
-export function createSourceDefinitions(options: { sources: DataSourceRows; indexes: EntryIndexes; log: Logger }) {
-  const { sources, indexes, log } = options;
+export class SourceDefinitions {
+  constructor(private readonly options: SourceDefinitionsOptions) {}
 
   /**
    * Builds the indexes. Waits for at most INDEX_WAIT_MS; then the build continues in the background, and a failure is
    * only logged.
    */
-  async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
+  private async buildFirst(changes: readonly IndexChange[]): Promise<void> {
+    const { indexes, log } = this.options;
     const indexesApplied = indexes.applyAll(changes, async () => undefined);
     const keys = changes.map(({ key }) => key);
     indexesApplied.catch((error: unknown) =>
@@ -115,123 +120,122 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }
 
-  return {
-    /** Reserves IDs for data sources that the transaction inserts later. */
-    async reserveIds(executor: SqlClient, count: number): Promise<number[]> {
-      return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
-    },
+  /** Reserves IDs for data sources that the transaction inserts later. */
+  async reserveIds(executor: SqlClient, count: number): Promise<number[]> {
+    return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
+  }
 
-    /**
-     * Inserts a data source with its first entries.
-     * @param texts data of each entry as JSON text
-     * @param id a reserved ID; null if the database must choose an ID
-     */
-    async insert(
-      executor: SqlClient,
-      caller: Caller,
-      appId: number,
-      definition: SourceDefinition,
-      texts: readonly string[],
-      id: number | null = null,
-    ): Promise<StoredDataSource> {
-      const { name, columns, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers } = definition;
-      const jsonLists = [columns, accessRules, hooks, hashedColumns, requestedIndexes].map(toJsonParameter);
-      const [source] = await rows<StoredDataSource>(executor, INSERT_DATA_SOURCE, [
-        appId,
-        name,
-        ...jsonLists,
-        isUsers,
-        id,
-      ]);
-      if (!source) throw new ActionError("APP_NOT_FOUND");
-      await insertEntryTexts(executor, source, texts);
-      await insertInitialCounts(executor, source, texts);
-      await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source.id, name } });
-      await sources.notifyChanged(executor, appId);
-      return source;
-    },
+  /**
+   * Inserts a data source with its first entries.
+   * @param texts data of each entry as JSON text
+   * @param id a reserved ID; null if the database must choose an ID
+   */
+  async insert(
+    executor: SqlClient,
+    caller: Caller,
+    appId: number,
+    definition: SourceDefinition,
+    texts: readonly string[],
+    id: number | null = null,
+  ): Promise<StoredDataSource> {
+    const { name, columns, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers } = definition;
+    const jsonLists = [columns, accessRules, hooks, hashedColumns, requestedIndexes].map(toJsonParameter);
+    const [source] = await rows<StoredDataSource>(executor, INSERT_DATA_SOURCE, [
+      appId,
+      name,
+      ...jsonLists,
+      isUsers,
+      id,
+    ]);
+    if (!source) throw new ActionError("APP_NOT_FOUND");
+    await insertEntryTexts(executor, source, texts);
+    await insertInitialCounts(executor, source, texts);
+    await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source.id, name } });
+    await this.options.sources.notifyChanged(executor, appId);
+    return source;
+  }
 
-    /**
-     * Changes those properties of the data source that `fields` contains. Other properties keep their values.
-     * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
-     */
-    async change(
-      executor: SqlClient,
-      caller: Caller,
-      { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
-      fields: DataSourceFields<IndexDefinition[]>,
-    ): Promise<StoredDataSource> {
-      await lockDataSource(executor, appId, id, precondition);
-      const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
-      const jsonLists = [columns, accessRules, hooks, listHashedColumns(hooks ?? []), requestedIndexes].map(
-        toJsonParameter,
+  /**
+   * Changes those properties of the data source that `fields` contains. Other properties keep their values.
+   * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+   */
+  async change(
+    executor: SqlClient,
+    caller: Caller,
+    { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
+    fields: DataSourceFields<IndexDefinition[]>,
+  ): Promise<StoredDataSource> {
+    await lockDataSource(executor, appId, id, precondition);
+    const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
+    const jsonLists = [columns, accessRules, hooks, listHashedColumns(hooks ?? []), requestedIndexes].map(
+      toJsonParameter,
+    );
+    const [after] = await rows<StoredDataSource>(executor, UPDATE_DATA_SOURCE, [
+      appId,
+      id,
+      name ?? null,
+      ...jsonLists,
+      isUsers,
+    ]);
+    await recordChange(executor, caller, {
+      appId,
+      type: "dataSource.update",
+      data: { id, fields: Object.keys(fields) },
+    });
+    await this.options.sources.notifyChanged(executor, appId);
+    return after!;
+  }
+
+  /**
+   * Deletes a data source that has no entries. First locks the data source, so that no other transaction can insert
+   * entries.
+   * @throws DATA_SOURCE_NOT_EMPTY if it has entries
+   */
+  async removeEmpty(executor: SqlClient, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
+    await lockDataSourceForRemoval(executor, appId, id);
+    if (await hasEntries(executor, appId, id)) {
+      throw new ActionError(
+        "DATA_SOURCE_NOT_EMPTY",
+        `the data source ${JSON.stringify(name)} has entries; remove them before you remove the data source`,
       );
-      const [after] = await rows<StoredDataSource>(executor, UPDATE_DATA_SOURCE, [
-        appId,
-        id,
-        name ?? null,
-        ...jsonLists,
-        isUsers,
-      ]);
-      await recordChange(executor, caller, {
-        appId,
-        type: "dataSource.update",
-        data: { id, fields: Object.keys(fields) },
-      });
-      await sources.notifyChanged(executor, appId);
-      return after!;
-    },
+    }
+    await deleteDataSourceRow(executor, appId, id, undefined);
+    await recordChange(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
+    await this.options.sources.notifyChanged(executor, appId);
+  }
 
-    /**
-     * Deletes a data source that has no entries. First locks the data source, so that no other transaction can insert
-     * entries.
-     * @throws DATA_SOURCE_NOT_EMPTY if it has entries
-     */
-    async removeEmpty(executor: SqlClient, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
-      await lockDataSourceForRemoval(executor, appId, id);
-      if (await hasEntries(executor, appId, id)) {
-        throw new ActionError(
-          "DATA_SOURCE_NOT_EMPTY",
-          `the data source ${JSON.stringify(name)} has entries; remove them before you remove the data source`,
-        );
-      }
-      await deleteDataSourceRow(executor, appId, id, undefined);
-      await recordChange(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
-      await sources.notifyChanged(executor, appId);
-    },
+  /**
+   * Drops the indexes of a removed data source in the background, because dropping an index waits for all queries
+   * that use the table.
+   */
+  dropIndexes(key: DataSourceKey): void {
+    const { indexes, log } = this.options;
+    indexes
+      .drop(key)
+      .catch((error: unknown) =>
+        log.warn({ err: error, id: key.id }, "the indexes of a removed data source could not be dropped"),
+      );
+  }
 
-    /**
-     * Drops the indexes of a removed data source in the background, because dropping an index waits for all queries
-     * that use the table.
-     */
-    dropIndexes(key: DataSourceKey): void {
-      indexes
-        .drop(key)
-        .catch((error: unknown) =>
-          log.warn({ err: error, id: key.id }, "the indexes of a removed data source could not be dropped"),
-        );
-    },
-
-    /**
-     * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise
-     * resolves, unique indexes are complete; other indexes may still be built in the background. If `save` fails,
-     * restores the previous indexes.
-     * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
-     */
-    async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {
-      if (changes.length === 0) {
-        await save();
-        return;
-      }
-      if (changes.some(({ requestedIndexes }) => requestedIndexes.some(isUniqueIndex)))
-        return indexes.applyAll(changes, save);
-      try {
-        await buildFirst(changes);
-        await save();
-      } catch (error) {
-        await buildFirst(changes.map(({ key, before }) => ({ key, requestedIndexes: before })));
-        throw error;
-      }
-    },
-  };
+  /**
+   * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise
+   * resolves, unique indexes are complete; other indexes may still be built in the background. If `save` fails,
+   * restores the previous indexes.
+   * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
+   */
+  async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {
+    if (changes.length === 0) {
+      await save();
+      return;
+    }
+    if (changes.some(({ requestedIndexes }) => requestedIndexes.some(isUniqueIndex)))
+      return this.options.indexes.applyAll(changes, save);
+    try {
+      await this.buildFirst(changes);
+      await save();
+    } catch (error) {
+      await this.buildFirst(changes.map(({ key, before }) => ({ key, requestedIndexes: before })));
+      throw error;
+    }
+  }
 }

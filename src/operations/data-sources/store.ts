@@ -9,30 +9,30 @@ import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { createAccessTrials } from "./access-trials.js";
-import { createAppUsers } from "./app-users.js";
-import { createEntryChangeCleanup } from "./change-upkeep.js";
-import { createDataSourceRows } from "./data-source-rows.js";
-import { createDataSources } from "./data-sources.js";
-import { createEntries } from "./entries.js";
-import { createEntryChanges } from "./entry-changes.js";
-import { createEntryCommits } from "./entry-commits.js";
-import { createEntryExport } from "./entry-export.js";
-import { createEntryFeed } from "./entry-feed.js";
-import { createEntryImports } from "./entry-imports.js";
-import { createEntryIndexes } from "./entry-indexes.js";
-import { createEntryPositions } from "./entry-positions.js";
-import { createEntryReader } from "./entry-reads.js";
-import { createEntryRights } from "./entry-rights.js";
-import { createEntrySearches } from "./entry-searches.js";
-import { createEntryVersions } from "./entry-versions.js";
-import { createEntryWrites } from "./entry-writes.js";
-import { createHookMessageBuilder, type HookMessageStore } from "./hook-messages.js";
-import { createReadPool } from "./read-pool.js";
-import { createRecentQueries } from "./recent-queries.js";
-import { createSessions } from "./sessions.js";
-import { createAppUserSignInAttempts } from "./sign-in-attempts.js";
-import { createSourceDefinitions } from "./source-definitions.js";
+import { AccessTrials } from "./access-trials.js";
+import { AppUsers } from "./app-users.js";
+import { EntryChangeCleanup } from "./change-upkeep.js";
+import { DataSourceRows } from "./data-source-rows.js";
+import { DataSources } from "./data-sources.js";
+import { Entries } from "./entries.js";
+import { EntryChanges } from "./entry-changes.js";
+import { EntryCommits } from "./entry-commits.js";
+import { EntryExport } from "./entry-export.js";
+import { EntryFeed } from "./entry-feed.js";
+import { EntryImports } from "./entry-imports.js";
+import { EntryIndexes } from "./entry-indexes.js";
+import { EntryPositions } from "./entry-positions.js";
+import { EntryReader } from "./entry-reads.js";
+import { EntryRightsResolver } from "./entry-rights.js";
+import { EntrySearches } from "./entry-searches.js";
+import { EntryVersions } from "./entry-versions.js";
+import { EntryWrites } from "./entry-writes.js";
+import { HookMessageBuilder, type HookMessageStore } from "./hook-messages.js";
+import { ReadPool } from "./read-pool.js";
+import { RecentQueries } from "./recent-queries.js";
+import { AppUserSessions } from "./sessions.js";
+import { AppUserSignInAttempts } from "./sign-in-attempts.js";
+import { SourceDefinitions } from "./source-definitions.js";
 
 /** Maximum time in milliseconds that a stopping process waits for an index build. */
 const INDEX_STOP_MS = 5_000;
@@ -62,42 +62,32 @@ export function createDataSourceModules(options: {
   outlet: HookMessageStore;
   log: Logger;
 }) {
-  const {
-    db,
-    databaseUrl,
-    log,
-    notifications,
-    logEvents,
-    receivedDataLimiter,
-    readSession,
-    needsSecondFactor,
-    userChanged,
-  } = options;
+  const { db, databaseUrl, log, notifications, logEvents, receivedDataLimiter } = options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
-  const sources = createDataSourceRows({ db, notifications });
-  const attempts = createAppUserSignInAttempts({ db });
-  const appUsers = createAppUsers({ db, attempts, needsSecondFactor });
-  const pool = createReadPool(databaseUrl);
-  const entryReader = createEntryReader(pool);
-  const rights = createEntryRights({ appUsers });
-  const messenger = createHookMessageBuilder({ outlet: options.outlet, receivedDataLimiter });
-  const changes = createEntryChanges({ db, logEvents, sources, messenger, quotaBytes });
-  const versions = createEntryVersions({ db, quotaBytes });
-  const writes = createEntryWrites({ changes, receivedDataLimiter });
-  const commits = createEntryCommits({ changes, receivedDataLimiter, versions });
-  const imports = createEntryImports({ changes, receivedDataLimiter, versions });
-  const indexes = createEntryIndexes({ url: databaseUrl, log });
-  const definitions = createSourceDefinitions({ sources, indexes, log });
-  const dataSources = createDataSources({ db, sources, definitions, receivedDataLimiter });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, receivedDataLimiter, readSession, userChanged });
-  const recentQueries = createRecentQueries();
+  const sources = new DataSourceRows({ db, notifications });
+  const attempts = new AppUserSignInAttempts({ db });
+  const appUsers = new AppUsers({ db, attempts, needsSecondFactor: options.needsSecondFactor });
+  const pool = new ReadPool(databaseUrl);
+  const entryReader = new EntryReader(pool);
+  const rights = new EntryRightsResolver({ appUsers });
+  const messenger = new HookMessageBuilder({ outlet: options.outlet, receivedDataLimiter });
+  const changes = new EntryChanges({ db, logEvents, sources, messenger, quotaBytes });
+  const versions = new EntryVersions({ db, quotaBytes });
+  const writes = new EntryWrites({ changes, receivedDataLimiter });
+  const commits = new EntryCommits({ changes, receivedDataLimiter, versions });
+  const imports = new EntryImports({ changes, receivedDataLimiter, versions });
+  const indexes = new EntryIndexes({ url: databaseUrl, log });
+  const definitions = new SourceDefinitions({ sources, indexes, log });
+  const dataSources = new DataSources({ db, sources, definitions, receivedDataLimiter });
+  const sessions = new AppUserSessions({ ...options, sources, appUsers });
+  const recentQueries = new RecentQueries();
   const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
-  const searches = createEntrySearches({ read: pool.read, ...searchParts });
-  const positions = createEntryPositions({ ring: options.ring });
-  const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
-  const accessTrials = createAccessTrials({ db, sources, rights, searches });
-  const changeUpkeep = createEntryChangeCleanup({ db });
-  const entries = createEntries({
+  const searches = new EntrySearches({ read: pool.read, ...searchParts });
+  const positions = new EntryPositions({ ring: options.ring });
+  const feed = new EntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
+  const accessTrials = new AccessTrials({ db, sources, rights, searches });
+  const changeUpkeep = new EntryChangeCleanup({ db });
+  const entries = new Entries({
     db,
     sources,
     rights,
@@ -108,7 +98,7 @@ export function createDataSourceModules(options: {
     versions,
     searches,
     recentQueries,
-    exports: createEntryExport(pool),
+    exports: new EntryExport(pool),
     feed,
   });
   const stopStore = async () => {

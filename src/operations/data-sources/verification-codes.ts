@@ -123,75 +123,70 @@ const DELETE_VERIFICATION_CODE =
 
 export const createVerificationCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
 
-export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
+const hashOf = (credentialId: number, code: string) => hashParts("code", credentialId, code);
 
-export function createVerificationCodes({ db }: { db: Database }) {
-  const hashOf = (credentialId: number, code: string) => hashParts("code", credentialId, code);
+export class VerificationCodes {
+  /** Number of seconds for which a code is valid. */
+  readonly validSeconds = CODE_VALIDITY_SECONDS;
 
-  return {
-    /** Number of seconds for which a code is valid. */
-    validSeconds: CODE_VALIDITY_SECONDS,
+  constructor(private readonly options: { db: Database }) {}
 
-    /**
-     * Counts a request for a code.
-     * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
-     */
-    async countRequest(request: VerificationCodeRequest): Promise<void> {
-      const limitKeyHashes = CODE_LIMITS.map(({ limitKeyOf }) => hashParts("ask", ...limitKeyOf(request)));
-      const earlierKeyHashes = CODE_LIMITS.map(
-        ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashParts("ask", ...appliesAfterRequestOf(request)),
-      );
-      const limitColumns = [
-        limitKeyHashes,
-        CODE_LIMITS.map(({ count }) => count),
-        CODE_LIMITS.map(({ seconds }) => seconds),
-        earlierKeyHashes,
-      ];
-      await db.transaction(async (manager) => {
-        await rows(manager, LOCK_LIMIT_KEYS, [limitKeyHashes]);
-        const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
-        if (full?.wait != null)
-          throw rateLimitError(
-            "too many codes were requested for this address, from this network or for this app",
-            Math.max(1, Math.ceil(full.wait)),
-          );
-        await rows(manager, INSERT_CODE_REQUESTS, [limitKeyHashes]);
-      });
-    },
+  /**
+   * Counts a request for a code.
+   * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
+   */
+  async countRequest(request: VerificationCodeRequest): Promise<void> {
+    const limitKeyHashes = CODE_LIMITS.map(({ limitKeyOf }) => hashParts("ask", ...limitKeyOf(request)));
+    const earlierKeyHashes = CODE_LIMITS.map(
+      ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashParts("ask", ...appliesAfterRequestOf(request)),
+    );
+    const limitColumns = [
+      limitKeyHashes,
+      CODE_LIMITS.map(({ count }) => count),
+      CODE_LIMITS.map(({ seconds }) => seconds),
+      earlierKeyHashes,
+    ];
+    await this.options.db.transaction(async (manager) => {
+      await rows(manager, LOCK_LIMIT_KEYS, [limitKeyHashes]);
+      const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
+      if (full?.wait != null)
+        throw rateLimitError(
+          "too many codes were requested for this address, from this network or for this app",
+          Math.max(1, Math.ceil(full.wait)),
+        );
+      await rows(manager, INSERT_CODE_REQUESTS, [limitKeyHashes]);
+    });
+  }
 
-    /** Stores a code for the page that requested it. Any earlier code of this page becomes invalid. */
-    async save(executor: SqlClient, code: string, to: VerificationCodeTarget): Promise<void> {
-      const { credentialId, appId, purposeHash, dataSourceId, entryId, address } = to;
-      const hash = hashOf(credentialId, code);
-      await rows(executor, INSERT_VERIFICATION_CODE, [
-        credentialId,
-        appId,
-        purposeHash,
-        dataSourceId,
-        entryId,
-        address,
-        hash,
-      ]);
-    },
+  /** Stores a code for the page that requested it. Any earlier code of this page becomes invalid. */
+  async save(executor: SqlClient, code: string, to: VerificationCodeTarget): Promise<void> {
+    const { credentialId, appId, purposeHash, dataSourceId, entryId, address } = to;
+    const hash = hashOf(credentialId, code);
+    await rows(executor, INSERT_VERIFICATION_CODE, [
+      credentialId,
+      appId,
+      purposeHash,
+      dataSourceId,
+      entryId,
+      address,
+      hash,
+    ]);
+  }
 
-    /**
-     * Checks a code, and deletes it if it is correct. Returns the ID of the user's entry and the address. Returns null
-     * for a wrong, used or expired code.
-     */
-    async use(
-      credentialId: number,
-      subject: Buffer,
-      code: string,
-    ): Promise<{ entryId: number; address: string } | null> {
-      const hash = hashOf(credentialId, code);
-      const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(
-        db,
-        COUNT_CODE_ATTEMPT,
-        [credentialId, subject, hash],
-      );
-      if (!codeRow?.isRight || codeRow.entryId === null) return null;
-      const usedCodes = await rows(db, DELETE_VERIFICATION_CODE, [credentialId, subject, hash]);
-      return usedCodes.length > 0 ? { entryId: codeRow.entryId, address: codeRow.address } : null;
-    },
-  };
+  /**
+   * Checks a code, and deletes it if it is correct. Returns the ID of the user's entry and the address. Returns null
+   * for a wrong, used or expired code.
+   */
+  async use(credentialId: number, subject: Buffer, code: string): Promise<{ entryId: number; address: string } | null> {
+    const { db } = this.options;
+    const hash = hashOf(credentialId, code);
+    const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(
+      db,
+      COUNT_CODE_ATTEMPT,
+      [credentialId, subject, hash],
+    );
+    if (!codeRow?.isRight || codeRow.entryId === null) return null;
+    const usedCodes = await rows(db, DELETE_VERIFICATION_CODE, [credentialId, subject, hash]);
+    return usedCodes.length > 0 ? { entryId: codeRow.entryId, address: codeRow.address } : null;
+  }
 }

@@ -27,7 +27,7 @@ import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
-import { createVerificationCode, createVerificationCodes } from "./verification-codes.js";
+import { createVerificationCode, VerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. The response is the same whether or not the service has sent a code. */
 export interface CodeSentResponse {
@@ -60,9 +60,7 @@ interface CodeRecipient {
   hash: Buffer;
 }
 
-export type AppUserVerification = ReturnType<typeof createAppUserVerification>;
-
-export function createAppUserVerification(options: {
+interface AppUserVerificationOptions {
   db: Database;
   sources: DataSourceRows;
   appUsers: AppUsers;
@@ -71,14 +69,18 @@ export function createAppUserVerification(options: {
   outboxWriter: OutboxWriter;
   /** Called after a user has signed in to a page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-}) {
-  const { db, sources, appUsers, attempts, settings, outboxWriter, userChanged } = options;
-  const codes = createVerificationCodes({ db });
+}
 
-  const rulesOf = async (appId: number) =>
-    parseVerificationRules((await settings.readAll(appId)).get(VERIFICATION_SETTING_KEY));
+export class AppUserVerification {
+  private readonly codes = new VerificationCodes({ db: this.options.db });
 
-  async function findRecipientByAddress(
+  constructor(private readonly options: AppUserVerificationOptions) {}
+
+  private async rulesOf(appId: number) {
+    return parseVerificationRules((await this.options.settings.readAll(appId)).get(VERIFICATION_SETTING_KEY));
+  }
+
+  private async findRecipientByAddress(
     source: StoredDataSource,
     column: string,
     channel: VerificationChannel,
@@ -86,7 +88,7 @@ export function createAppUserVerification(options: {
   ): Promise<CodeRecipient> {
     const normalizedValue = createTextHookFunction(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
-    const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
+    const [entry] = await rows<{ id: number; data: EntryData }>(this.options.db, SELECT_ENTRY_BY_VALUE, values);
     const address = String(normalizedValue[column]);
     const hash = hashParts("validate", source.appId, source.id, channel, address);
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
@@ -96,12 +98,12 @@ export function createAppUserVerification(options: {
    * Returns the recipient of a code for the second factor: the phone number of the user who is signed in to the page.
    * @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number
    */
-  async function findSignedInRecipient(
+  private async findSignedInRecipient(
     caller: Caller,
     source: StoredDataSource,
     column: string,
   ): Promise<CodeRecipient> {
-    const user = await appUsers.signedIn(caller.credentialId, source.appId);
+    const user = await this.options.appUsers.signedIn(caller.credentialId, source.appId);
     if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
     const address = user.data[column];
     if (typeof address !== "string" || address === "") {
@@ -111,7 +113,7 @@ export function createAppUserVerification(options: {
     return { source, column, by: "sms", entryId: user.id, address, purpose: "2fa", hash };
   }
 
-  async function findCodeRecipient(
+  private async findCodeRecipient(
     caller: Caller,
     appId: number,
     rules: VerificationRules,
@@ -129,17 +131,18 @@ export function createAppUserVerification(options: {
         "this app uses text messages as the second factor; sign in with a password before you request a code",
       );
     }
-    const source = await sources.find(appId, parseReference(rules.dataSource));
+    const source = await this.options.sources.find(appId, parseReference(rules.dataSource));
     return address === null
-      ? findSignedInRecipient(caller, source, column)
-      : findRecipientByAddress(source, column, by, address);
+      ? this.findSignedInRecipient(caller, source, column)
+      : this.findRecipientByAddress(source, column, by, address);
   }
 
   /**
    * Stores a code and the message with the code. If no user has the address, rolls the message back, so that the
    * service does the same work as for a user's address.
    */
-  async function storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
+  private async storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
+    const { db, outboxWriter } = this.options;
     const { source, by, entryId, address, purpose, hash } = recipient;
     const { appId, id: dataSourceId } = source;
     const code = createVerificationCode();
@@ -148,14 +151,14 @@ export function createAppUserVerification(options: {
     const sendCode = await outboxWriter.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
-      await codes.save(manager, code, { credentialId, appId, purposeHash: hash, dataSourceId, entryId, address });
+      await this.codes.save(manager, code, { credentialId, appId, purposeHash: hash, dataSourceId, entryId, address });
       await manager.query("SAVEPOINT unsent");
       await sendCode(manager);
       if (entryId === null) await manager.query("ROLLBACK TO SAVEPOINT unsent");
     });
   }
 
-  async function sendCodeToRecipient(
+  private async sendCodeToRecipient(
     caller: Caller,
     rules: VerificationRules,
     recipient: CodeRecipient,
@@ -166,23 +169,24 @@ export function createAppUserVerification(options: {
     buildCodeMessage(rules, recipient.by, recipient.address, "000000");
     const requester =
       caller.address === undefined ? `credential ${caller.credentialId}` : getAddressBlock(caller.address);
-    await codes.countRequest({ appId, sender: requester, to: [recipient.by, recipient.address] });
-    await storeCode(caller, rules, recipient);
-    return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.validSeconds * 1_000).toISOString() };
+    await this.codes.countRequest({ appId, sender: requester, to: [recipient.by, recipient.address] });
+    await this.storeCode(caller, rules, recipient);
+    return { status: "CODE_SENT", expiresAt: new Date(Date.now() + this.codes.validSeconds * 1_000).toISOString() };
   }
 
   /**
    * If the code is correct, signs the user in or completes the sign-in with the second factor.
    * @throws UNAUTHORIZED for a wrong, used or expired code and for an unknown address; RATE_LIMIT_EXCEEDED
    */
-  async function redeemCode(
+  private async redeemCode(
     caller: Caller,
     { source, column, by, purpose, hash }: CodeRecipient,
     code: string,
   ): Promise<void> {
+    const { appUsers, attempts, userChanged } = this.options;
     let usedCode: { entryId: number; address: string } | null = null;
     const attemptVerification = async () => {
-      usedCode = await codes.use(caller.credentialId, hash, code);
+      usedCode = await this.codes.use(caller.credentialId, hash, code);
       return usedCode !== null;
     };
     const isRight = await attempts.runCounted(
@@ -203,29 +207,29 @@ export function createAppUserVerification(options: {
     await userChanged(caller, source.appId);
   }
 
-  return {
-    /** Returns true if the app requires a second factor for each sign-in of its users. */
-    needsSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
+  /** Returns true if the app requires a second factor for each sign-in of its users. */
+  async needsSecondFactor(appId: number): Promise<boolean> {
+    return (await this.rulesOf(appId))?.secondFactor ?? false;
+  }
 
-    /**
-     * Handles a request of a page. A request without `code` sends a code. A request with `code` checks it; the correct
-     * code signs the user in or completes the sign-in with the second factor, and the result is null.
-     * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
-     *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
-     */
-    async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentResponse | null> {
-      const request = parseVerificationRequest(body);
-      const rules = await rulesOf(appId);
-      if (!rules)
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `this app does not use verification; an editor can enable it with the setting ${VERIFICATION_SETTING_KEY}`,
-        );
-      const recipient = await findCodeRecipient(caller, appId, rules, request);
-      refuseUnknownFields(body, VERIFICATION_SHAPE);
-      if (request.code === null) return sendCodeToRecipient(caller, rules, recipient);
-      await redeemCode(caller, recipient, request.code);
-      return null;
-    },
-  };
+  /**
+   * Handles a request of a page. A request without `code` sends a code. A request with `code` checks it; the correct
+   * code signs the user in or completes the sign-in with the second factor, and the result is null.
+   * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
+   *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
+   */
+  async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentResponse | null> {
+    const request = parseVerificationRequest(body);
+    const rules = await this.rulesOf(appId);
+    if (!rules)
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `this app does not use verification; an editor can enable it with the setting ${VERIFICATION_SETTING_KEY}`,
+      );
+    const recipient = await this.findCodeRecipient(caller, appId, rules, request);
+    refuseUnknownFields(body, VERIFICATION_SHAPE);
+    if (request.code === null) return this.sendCodeToRecipient(caller, rules, recipient);
+    await this.redeemCode(caller, recipient, request.code);
+    return null;
+  }
 }

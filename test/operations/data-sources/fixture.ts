@@ -3,14 +3,14 @@ import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import { openDatabase, rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
-import { createEntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
+import { EntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
 import {
-  createEntryReader,
+  EntryReader,
   type EntryReadLimits,
   type FindEntriesResult,
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
-import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
+import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
 import { type EntryScope, FULL_SCOPE, type JoinOptions } from "../../../src/rules/entry-query/options.js";
 import { writeJson } from "../../../src/rules/json-text.js";
 import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
@@ -18,9 +18,9 @@ import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 export interface Fixture {
   database: FreshDatabase;
   db: DataSource;
-  pool: ReturnType<typeof createReadPool>;
-  entryReader: ReturnType<typeof createEntryReader>;
-  indexes: ReturnType<typeof createEntryIndexes>;
+  pool: ReadPool;
+  entryReader: EntryReader;
+  indexes: EntryIndexes;
   /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
   /** Returns limits for reads of entries, with the same scope for joined data sources. */
@@ -33,9 +33,9 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   const db = await openDatabase(database.url, 3);
   await db.query("INSERT INTO organization (name) VALUES ('o')");
   await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'one'), (1, 'two')");
-  const pool = createReadPool(database.url, timeoutMs);
-  const entryReader = createEntryReader(pool);
-  const indexes = createEntryIndexes({ url: database.url, log: pino({ level: "silent" }) });
+  const pool = new ReadPool(database.url, timeoutMs);
+  const entryReader = new EntryReader(pool);
+  const indexes = new EntryIndexes({ url: database.url, log: pino({ level: "silent" }) });
 
   async function fill(name: string, data: readonly (object | string)[], appId = 1): Promise<DataSourceKey> {
     const [source] = await rows<DataSourceKey>(

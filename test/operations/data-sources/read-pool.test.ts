@@ -1,7 +1,7 @@
 /** Tests expensive queries: each ends in time with a status, and other callers get a connection meanwhile. */
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
-import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
+import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
 import { answered, type Fixture, startFixture } from "./fixture.js";
 
 const SLOW = "SELECT pg_sleep(20)";
@@ -25,7 +25,7 @@ describe("connections for reads", () => {
   };
 
   it("end a query that takes too long, with advice", async () => {
-    const pool = createReadPool(fixture.database.url, 300);
+    const pool = new ReadPool(fixture.database.url, 300);
     const { status, message } = await refusal(pool.read(1, SLOW, []));
     expect(status).to.equal("REQUEST_INVALID");
     expect(message).to.match(
@@ -36,7 +36,7 @@ describe("connections for reads", () => {
   });
 
   it("serve another app while one has many slow queries", async () => {
-    const pool = createReadPool(fixture.database.url);
+    const pool = new ReadPool(fixture.database.url);
     const holder = fixture.db.createQueryRunner();
     await holder.query("SELECT pg_advisory_lock(1)");
     const ended: string[] = [];
@@ -52,7 +52,7 @@ describe("connections for reads", () => {
   });
 
   it("serve a third app while two have many slow queries", async () => {
-    const pool = createReadPool(fixture.database.url);
+    const pool = new ReadPool(fixture.database.url);
     const holder = fixture.db.createQueryRunner();
     await holder.query("SELECT pg_advisory_lock(2)");
     const ended: string[] = [];

@@ -9,7 +9,7 @@ import {
   type DataSourceKey,
   entryConditionSql,
 } from "../../../src/operations/data-sources/entry-rows.js";
-import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
+import { RecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
 import { createQueryShape, doesIndexHelpShape } from "../../../src/rules/entry-query/query-shape.js";
@@ -22,7 +22,7 @@ const sourceWith = (changes: Partial<StoredDataSource> = {}) =>
   ({ appId: 1, id: 1, columns: COLUMNS, hashedColumns: ["Secret"], indexes: [], ...changes }) as StoredDataSource;
 
 function asked(queries: readonly object[], source = sourceWith()) {
-  const recent = createRecentQueries(() => 0);
+  const recent = new RecentQueries(() => 0);
   for (const query of queries) recent.record(source, query, 5);
   return recent.list(source);
 }
@@ -53,7 +53,7 @@ describe("recent queries", () => {
   });
 
   it("are counted by kind, with the 95th percentile of the last durations", () => {
-    const recent = createRecentQueries(() => 1_000);
+    const recent = new RecentQueries(() => 1_000);
     for (let n = 1; n <= 200; n += 1) recent.record(sourceWith(), { where: { Age: n } }, n);
     expect(recent.list(sourceWith())).to.deep.equal([
       {
@@ -85,7 +85,7 @@ describe("recent queries", () => {
     ).to.deep.equal([]);
     const wide = Object.fromEntries(Array.from({ length: 13 }, (_, n) => [`Address.${n}`, 1]));
     expect(asked([{ where: wide }])).to.deep.equal([]);
-    const recent = createRecentQueries();
+    const recent = new RecentQueries();
     for (let id = 0; id <= 200; id += 1) recent.record(sourceWith({ id }), { where: { Age: 1 } }, 1);
     expect([0, 1, 200].map((id) => recent.list(sourceWith({ id })).length)).to.deep.equal([0, 1, 1]);
     expect(recent.list(sourceWith({ appId: 2, id: 1 }))).to.deep.equal([]);

@@ -1,0 +1,52 @@
+/** Subscribers of this process to changes of entries, and the messages that they receive. */
+import type { ActionError } from "../../errors.js";
+import type { AdmittedRequest } from "../access/access-checks.js";
+import type { EntryDifferences } from "./entry-differences.js";
+import type { Position } from "./entry-positions.js";
+
+/** A message with changes of entries that a subscriber receives. */
+export interface EntryChangeMessage extends EntryDifferences {
+  /**
+   * True if the subscriber must read all entries again, because the message does not list all changes or because the
+   * subscriber's position is too old.
+   */
+  reset: boolean;
+  /** Position of this message in the stream of changes. A later subscription can resume from it. */
+  position: string;
+}
+
+export interface EntrySubscriber {
+  visit: AdmittedRequest;
+  where: unknown;
+  /** ID of the last change that was processed for the subscriber; null until the subscription has started. */
+  position: number | null;
+  /** Position from which the subscriber wants to resume; null to start with new changes. */
+  since: Position | null;
+  /**
+   * Key of the columns and entries that the subscriber can see. The key changes when the subscriber's rights change.
+   */
+  visibilityKey: string;
+  sendMessage: (message: EntryChangeMessage) => void;
+  endSubscription: (reason: ActionError) => void;
+}
+
+/** All subscribers in this process to the entries of one data source. */
+export interface SourceFeed {
+  appId: number;
+  id: number;
+  subscribers: Set<EntrySubscriber>;
+  /**
+   * Promise that resolves after all reads that have been queued. Each new read is chained to this promise, so that
+   * messages are sent in order.
+   */
+  pendingReads: Promise<void>;
+}
+
+export const feedKeyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
+
+export const startedSubscribersOf = ({ subscribers }: SourceFeed): EntrySubscriber[] =>
+  [...subscribers].filter(({ position }) => position !== null);
+
+export function endSubscription(feed: SourceFeed, follower: EntrySubscriber, reason: ActionError): void {
+  if (feed.subscribers.has(follower)) follower.endSubscription(reason);
+}
