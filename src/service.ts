@@ -137,7 +137,7 @@ async function startServiceParts(
     onDatabaseReached,
   });
   plan.releases.add("data sources", operations.store.stop);
-  plan.releases.add("packages", operations.packages.stop);
+  plan.releases.add("packages", () => operations.packages.stop());
   plan.releases.add("code check", operations.authoring.closeCodeCheck);
   plan.releases.add("outgoing requests", () => operations.requestSender.close());
   await starting.startLease(operations);

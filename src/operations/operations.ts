@@ -15,24 +15,24 @@ import { createRejectionDelay } from "./access/refusal-delay.js";
 import { createToolCallLog } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createInvitationMailer, createServiceMail } from "./accounts/service-mail.js";
-import { createActionFeed } from "./actions/action-feed.js";
+import { ActionFeed } from "./actions/action-feed.js";
 import { createAuthoringModules } from "./actions/authoring.js";
 import { createAi } from "./ai/ai.js";
-import { createAppVersions } from "./apps/app-versions.js";
-import { createApps } from "./apps/apps.js";
+import { AppVersions } from "./apps/app-versions.js";
+import { Apps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createDataSourceModules } from "./data-sources/store.js";
-import { createGitConnections } from "./git/git-connections.js";
-import { createGitWebhookQueue } from "./git/git-deliveries.js";
-import { createGitPullOrder } from "./git/git-pull-order.js";
-import { createGitPulls } from "./git/git-pulls.js";
-import { createGitRepository } from "./git/git-repository.js";
-import { createGitWebhooks } from "./git/git-webhooks.js";
+import { GitConnections } from "./git/git-connections.js";
+import { GitWebhookQueue } from "./git/git-deliveries.js";
+import { GitPullOrder } from "./git/git-pull-order.js";
+import { GitPulls } from "./git/git-pulls.js";
+import { GitRepository } from "./git/git-repository.js";
+import { GitWebhooks } from "./git/git-webhooks.js";
 import { createTriggerEndpoints } from "./http/endpoints.js";
 import { createHttpTriggers } from "./http/http-triggers.js";
 import { createRejectedRequestCounter } from "./http/rejected-request-counter.js";
 import { createTriggerAuthenticator } from "./http/trigger-authenticator.js";
-import { createManifests } from "./manifest/manifests.js";
+import { Manifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
 import { createAdministrators } from "./members/administrators.js";
 import { createEditors } from "./members/editors.js";
@@ -41,7 +41,7 @@ import { createMembers } from "./members/members.js";
 import { createHookMessageStore, createMessaging } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
-import { createDependencyResolver } from "./packages/packages.js";
+import { DependencyResolver } from "./packages/packages.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
 import { type ListAuditLog, listAudit } from "./records/audit.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
@@ -56,8 +56,8 @@ import { createRunStatistics } from "./runs/run-statistics.js";
 import type { Runs } from "./runs/runs.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
-import { createPromotions } from "./stages/promotions.js";
-import { createStages } from "./stages/stages.js";
+import { StagePromotions } from "./stages/promotions.js";
+import { Stages } from "./stages/stages.js";
 import { createBacktest } from "./triggers/backtest.js";
 import { createScheduler, type Scheduler } from "./triggers/schedule.js";
 import { createSchedulePause } from "./triggers/schedule-pause.js";
@@ -97,7 +97,7 @@ function createDependencyModules(
   return {
     catalogue,
     addAssetUrls: addUrls,
-    packages: createDependencyResolver({
+    packages: new DependencyResolver({
       db,
       catalogue,
       receivedDataLimiter,
@@ -218,30 +218,30 @@ function createIntegrationModules(
 /** Creates the modules that pull the definitions of apps from Git repositories. */
 function createGitModules(
   { config, db, baseUrl, log }: ProcessDependencies,
-  parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
-    Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
-    Pick<Parameters<typeof createGitWebhooks>[0], "accessChecks"> &
-    Pick<Parameters<typeof createGitWebhookQueue>[0], "holder"> &
-    Parameters<typeof createGitRepository>[0],
+  parts: Pick<ConstructorParameters<typeof GitConnections>[0], "settings" | "credentials"> &
+    Pick<ConstructorParameters<typeof GitPulls>[0], "manifests" | "publishing"> &
+    Pick<ConstructorParameters<typeof GitWebhooks>[0], "accessChecks"> &
+    Pick<ConstructorParameters<typeof GitWebhookQueue>[0], "holder"> &
+    ConstructorParameters<typeof GitRepository>[0],
 ) {
-  const connections = createGitConnections({ db, baseUrl, allowHttp: config.allowPrivateNetwork, ...parts });
-  const [order, repository] = [createGitPullOrder(db), createGitRepository(parts)];
-  const pulls = createGitPulls({ connections, order, repository, log, ...parts });
-  const deliveries = createGitWebhookQueue({ db, ...parts });
-  return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
+  const connections = new GitConnections({ db, baseUrl, allowHttp: config.allowPrivateNetwork, ...parts });
+  const [order, repository] = [new GitPullOrder(db), new GitRepository(parts)];
+  const pulls = new GitPulls({ connections, order, repository, log, ...parts });
+  const deliveries = new GitWebhookQueue({ db, ...parts });
+  return { connections, pulls, webhooks: new GitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
 }
 
 /** Creates the modules for manifests, promotions between stages, and Git pulls. */
 function createManifestModules(
   processDependencies: ProcessDependencies,
-  options: Parameters<typeof createManifests>[0] &
-    Omit<Parameters<typeof createStages>[0], "manifests"> &
+  options: ConstructorParameters<typeof Manifests>[0] &
+    Omit<ConstructorParameters<typeof Stages>[0], "manifests"> &
     Omit<Parameters<typeof createGitModules>[1], "manifests">,
 ) {
-  const manifests = createManifests(options);
-  const stages = createStages({ ...options, manifests });
+  const manifests = new Manifests(options);
+  const stages = new Stages({ ...options, manifests });
   const git = createGitModules(processDependencies, { ...options, manifests });
-  return { manifests, stages, git, promotions: createPromotions({ ...options, manifests, stages }) };
+  return { manifests, stages, git, promotions: new StagePromotions({ ...options, manifests, stages }) };
 }
 
 export async function createOperations(processDependencies: ProcessDependencies) {
@@ -264,7 +264,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const { sessionOf } = store;
   const userOf = (caller: Caller | null) => store.appUsers.userOf(caller);
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
-  const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, ...ofEvents });
+  const apps = new Apps({ db, credentials, organizationOf: people.organizationOf, settings, ...ofEvents });
   const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);
   const schedule = createScheduler({ db, now, defaultTimezone, measures });
   const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
@@ -296,8 +296,8 @@ export async function createOperations(processDependencies: ProcessDependencies)
     authoring,
     ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...ofEvents, settings }),
     ...definitions,
-    actionFeed: createActionFeed({ db, notifications, log }),
-    appVersions: createAppVersions({ db, settings, ...ofEvents, lock: apps.lock }),
+    actionFeed: new ActionFeed({ db, notifications, log }),
+    appVersions: new AppVersions({ db, settings, ...ofEvents, lock: (...appTarget) => apps.lock(...appTarget) }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
     triggers: createTriggerModules(processDependencies, { schedule, runs, runWords, logEvents }),

@@ -1,14 +1,14 @@
 /** Checks that the cached result of a code check does not depend on how busy the machine was during the check. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
-import { createCodeChecker } from "../../src/operations/actions/code-checker.js";
+import { CodeChecker } from "../../src/operations/actions/code-checker.js";
 
 const CODE = "async function execute() { return 1 }";
 
 describe("code that was rejected while the machine was busy", () => {
   it("is accepted at the next save, by its own app and by another", async () => {
     let busy = true;
-    const readings = createCodeChecker(async () => {
+    const readings = new CodeChecker(async () => {
       if (busy) throw new ActionError("CODE_VALIDATION_FAILED", "code takes longer than 1000 ms to compile");
     });
     const faults = async () =>

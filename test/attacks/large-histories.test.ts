@@ -1,11 +1,11 @@
 /** Checks that lists of versions do not read the large states of these versions, and that versions are compared off the event loop. */
 import { expect } from "chai";
-import { createActionComparisons } from "../../src/operations/actions/comparison.js";
-import { createAppVersions } from "../../src/operations/apps/app-versions.js";
+import { ActionComparisons } from "../../src/operations/actions/comparison.js";
+import { AppVersions } from "../../src/operations/apps/app-versions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-type AppVersionsOptions = Parameters<typeof createAppVersions>[0];
-type ComparisonOptions = Parameters<typeof createActionComparisons>[0];
+type AppVersionsOptions = ConstructorParameters<typeof AppVersions>[0];
+type ComparisonOptions = ConstructorParameters<typeof ActionComparisons>[0];
 
 describe("large histories", () => {
   let service: TestService;
@@ -30,7 +30,7 @@ describe("large histories", () => {
         return found;
       },
     };
-    const versions = createAppVersions({ db } as unknown as AppVersionsOptions);
+    const versions = new AppVersions({ db } as unknown as AppVersionsOptions);
     const { versions: listed } = await versions.list(1, { limit: 100 });
     expect(listed).to.have.length(100);
     expect(listed.at(-1)!.name).to.equal('quotes " and \\ and a comma,');
@@ -55,7 +55,7 @@ describe("large histories", () => {
       turns += 1;
       timer = setImmediate(turn);
     });
-    const compared = await createActionComparisons({ db } as unknown as ComparisonOptions).compareLive(1, 1);
+    const compared = await new ActionComparisons({ db } as unknown as ComparisonOptions).compareLive(1, 1);
     clearImmediate(timer);
     expect(compared.code).to.contain("-//2 99").and.to.contain("+//1 99");
     expect(turns).to.be.above(0);

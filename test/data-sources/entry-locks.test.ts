@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { EntryChangeCleanup } from "../../src/operations/data-sources/change-upkeep.js";
-import { createStages } from "../../src/operations/stages/stages.js";
+import { Stages } from "../../src/operations/stages/stages.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -70,7 +70,7 @@ describe("data sources under locks", () => {
       const db = await openDatabase(service.databaseUrl, 1);
       await db.query("UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [stageId]);
       const parts = { db, credentials: { clearCallerCaches: async () => undefined } };
-      await createStages(parts as unknown as Parameters<typeof createStages>[0])
+      await new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0])
         .expire()
         .finally(() => db.destroy());
     }

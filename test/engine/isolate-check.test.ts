@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { createCompileChecker } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../src/limits.js";
-import { createCodeChecker } from "../../src/operations/actions/code-checker.js";
+import { CodeChecker } from "../../src/operations/actions/code-checker.js";
 import { longTest } from "../harness/samples.js";
 
 const { check, close } = createCompileChecker();
@@ -131,8 +131,8 @@ describe("the syntax check of code in an isolate", () => {
   it("does not report the end of the service as an error in the code", async () => {
     const closing = createCompileChecker();
     await closing.close();
-    const { check: checkCode } = createCodeChecker(closing.check);
-    const error: unknown = await checkCode(1, "async function execute() {}").catch((reason: unknown) => reason);
+    const codeChecker = new CodeChecker(closing.check);
+    const error: unknown = await codeChecker.check(1, "async function execute() {}").catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("status", "OVERLOADED");
   });
 

@@ -3,10 +3,10 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { ActionError } from "../../src/errors.js";
 import { createAccessChecks } from "../../src/operations/access/access-checks.js";
-import { createGitPulls } from "../../src/operations/git/git-pulls.js";
-import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
+import { GitPulls } from "../../src/operations/git/git-pulls.js";
+import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
 
-type GitPullParts = Parameters<typeof createGitPulls>[0];
+type GitPullParts = ConstructorParameters<typeof GitPulls>[0];
 type ApplyManifest = GitPullParts["manifests"]["apply"];
 
 const PLAN = { created: [], changed: [], removed: [] };
@@ -21,7 +21,7 @@ function createPulls(parts: {
 }) {
   const { apply = async () => ({ plan: PLAN, tag: "" }), check = async () => undefined } = parts;
   const { fetch = async () => Buffer.alloc(0), read = async () => ({}) } = parts;
-  const { pull } = createGitPulls({
+  const pulls = new GitPulls({
     connections: { findRow: async () => ROW, tokenOf: async () => null },
     order: { start: async () => undefined, check, record: async () => undefined },
     repository: {
@@ -33,7 +33,7 @@ function createPulls(parts: {
     log: pino({ level: "silent" }),
   } as unknown as GitPullParts);
   const input = { ref: undefined, commit: undefined };
-  return (appId: number) => pull(CALLER, input, { appId, isPlan: false, checkPermission: () => undefined });
+  return (appId: number) => pulls.pull(CALLER, input, { appId, isPlan: false, checkPermission: () => undefined });
 }
 
 const statusOf = (work: Promise<unknown>) =>
@@ -155,7 +155,7 @@ describe("webhooks of git servers", () => {
     };
     const log = pino({}, { write: logLine });
     const order = { start: async () => undefined, record: add("stored the outcome") };
-    const pulls = createGitPulls({ connections, order, repository: { find }, log } as unknown as GitPullParts);
+    const pulls = new GitPulls({ connections, order, repository: { find }, log } as unknown as GitPullParts);
     const deliveries = {
       claim: async () => claimed.pop() ?? [],
       remove: add("removed"),
@@ -163,7 +163,7 @@ describe("webhooks of git servers", () => {
       release: async () => [{ ...WEBHOOK, isGivenUp: true }],
     };
     const accessChecks = { recheck: () => undefined };
-    return { events, webhooks: createGitWebhooks({ connections, pulls, deliveries, accessChecks, log } as never) };
+    return { events, webhooks: new GitWebhooks({ connections, pulls, deliveries, accessChecks, log } as never) };
   }
 
   const turns = () => new Promise((resolve) => setTimeout(resolve, 10));

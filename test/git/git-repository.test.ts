@@ -7,8 +7,8 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { readRepository } from "../../src/engine/bundler/project/git-project.js";
 import { openGitRemote, type SendGitRequest } from "../../src/engine/git-remote.js";
-import { createGitRepository } from "../../src/operations/git/git-repository.js";
-import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
+import { GitRepository } from "../../src/operations/git/git-repository.js";
+import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
 import { findPulledRef, matchesTagPattern, readGitInput } from "../../src/rules/git-input.js";
 
@@ -227,7 +227,7 @@ describe("git repositories", () => {
   it("reaches no private address, and no http URL, unless the operator allows it", async () => {
     expect(() => readGitInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(/the https URL/);
     const outgoing = createOutgoingSender({ allowPrivateNetwork: false, egressAddress: null });
-    const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const host of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "localhost"]) {
       const input = readGitInput({ provider: "github", url: `https://${host}/a/b` }, false);
       expect(await faultOf(repository.find(1, input, "token", "refs/heads/main")), host).to.match(
@@ -243,7 +243,7 @@ describe("git repositories", () => {
       send: async (_: unknown, { mayUseOrigin }: { mayUseOrigin: (origin: string) => boolean }) =>
         mayUseOrigin("https://other.example"),
     } as unknown as ReturnType<typeof createOutgoingSender>;
-    const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const token of ["token", null])
       expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
         "the Git server redirects to https://other.example, but a pull sends requests only to https://git.example; connect the app with the URL to which the server redirects",
@@ -258,7 +258,7 @@ describe("git repositories", () => {
         return { status: 404, headers: {}, body: Buffer.alloc(0) };
       },
     } as unknown as ReturnType<typeof createOutgoingSender>;
-    const repository = createGitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const [provider, name] of [
       ["gitlab", "b"],
       ["gitlab", "b.git"],
@@ -276,7 +276,7 @@ describe("git repositories", () => {
     const waiting: { id: number; appId: number; ref: string }[] = [];
     const removed: number[] = [];
     const returned: number[] = [];
-    const webhooks = createGitWebhooks({
+    const webhooks = new GitWebhooks({
       connections: { findRow: async () => row, secretOf: async () => "secret" },
       pulls: { pullInTurn: () => ended.promise },
       deliveries: {
@@ -290,7 +290,7 @@ describe("git repositories", () => {
       },
       accessChecks: { countGitWebhook: async () => undefined },
       log: pino({ level: "silent" }),
-    } as unknown as Parameters<typeof createGitWebhooks>[0]);
+    } as unknown as ConstructorParameters<typeof GitWebhooks>[0]);
     const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));
     const header = (name: string) => (name === "x-gitlab-token" ? "secret" : undefined);
     await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });

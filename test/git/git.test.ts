@@ -5,7 +5,7 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { createGitWebhookQueue } from "../../src/operations/git/git-deliveries.js";
+import { GitWebhookQueue } from "../../src/operations/git/git-deliveries.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -322,7 +322,7 @@ describe("git connections", () => {
         { id: number; holder: string },
       ];
       // A process that stops normally returns the attempt, so that it does not count.
-      await createGitWebhookQueue({ db: manager as never, holder }).returnAttempts([id]);
+      await new GitWebhookQueue({ db: manager as never, holder }).returnAttempts([id]);
       const sql = "SELECT attempts FROM git_webhook WHERE id = $1";
       expect(await rows(manager, sql, [id])).to.deep.equal([{ attempts: 2 }]);
       await rows(manager, "UPDATE git_webhook SET attempts = 3 WHERE id = $1", [id]);

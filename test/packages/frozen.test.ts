@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
-import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
+import { StoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { type Service, startService } from "../../src/service.js";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
@@ -91,7 +91,7 @@ describe("a package that an action has", () => {
     const published = await answerTo("POST", `${actions()}/${id}/publish`);
     expect(published.body.action.assets).to.deep.equal(assets.map(moved));
     await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
-    await createStoredScripts(service.db).sweep();
+    await new StoredScripts(service.db).sweep();
     expect((await answerTo("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("old");
     expect((await answerTo("POST", `${actions()}/${other.body.action.id}/runWithResult`, {})).body.result).to.equal(
       "new",

@@ -6,9 +6,9 @@ import { SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import type { AddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { type ActionError, getHttpStatus } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
-import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
+import { StoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { toBundlingError } from "../../src/operations/packages/packages.js";
-import { createRegistry } from "../../src/operations/packages/registry.js";
+import { PackageRegistry } from "../../src/operations/packages/registry.js";
 import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -36,7 +36,12 @@ const SCOPED_PACKAGE: PublishedPackage = {
 describe("the registry's description of a package", () => {
   it("is requested again if this machine could not read it in time", async () => {
     const connections = {} as AddressCheckedConnections;
-    const registry = createRegistry({ url: "https://registry.example.com", token: null, connections, readLimitMs: 1 });
+    const registry = new PackageRegistry({
+      url: "https://registry.example.com",
+      token: null,
+      connections,
+      readLimitMs: 1,
+    });
     const asking = { dependency: "busy-day", signal: AbortSignal.timeout(1_000) };
     const refusal = await registry.choose(asking, "busy-day", Buffer.from("{}"), "").catch((error: unknown) => error);
     const { status, message, details } = refusal as ActionError;
@@ -143,7 +148,7 @@ describe("packages from npm", () => {
   });
 
   it("have a rate limit for reads of declarations, for each app", async () => {
-    const scripts = createStoredScripts(service.db);
+    const scripts = new StoredScripts(service.db);
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.declarations(appId, integrity);
     // The limit regains five requests per second. A hundred requests beyond the limit are enough for a refusal on any machine.
@@ -365,7 +370,7 @@ describe("packages from npm", () => {
   longTest("are removed when no action and no version uses them, and not before", async () => {
     registry.publish({ name: "used-once", version: "1.0.0", files: { "index.js": "module.exports = 'used once'" } });
     const { action } = (await create(["used-once"])).body;
-    const scripts = createStoredScripts(service.db);
+    const scripts = new StoredScripts(service.db);
     const kept = async () => {
       await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
       await scripts.sweep();

@@ -1,7 +1,7 @@
 /** Tests stages of an app and promotions between them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { createStages } from "../../src/operations/stages/stages.js";
+import { Stages } from "../../src/operations/stages/stages.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -363,7 +363,7 @@ describe("stages and promotions", () => {
       announced += 1;
     };
     const parts = { db: service.db, credentials: { clearCallerCaches } };
-    await createStages(parts as unknown as Parameters<typeof createStages>[0]).expire();
+    await new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0]).expire();
     expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });
 

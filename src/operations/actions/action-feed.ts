@@ -71,21 +71,37 @@ function notifyListeners(listeners: Iterable<(change: ActionChange) => void>, ch
   for (const listener of listeners) listener(change);
 }
 
-export type ActionFeed = ReturnType<typeof createActionFeed>;
-
-export function createActionFeed({
-  db,
-  notifications,
-  log,
-}: {
+interface ActionFeedOptions {
   db: DataSource;
   notifications: DatabaseNotifications;
   log: Logger;
-}) {
-  const byApp = new Map<number, Set<(change: ActionChange) => void>>();
+}
 
-  async function readChange(appId: number, id: number, removed: boolean): Promise<ActionChange> {
-    const [changedAction] = await rows<ChangedActionRow>(db, SELECT_CHANGED_ACTION, [appId, id]);
+export class ActionFeed {
+  private readonly byApp = new Map<number, Set<(change: ActionChange) => void>>();
+
+  constructor(private readonly options: ActionFeedOptions) {
+    const { notifications, log } = options;
+    notifications.listen(ACTION_EDITED_CHANNEL, (notice) => {
+      const [appId, id, removed] = notice.split(":") as [string, string, string];
+      const listeners = this.byApp.get(Number(appId));
+      if (!listeners) return;
+      const change = this.readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
+        log.warn(
+          { err: error, appId },
+          "reading a change of an action failed; the service asks its editors to read all actions again",
+        );
+        return { ...RESET_CHANGE };
+      });
+      runInBackground(change.then((known) => notifyListeners(listeners, known)));
+    });
+    notifications.onGap(() => {
+      for (const listeners of this.byApp.values()) notifyListeners(listeners, { ...RESET_CHANGE });
+    });
+  }
+
+  private async readChange(appId: number, id: number, removed: boolean): Promise<ActionChange> {
+    const [changedAction] = await rows<ChangedActionRow>(this.options.db, SELECT_CHANGED_ACTION, [appId, id]);
     const { updatedAt, type, data, user } = changedAction!;
     return {
       ...{ reset: false, id, removed, type, user, fields: data?.fields ?? [] },
@@ -93,38 +109,19 @@ export function createActionFeed({
     };
   }
 
-  notifications.listen(ACTION_EDITED_CHANNEL, (notice) => {
-    const [appId, id, removed] = notice.split(":") as [string, string, string];
-    const listeners = byApp.get(Number(appId));
-    if (!listeners) return;
-    const change = readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
-      log.warn(
-        { err: error, appId },
-        "reading a change of an action failed; the service asks its editors to read all actions again",
-      );
-      return { ...RESET_CHANGE };
+  /**
+   * Returns the changes of an app's actions as a source of events for subscriptions. The first event is a `reset`.
+   * Afterwards the source reports every change, but several changes of one action can be combined into one event.
+   */
+  follow(appId: number): LiveSource<ActionChange> {
+    return createLiveSource<ActionChange>(appId, (listener) => {
+      const listeners = this.byApp.get(appId) ?? new Set();
+      this.byApp.set(appId, listeners.add(listener));
+      listener({ ...RESET_CHANGE });
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && this.byApp.get(appId) === listeners) this.byApp.delete(appId);
+      };
     });
-    runInBackground(change.then((known) => notifyListeners(listeners, known)));
-  });
-
-  notifications.onGap(() => {
-    for (const listeners of byApp.values()) notifyListeners(listeners, { ...RESET_CHANGE });
-  });
-
-  return {
-    /**
-     * Returns the changes of an app's actions as a source of events for subscriptions. The first event is a `reset`.
-     * Afterwards the source reports every change, but several changes of one action can be combined into one event.
-     */
-    follow: (appId: number): LiveSource<ActionChange> =>
-      createLiveSource<ActionChange>(appId, (listener) => {
-        const listeners = byApp.get(appId) ?? new Set();
-        byApp.set(appId, listeners.add(listener));
-        listener({ ...RESET_CHANGE });
-        return () => {
-          listeners.delete(listener);
-          if (listeners.size === 0 && byApp.get(appId) === listeners) byApp.delete(appId);
-        };
-      }),
-  };
+  }
 }

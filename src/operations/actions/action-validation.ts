@@ -40,17 +40,65 @@ function readProperty(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
 
-export type ActionValidation = ReturnType<typeof createActionValidation>;
-
-export function createActionValidation(options: {
+interface ActionValidationOptions {
   codeChecker: CodeChecker;
   sources: SourceBuilds;
   packages: DependencyResolver;
   serverTimeoutMs: number;
   allowPrivateNetwork: boolean;
-}) {
-  const { codeChecker, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
-  const checkOptions = { serverTimeoutMs, allowPrivateNetwork };
+}
+
+/**
+ * Rejects unknown fields. Runs after all other checks, so that other errors take precedence.
+ * @throws ActionError REQUEST_INVALID
+ */
+function requireKnownFields(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
+  refuseUnknownFields(data, ACTION_SHAPE);
+  return validatedAction;
+}
+
+/**
+ * Runs `validate`, and checks that no other action of the app has the same name or URL path. If there are several
+ * errors, throws the one that comes first in the validation table.
+ */
+async function withFreeNameAndPaths(
+  manager: EntityManager,
+  addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
+  data: unknown,
+  validate: () => Promise<ValidatedAction>,
+): Promise<ValidatedAction> {
+  const { appId, exceptId, rewritten } = addressScope;
+  const draftFilter = {
+    appId,
+    isDraft: true,
+    ignoredActionIds: [...rewritten, ...(exceptId === null ? [] : [exceptId])],
+  };
+  const validatedAction = await validate().catch(async (error: unknown) => {
+    if (!(error instanceof ActionError)) throw error;
+    const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
+    const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
+    // Checks the name for duplicates only if the validation table lists `error` after NAME_ALREADY_EXISTS. The name
+    // itself is then valid, because the table lists an invalid name earlier.
+    if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
+      throw nameTakenError(name);
+    }
+    if (isAfter("TRIGGERS_INVALID") && findTriggersFault(triggers) === null) {
+      throw (await findTakenRouteError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
+    }
+    throw error;
+  });
+  const routeFault = await findTakenRouteError(manager, draftFilter, validatedAction.input.triggers);
+  if (routeFault) throw routeFault;
+  return validatedAction;
+}
+
+export class ActionValidation {
+  private readonly checkOptions = {
+    serverTimeoutMs: this.options.serverTimeoutMs,
+    allowPrivateNetwork: this.options.allowPrivateNetwork,
+  };
+
+  constructor(private readonly options: ActionValidationOptions) {}
 
   /**
    * Checks the code with V8, and validates all fields with `parse`.
@@ -58,14 +106,14 @@ export function createActionValidation(options: {
    * @param compiled code that is already stored; if the new code is the same, its compiler errors are ignored
    * @param buildFault error from building the code from its source files; null if the code was built
    */
-  async function checkInput(
+  private async checkInput(
     appId: number,
     code: unknown,
     parse: (checkCode: CodeCheck) => ActionInput,
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
-    const codeVerdict = isText(code) ? await codeChecker.check(appId, code) : null;
+    const codeVerdict = isText(code) ? await this.options.codeChecker.check(appId, code) : null;
     const input = parse((_code, dependencies) =>
       buildFault === null ? findParseResultFault(codeVerdict!.parseResult, dependencies) : `source: ${buildFault}`,
     );
@@ -73,27 +121,28 @@ export function createActionValidation(options: {
     return input;
   }
 
-  const createdInput = (appId: number, { data, fault }: BuiltSource) =>
-    checkInput(
+  private createdInput(appId: number, { data, fault }: BuiltSource) {
+    return this.checkInput(
       appId,
       readProperty(data, "code"),
-      (checkCode) => parseCreate(data, { checkCode, ...checkOptions }),
+      (checkCode) => parseCreate(data, { checkCode, ...this.checkOptions }),
       null,
       fault,
     );
+  }
 
-  function updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
+  private updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = readProperty(data, "code") ?? current.code;
     const parse = (checkCode: CodeCheck) =>
-      parseUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...checkOptions });
-    return checkInput(current.appId, code, parse, current.code, fault);
+      parseUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...this.checkOptions });
+    return this.checkInput(current.appId, code, parse, current.code, fault);
   }
 
   /**
    * Resolves the dependencies of an action with source files. The code of this action is built only afterwards, because
    * the build needs the resolved packages.
    */
-  async function resolveSourceDependencies(
+  private async resolveSourceDependencies(
     author: ScriptQuotaRequest,
     data: unknown,
     current: ActionRow | null,
@@ -101,198 +150,167 @@ export function createActionValidation(options: {
   ) {
     const input = readProperty(data, "dependencies");
     const list = findDependenciesFault(input) === null ? (input as string[]) : [];
-    return packages.resolve(author, list, current?.assets ?? [], exportedAssets);
+    return this.options.packages.resolve(author, list, current?.assets ?? [], exportedAssets);
   }
 
   /** Adds the scripts of the dependencies to the fields. @param knownAssets scripts that the action already has */
-  const withAssets = (
+  private withAssets(
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
     resolved: ResolvedPackages,
-  ): ValidatedAction => ({
-    input,
-    assets: packages.collectAssets(input.dependencies, knownAssets, resolved),
-  });
-
-  /**
-   * Rejects unknown fields. Runs after all other checks, so that other errors take precedence.
-   * @throws ActionError REQUEST_INVALID
-   */
-  function requireKnownFields(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
-    refuseUnknownFields(data, ACTION_SHAPE);
-    return validatedAction;
-  }
-
-  /**
-   * Runs `validate`, and checks that no other action of the app has the same name or URL path. If there are several
-   * errors, throws the one that comes first in the validation table.
-   */
-  async function withFreeNameAndPaths(
-    manager: EntityManager,
-    addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
-    data: unknown,
-    validate: () => Promise<ValidatedAction>,
-  ): Promise<ValidatedAction> {
-    const { appId, exceptId, rewritten } = addressScope;
-    const draftFilter = {
-      appId,
-      isDraft: true,
-      ignoredActionIds: [...rewritten, ...(exceptId === null ? [] : [exceptId])],
+  ): ValidatedAction {
+    return {
+      input,
+      assets: this.options.packages.collectAssets(input.dependencies, knownAssets, resolved),
     };
-    const validatedAction = await validate().catch(async (error: unknown) => {
-      if (!(error instanceof ActionError)) throw error;
-      const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
-      const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
-      // Checks the name for duplicates only if the validation table lists `error` after NAME_ALREADY_EXISTS. The name
-      // itself is then valid, because the table lists an invalid name earlier.
-      if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
-        throw nameTakenError(name);
-      }
-      if (isAfter("TRIGGERS_INVALID") && findTriggersFault(triggers) === null) {
-        throw (await findTakenRouteError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
-      }
-      throw error;
-    });
-    const routeFault = await findTakenRouteError(manager, draftFilter, validatedAction.input.triggers);
-    if (routeFault) throw routeFault;
-    return validatedAction;
   }
 
-  return {
-    /**
-     * Checks the code and resolves the dependencies. Call it before the transaction, because these steps are slow. Does
-     * not throw validation errors: the validation in the transaction finds and throws them.
-     * @param current the current draft; null for a new action
-     * @param exportedAssets scripts that the imported document lists
-     */
-    async prepare(
-      author: ScriptQuotaRequest,
-      data: unknown,
-      current: ActionRow | null,
-      exportedAssets = NO_EXPORTED_ASSETS,
-    ): Promise<ResolvedPackages> {
-      try {
-        const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
-        const resolvedEarly = hasSource
-          ? await resolveSourceDependencies(author, data, current, exportedAssets)
-          : NO_PACKAGES;
-        const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
-        if (hasSource) {
-          const { data: wholeSnapshot } = builtSource;
-          const code = readProperty(wholeSnapshot, "code");
-          if (isText(code)) await codeChecker.check(author.appId, code);
-          return resolvedEarly;
-        }
-        const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
-        // If `data` has no `dependencies`, the action keeps its scripts, even if a URL now returns another file. The
-        // service only tries to get the scripts that are missing.
-        if (current && readProperty(data, "dependencies") === undefined)
-          return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
-        return await packages.resolve(author, input.dependencies, current?.assets ?? [], exportedAssets);
-      } catch (error) {
-        if (error instanceof ActionError) return NO_PACKAGES;
-        throw error;
+  /**
+   * Checks the code and resolves the dependencies. Call it before the transaction, because these steps are slow. Does
+   * not throw validation errors: the validation in the transaction finds and throws them.
+   * @param current the current draft; null for a new action
+   * @param exportedAssets scripts that the imported document lists
+   */
+  async prepare(
+    author: ScriptQuotaRequest,
+    data: unknown,
+    current: ActionRow | null,
+    exportedAssets = NO_EXPORTED_ASSETS,
+  ): Promise<ResolvedPackages> {
+    const { codeChecker, sources, packages } = this.options;
+    try {
+      const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
+      const resolvedEarly = hasSource
+        ? await this.resolveSourceDependencies(author, data, current, exportedAssets)
+        : NO_PACKAGES;
+      const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
+      if (hasSource) {
+        const { data: wholeSnapshot } = builtSource;
+        const code = readProperty(wholeSnapshot, "code");
+        if (isText(code)) await codeChecker.check(author.appId, code);
+        return resolvedEarly;
       }
-    },
+      const input = await (current
+        ? this.updatedInput(current, builtSource)
+        : this.createdInput(author.appId, builtSource));
+      // If `data` has no `dependencies`, the action keeps its scripts, even if a URL now returns another file. The
+      // service only tries to get the scripts that are missing.
+      if (current && readProperty(data, "dependencies") === undefined)
+        return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
+      return await packages.resolve(author, input.dependencies, current?.assets ?? [], exportedAssets);
+    } catch (error) {
+      if (error instanceof ActionError) return NO_PACKAGES;
+      throw error;
+    }
+  }
 
-    /**
-     * Validates the data of a new action.
-     * @param rewritten IDs of actions that the same transaction replaces; the new action may use their URL paths
-     * @throws the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED
-     */
-    async validateCreate(
-      manager: EntityManager,
-      appId: number,
-      data: unknown,
-      resolved: ResolvedPackages,
-      rewritten: readonly number[] = [],
-    ): Promise<ValidatedAction> {
-      return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
-        requireKnownFields(
-          data,
-          withAssets(await createdInput(appId, await sources.withBuiltCode(appId, data, null, resolved)), [], resolved),
+  /**
+   * Validates the data of a new action.
+   * @param rewritten IDs of actions that the same transaction replaces; the new action may use their URL paths
+   * @throws the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED
+   */
+  async validateCreate(
+    manager: EntityManager,
+    appId: number,
+    data: unknown,
+    resolved: ResolvedPackages,
+    rewritten: readonly number[] = [],
+  ): Promise<ValidatedAction> {
+    return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
+      requireKnownFields(
+        data,
+        this.withAssets(
+          await this.createdInput(appId, await this.options.sources.withBuiltCode(appId, data, null, resolved)),
+          [],
+          resolved,
         ),
-      );
-    },
+      ),
+    );
+  }
 
-    /**
-     * Validates an update of a draft, and returns the resulting action. Fields that are missing in `data` keep their
-     * values.
-     * @throws the same errors as `validateCreate`
-     */
-    async validateUpdate(
-      manager: EntityManager,
-      current: ActionRow,
-      data: unknown,
-      resolved: ResolvedPackages,
-      rewritten: readonly number[] = [],
-    ): Promise<ValidatedAction> {
-      const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
-      return withFreeNameAndPaths(manager, addressScope, data, async () =>
-        requireKnownFields(
-          data,
-          withAssets(
-            await updatedInput(current, await sources.withBuiltCode(current.appId, data, current, resolved)),
-            current.assets,
-            resolved,
+  /**
+   * Validates an update of a draft, and returns the resulting action. Fields that are missing in `data` keep their
+   * values.
+   * @throws the same errors as `validateCreate`
+   */
+  async validateUpdate(
+    manager: EntityManager,
+    current: ActionRow,
+    data: unknown,
+    resolved: ResolvedPackages,
+    rewritten: readonly number[] = [],
+  ): Promise<ValidatedAction> {
+    const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
+    return withFreeNameAndPaths(manager, addressScope, data, async () =>
+      requireKnownFields(
+        data,
+        this.withAssets(
+          await this.updatedInput(
+            current,
+            await this.options.sources.withBuiltCode(current.appId, data, current, resolved),
           ),
+          current.assets,
+          resolved,
         ),
-      );
-    },
+      ),
+    );
+  }
 
-    /**
-     * Prepares the restore of a saved version before the transaction: checks the code of the version, and resolves the
-     * dependencies whose scripts are missing.
-     * @param current the draft before the restore
-     */
-    async prepareRestore(
-      author: ScriptQuotaRequest,
-      snapshot: StoredSnapshot,
-      current: ActionRow,
-    ): Promise<ResolvedPackages> {
-      const { code, dependencies, assets } = snapshot;
-      if (isText(code)) await codeChecker.check(author.appId, code);
-      return {
-        ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])),
-        firstError: null,
-      };
-    },
+  /**
+   * Prepares the restore of a saved version before the transaction: checks the code of the version, and resolves the
+   * dependencies whose scripts are missing.
+   * @param current the draft before the restore
+   */
+  async prepareRestore(
+    author: ScriptQuotaRequest,
+    snapshot: StoredSnapshot,
+    current: ActionRow,
+  ): Promise<ResolvedPackages> {
+    const { codeChecker, packages } = this.options;
+    const { code, dependencies, assets } = snapshot;
+    if (isText(code)) await codeChecker.check(author.appId, code);
+    return {
+      ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])),
+      firstError: null,
+    };
+  }
 
-    /**
-     * Validates a saved version with the current rules. The restored draft gets the scripts of the version. If the
-     * version lacks the script of a dependency, the draft's script for this dependency is used.
-     * @throws the same errors as `validateCreate`, except those for names
-     */
-    async validateRestore(
-      manager: EntityManager,
-      current: ActionRow,
-      snapshot: StoredSnapshot,
-      resolved: ResolvedPackages,
-    ): Promise<ValidatedAction> {
-      const { appId, id } = current;
-      const knownAssets = [...snapshot.assets, ...current.assets];
-      // A version without the field `access` (from an older release) gets the draft's current `access`. Otherwise a
-      // restore could give access to callers that the author has excluded since then.
-      const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
-      const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
-      const routeFault = await findTakenRouteError(
-        manager,
-        { appId, isDraft: true, ignoredActionIds: [id] },
-        input.triggers,
-      );
-      if (routeFault) throw routeFault;
-      return withAssets(input, knownAssets, resolved);
-    },
+  /**
+   * Validates a saved version with the current rules. The restored draft gets the scripts of the version. If the
+   * version lacks the script of a dependency, the draft's script for this dependency is used.
+   * @throws the same errors as `validateCreate`, except those for names
+   */
+  async validateRestore(
+    manager: EntityManager,
+    current: ActionRow,
+    snapshot: StoredSnapshot,
+    resolved: ResolvedPackages,
+  ): Promise<ValidatedAction> {
+    const { appId, id } = current;
+    const knownAssets = [...snapshot.assets, ...current.assets];
+    // A version without the field `access` (from an older release) gets the draft's current `access`. Otherwise a
+    // restore could give access to callers that the author has excluded since then.
+    const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
+    const input = await this.createdInput(appId, { data: wholeSnapshot, fault: null });
+    const routeFault = await findTakenRouteError(
+      manager,
+      { appId, isDraft: true, ignoredActionIds: [id] },
+      input.triggers,
+    );
+    if (routeFault) throw routeFault;
+    return this.withAssets(input, knownAssets, resolved);
+  }
 
-    /** Resolves the dependencies that have no script yet, before the transaction that publishes the action. */
-    preparePublish: (author: ScriptQuotaRequest, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
-      packages.resolveMissing(author, dependencies, assets),
+  /** Resolves the dependencies that have no script yet, before the transaction that publishes the action. */
+  preparePublish(author: ScriptQuotaRequest, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> {
+    return this.options.packages.resolveMissing(author, dependencies, assets);
+  }
 
-    /**
-     * Returns the fields and scripts with which a draft will be published.
-     * @throws DEPENDENCY_UNRESOLVED if the script of a dependency is not available
-     */
-    validatePublish: (master: ActionRow, resolved: ResolvedPackages): ValidatedAction =>
-      withAssets(authoredFieldsOf(master), master.assets, resolved),
-  };
+  /**
+   * Returns the fields and scripts with which a draft will be published.
+   * @throws DEPENDENCY_UNRESOLVED if the script of a dependency is not available
+   */
+  validatePublish(master: ActionRow, resolved: ResolvedPackages): ValidatedAction {
+    return this.withAssets(authoredFieldsOf(master), master.assets, resolved);
+  }
 }

@@ -41,120 +41,124 @@ const SEARCH_MAX_WORDS = 10;
 const IS_MATCHING_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
-export type Actions = ReturnType<typeof createActions>;
-
-export function createActions(options: {
+interface ActionsOptions {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   convertRow: ConvertActionRow;
   lockDraft: LockDraft;
-}) {
-  const { db, validation, draftWriter, convertRow, lockDraft } = options;
-  return {
-    /**
-     * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer,
-     * with `hasMore` true, if `limit` drafts would exceed PAGE_MAX_BYTES. Every word in `search` must be in the draft's
-     * name or description.
-     * @param reserve reserves memory for the response
-     * @throws ActionError REQUEST_INVALID, and the errors of `reserve`
-     */
-    async list(
-      appId: number,
-      options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
-      reserve?: ReserveResponseBytes,
-    ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
-      const { limit, offset } = parsePageLimits(options);
-      const searchWords = foldCase(options.search ?? "")
-        .split(/\s+/)
-        .filter(Boolean);
-      const parameters = [appId, searchWords.slice(0, SEARCH_MAX_WORDS)];
-      const [count] = await rows<{ total: number }>(
-        db,
-        `SELECT count(*) AS total FROM action WHERE ${IS_MATCHING_DRAFT_OF_APP}`,
-        parameters,
-      );
-      const actionSizes = await rows<SizedRow>(
-        db,
-        `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
+}
+
+export class Actions {
+  constructor(private readonly options: ActionsOptions) {}
+
+  /**
+   * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer,
+   * with `hasMore` true, if `limit` drafts would exceed PAGE_MAX_BYTES. Every word in `search` must be in the draft's
+   * name or description.
+   * @param reserve reserves memory for the response
+   * @throws ActionError REQUEST_INVALID, and the errors of `reserve`
+   */
+  async list(
+    appId: number,
+    options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
+    reserve?: ReserveResponseBytes,
+  ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
+    const { db, convertRow } = this.options;
+    const { limit, offset } = parsePageLimits(options);
+    const searchWords = foldCase(options.search ?? "")
+      .split(/\s+/)
+      .filter(Boolean);
+    const parameters = [appId, searchWords.slice(0, SEARCH_MAX_WORDS)];
+    const [count] = await rows<{ total: number }>(
+      db,
+      `SELECT count(*) AS total FROM action WHERE ${IS_MATCHING_DRAFT_OF_APP}`,
+      parameters,
+    );
+    const actionSizes = await rows<SizedRow>(
+      db,
+      `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
           WHERE ${IS_MATCHING_DRAFT_OF_APP} ORDER BY id DESC LIMIT $3 OFFSET $4`,
-        [...parameters, limit, offset],
-      );
-      const { total } = count!;
-      const pageIds = In(await selectIdsThatFit(actionSizes, reserve));
-      const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
-      return {
-        actions: actionRows.map(convertRow),
-        pagination: { total, hasMore: offset + actionRows.length < total },
-      };
-    },
+      [...parameters, limit, offset],
+    );
+    const { total } = count!;
+    const pageIds = In(await selectIdsThatFit(actionSizes, reserve));
+    const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
+    return {
+      actions: actionRows.map(convertRow),
+      pagination: { total, hasMore: offset + actionRows.length < total },
+    };
+  }
 
-    /** Returns the live versions of the drafts with these IDs. Drafts that were never published have none. */
-    async listPublished(masterIds: readonly number[]): Promise<LiveVersionSummary[]> {
-      const actionRows = await db.getRepository(ActionRow).find({
-        select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
-        where: { masterId: In([...masterIds]) },
-      });
-      return actionRows.map(({ id, masterId, active, lastRunAt, updatedAt }) => ({
-        masterId: masterId!,
-        id,
-        active,
-        lastRunAt: lastRunAt?.toISOString() ?? null,
-        updatedAt: updatedAt.toISOString(),
-      }));
-    },
+  /** Returns the live versions of the drafts with these IDs. Drafts that were never published have none. */
+  async listPublished(masterIds: readonly number[]): Promise<LiveVersionSummary[]> {
+    const actionRows = await this.options.db.getRepository(ActionRow).find({
+      select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
+      where: { masterId: In([...masterIds]) },
+    });
+    return actionRows.map(({ id, masterId, active, lastRunAt, updatedAt }) => ({
+      masterId: masterId!,
+      id,
+      active,
+      lastRunAt: lastRunAt?.toISOString() ?? null,
+      updatedAt: updatedAt.toISOString(),
+    }));
+  }
 
-    /** Returns the draft or live version with this ID. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
-    async get(appId: number, id: number): Promise<Action> {
-      return convertRow(await findAction(db.manager, appId, id));
-    },
+  /** Returns the draft or live version with this ID. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
+  async get(appId: number, id: number): Promise<Action> {
+    const { db, convertRow } = this.options;
+    return convertRow(await findAction(db.manager, appId, id));
+  }
 
-    /**
-     * Creates a draft.
-     * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response
-     *   of that request
-     * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
-     *   DEPENDENCY_UNRESOLVED
-     */
-    async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
-      const resolvedPackages = await validation.prepare({ caller, appId }, data, null);
-      const validatedAction = await validation.validateCreate(db.manager, appId, data, resolvedPackages);
-      const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
-      return db.transaction((manager) =>
-        runOncePerIdempotencyKey(manager, caller, idempotentRequest, async () =>
-          convertRow(await draftWriter.insert(manager, caller, appId, validatedAction)),
-        ),
-      );
-    },
+  /**
+   * Creates a draft.
+   * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response
+   *   of that request
+   * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
+   *   DEPENDENCY_UNRESOLVED
+   */
+  async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
+    const { db, validation, draftWriter, convertRow } = this.options;
+    const resolvedPackages = await validation.prepare({ caller, appId }, data, null);
+    const validatedAction = await validation.validateCreate(db.manager, appId, data, resolvedPackages);
+    const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
+    return db.transaction((manager) =>
+      runOncePerIdempotencyKey(manager, caller, idempotentRequest, async () =>
+        convertRow(await draftWriter.insert(manager, caller, appId, validatedAction)),
+      ),
+    );
+  }
 
-    /**
-     * Changes those fields of a draft that `data` contains.
-     * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
-     *   CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
-     */
-    async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
-      const { appId } = target;
-      const stored = await readDraft(db, target);
-      const resolvedPackages = stored ? await validation.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
-      return db.transaction(async (manager) => {
-        const currentDraft = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
-        const validatedAction = await validation.validateUpdate(manager, currentDraft, data, resolvedPackages);
-        return convertRow(await draftWriter.replace(manager, caller, currentDraft, validatedAction));
-      });
-    },
+  /**
+   * Changes those fields of a draft that `data` contains.
+   * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
+   *   CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
+   */
+  async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
+    const { db, validation, draftWriter, convertRow, lockDraft } = this.options;
+    const { appId } = target;
+    const stored = await readDraft(db, target);
+    const resolvedPackages = stored ? await validation.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
+    return db.transaction(async (manager) => {
+      const currentDraft = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
+      const validatedAction = await validation.validateUpdate(manager, currentDraft, data, resolvedPackages);
+      return convertRow(await draftWriter.replace(manager, caller, currentDraft, validatedAction));
+    });
+  }
 
-    /**
-     * Deletes a draft with its live version and its saved versions.
-     * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
-     */
-    async remove(caller: Caller, target: DraftTarget): Promise<void> {
-      const { appId, id } = target;
-      await db.transaction(async (manager) => {
-        const draftRow = await lockDraft(manager, target, "CANNOT_DELETE_PRODUCTION");
-        await manager.delete(ActionRow, id);
-        const { name } = draftRow;
-        await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
-      });
-    },
-  };
+  /**
+   * Deletes a draft with its live version and its saved versions.
+   * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
+   */
+  async remove(caller: Caller, target: DraftTarget): Promise<void> {
+    const { db, lockDraft } = this.options;
+    const { appId, id } = target;
+    await db.transaction(async (manager) => {
+      const draftRow = await lockDraft(manager, target, "CANNOT_DELETE_PRODUCTION");
+      await manager.delete(ActionRow, id);
+      const { name } = draftRow;
+      await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
+    });
+  }
 }

@@ -7,20 +7,20 @@ import type { TriggerEndpoints } from "../http/endpoints.js";
 import type { DependencyResolver } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActionRowConverter, createLockDraft } from "./action-rows.js";
-import { createActionValidation } from "./action-validation.js";
-import { createActions } from "./actions.js";
-import { createCodeChecker } from "./code-checker.js";
-import { createActionComparisons } from "./comparison.js";
-import { createDraftWriter } from "./draft-writer.js";
-import { createImportSteps } from "./import-steps.js";
-import { createPayloadPresets } from "./presets.js";
+import { ActionValidation } from "./action-validation.js";
+import { Actions } from "./actions.js";
+import { CodeChecker } from "./code-checker.js";
+import { ActionComparisons } from "./comparison.js";
+import { DraftWriter } from "./draft-writer.js";
+import { ImportSteps } from "./import-steps.js";
+import { PayloadPresets } from "./presets.js";
 import { createCodeProblems } from "./problems.js";
-import { createActionPublisher } from "./publishing.js";
-import { createDraftRestorer } from "./restoring.js";
+import { ActionPublisher } from "./publishing.js";
+import { DraftRestorer } from "./restoring.js";
 import { createSecretRotation } from "./secret-rotation.js";
-import { createSourceBuilds } from "./source-builds.js";
-import { createActionTransfer } from "./transfer.js";
-import { createActionVersions } from "./versions.js";
+import { SourceBuilds } from "./source-builds.js";
+import { ActionTransfer } from "./transfer.js";
+import { ActionVersions } from "./versions.js";
 
 export interface AuthoringOptions {
   db: DataSource;
@@ -40,20 +40,20 @@ export function createAuthoringModules(options: AuthoringOptions) {
   const convertRow = createActionRowConverter(addAssetUrls);
   const lockDraft = createLockDraft(convertRow);
   const isolateCheck = createCompileChecker();
-  const codeChecker = createCodeChecker(isolateCheck.check);
-  const sources = createSourceBuilds({ packages });
-  const actionValidation = createActionValidation({
+  const codeChecker = new CodeChecker(isolateCheck.check);
+  const sources = new SourceBuilds({ packages });
+  const actionValidation = new ActionValidation({
     codeChecker,
     sources,
     packages,
     serverTimeoutMs,
     allowPrivateNetwork,
   });
-  const draftWriter = createDraftWriter({ log, endpoints });
-  const importSteps = createImportSteps({ db, validation: actionValidation, draftWriter, packages });
+  const draftWriter = new DraftWriter({ log, endpoints });
+  const importSteps = new ImportSteps({ db, validation: actionValidation, draftWriter, packages });
   return {
-    actions: createActions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
-    publishing: createActionPublisher({
+    actions: new Actions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
+    publishing: new ActionPublisher({
       db,
       validation: actionValidation,
       draftWriter,
@@ -62,13 +62,13 @@ export function createAuthoringModules(options: AuthoringOptions) {
       lockDraft,
       triggerIndex,
     }),
-    versions: createActionVersions({ db, addressed: addAssetUrls }),
+    versions: new ActionVersions({ db, addressed: addAssetUrls }),
     rotateSecret: createSecretRotation({ db, endpoints, lockDraft }),
-    restoring: createDraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
-    comparison: createActionComparisons({ db }),
+    restoring: new DraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
+    comparison: new ActionComparisons({ db }),
     importSteps,
-    transfer: createActionTransfer({ db, steps: importSteps }),
-    presets: createPayloadPresets({ db }),
+    transfer: new ActionTransfer({ db, steps: importSteps }),
+    presets: new PayloadPresets({ db }),
     problems: createCodeProblems({ codeChecker }),
     /** Stops the compiler of the code check. Waits for compilations that are in progress. */
     closeCodeCheck: isolateCheck.close,

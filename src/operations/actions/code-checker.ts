@@ -34,26 +34,26 @@ const MAIN_THREAD_MAX_CHARACTERS = 4_096;
  */
 const MAX_CACHED_CHECKS = 5_000;
 
-export type CodeChecker = ReturnType<typeof createCodeChecker>;
-
-/**
- * Creates the function that checks code.
- * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the
- *   service is stopping
- */
-export function createCodeChecker(compile: (code: string) => Promise<void>) {
-  const checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
-  const threadPool = createThreadPool<string, CodeParseResult>({
+/** Checks code, and caches the results. */
+export class CodeChecker {
+  private readonly checkSlots = new FairSemaphore(MAX_CONCURRENT_CHECKS, 1);
+  private readonly threadPool = createThreadPool<string, CodeParseResult>({
     module: new URL("../../rules/code.js", import.meta.url),
     name: "parseCode" satisfies keyof typeof codeRules,
     memoryMb: CODE_READ_MEMORY_MB,
     timeoutMs: CODE_READ_TIMEOUT_MS,
   });
-  const verdictsByHash = new Map<string, CodeCheckResult>();
+  private readonly verdictsByHash = new Map<string, CodeCheckResult>();
 
-  async function parseInThread(code: string): Promise<CodeParseResult> {
+  /**
+   * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service
+   *   is stopping
+   */
+  constructor(private readonly compile: (code: string) => Promise<void>) {}
+
+  private async parseInThread(code: string): Promise<CodeParseResult> {
     if (code.length <= MAIN_THREAD_MAX_CHARACTERS) return parseCode(code);
-    const threadResult = await threadPool.call(code);
+    const threadResult = await this.threadPool.call(code);
     if (threadResult.ok) return threadResult.value;
     const limitTexts = {
       time: `longer than ${CODE_READ_TIMEOUT_MS} ms`,
@@ -65,9 +65,9 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
     );
   }
 
-  async function compileFaultOf(code: string): Promise<ActionError | null> {
+  private async compileFaultOf(code: string): Promise<ActionError | null> {
     try {
-      await compile(code);
+      await this.compile(code);
       return null;
     } catch (error) {
       if (error instanceof ActionError && error.status === "CODE_VALIDATION_FAILED") return error;
@@ -75,35 +75,34 @@ export function createCodeChecker(compile: (code: string) => Promise<void>) {
     }
   }
 
-  async function checkCode(code: string): Promise<CodeCheckResult> {
-    const reading = await parseInThread(code);
-    return { parseResult: reading, compileError: reading.fault === null ? await compileFaultOf(code) : null };
+  private async checkCode(code: string): Promise<CodeCheckResult> {
+    const reading = await this.parseInThread(code);
+    return { parseResult: reading, compileError: reading.fault === null ? await this.compileFaultOf(code) : null };
   }
 
-  return {
-    /**
-     * Checks the code of an action. Errors in the code are in the result, not thrown.
-     * @param appId app of the action; the service checks the code of an app's actions one after the other
-     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit, OVERLOADED if the
-     *   service is stopping
-     */
-    async check(appId: number, code: string): Promise<CodeCheckResult> {
-      // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
-      const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
-      const cachedVerdict = verdictsByHash.get(key);
-      if (cachedVerdict) return cachedVerdict;
-      const leaveQueue = await checkSlots.enter(appId);
-      try {
-        const verdict = verdictsByHash.get(key) ?? (await checkCode(code));
-        // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy
-        // machine.
-        if (verdict.compileError !== null) return verdict;
-        if (verdictsByHash.size >= MAX_CACHED_CHECKS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
-        verdictsByHash.set(key, verdict);
-        return verdict;
-      } finally {
-        leaveQueue();
-      }
-    },
-  };
+  /**
+   * Checks the code of an action. Errors in the code are in the result, not thrown.
+   * @param appId app of the action; the service checks the code of an app's actions one after the other
+   * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit, OVERLOADED if the
+   *   service is stopping
+   */
+  async check(appId: number, code: string): Promise<CodeCheckResult> {
+    // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
+    const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
+    const cachedVerdict = this.verdictsByHash.get(key);
+    if (cachedVerdict) return cachedVerdict;
+    const leaveQueue = await this.checkSlots.enter(appId);
+    try {
+      const verdict = this.verdictsByHash.get(key) ?? (await this.checkCode(code));
+      // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy
+      // machine.
+      if (verdict.compileError !== null) return verdict;
+      if (this.verdictsByHash.size >= MAX_CACHED_CHECKS)
+        this.verdictsByHash.delete(this.verdictsByHash.keys().next().value!);
+      this.verdictsByHash.set(key, verdict);
+      return verdict;
+    } finally {
+      leaveQueue();
+    }
+  }
 }

@@ -96,58 +96,52 @@ function parseSide(against: string): ComparedState {
   throw new ActionError("REQUEST_INVALID", '"against" must be "master", "production" or the ID of a version');
 }
 
-export type ActionComparisons = ReturnType<typeof createActionComparisons>;
+export class ActionComparisons {
+  constructor(private readonly options: { db: DataSource }) {}
 
-export function createActionComparisons({ db }: { db: DataSource }) {
   /** Returns the live version of the draft `masterId`. @throws ACTION_NOT_PUBLISHED */
-  async function readProduction(masterId: number): Promise<ActionRow> {
-    const production = await findLiveVersion(db.manager, masterId);
+  private async readProduction(masterId: number): Promise<ActionRow> {
+    const production = await findLiveVersion(this.options.db.manager, masterId);
     if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
     return production;
   }
 
   /** Reads one of the two states to compare. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
-  async function readState(masterId: number, master: ActionInput, side: ComparedState): Promise<ActionState> {
+  private async readState(masterId: number, master: ActionInput, side: ComparedState): Promise<ActionState> {
     if (side === "master") return { side, input: master };
     if (side !== "production")
-      return { side, input: fieldsAfterRestore((await findVersion(db, masterId, side)).data, master) };
-    return { side, input: authoredFieldsOf(await readProduction(masterId)) };
+      return { side, input: fieldsAfterRestore((await findVersion(this.options.db, masterId, side)).data, master) };
+    return { side, input: authoredFieldsOf(await this.readProduction(masterId)) };
   }
 
-  return {
-    /**
-     * Compares a saved version with the draft, the live version or another saved version.
-     * @param against `master` for the draft, `production` for the live version, or the ID of a saved version
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
-     */
-    async compareVersion(
-      appId: number,
-      actionId: number,
-      versionId: number,
-      against: string,
-    ): Promise<ActionComparison> {
-      const side = parseSide(against);
-      const master = authoredFieldsOf(await findAction(db.manager, appId, actionId));
-      const from = await readState(actionId, master, versionId);
-      return compareStates(appId, from, await readState(actionId, master, side));
-    },
+  /**
+   * Compares a saved version with the draft, the live version or another saved version.
+   * @param against `master` for the draft, `production` for the live version, or the ID of a saved version
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
+   */
+  async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<ActionComparison> {
+    const side = parseSide(against);
+    const master = authoredFieldsOf(await findAction(this.options.db.manager, appId, actionId));
+    const from = await this.readState(actionId, master, versionId);
+    return compareStates(appId, from, await this.readState(actionId, master, side));
+  }
 
-    /**
-     * Compares the live version with the draft. The result contains the changes that publishing the draft would make.
-     * @param actionId ID of the draft or of the live version
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
-     */
-    async compareLive(appId: number, actionId: number): Promise<ActionComparison> {
-      const foundAction = await findAction(db.manager, appId, actionId);
-      const master =
-        foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
-      const production = await readProduction(master.id);
-      const stateOf = (side: ComparedState, row: ActionRow): ActionState => ({
-        side,
-        input: authoredFieldsOf(row),
-        assets: comparedScriptsOf(row),
-      });
-      return compareStates(appId, stateOf("production", production), stateOf("master", master));
-    },
-  };
+  /**
+   * Compares the live version with the draft. The result contains the changes that publishing the draft would make.
+   * @param actionId ID of the draft or of the live version
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
+   */
+  async compareLive(appId: number, actionId: number): Promise<ActionComparison> {
+    const { db } = this.options;
+    const foundAction = await findAction(db.manager, appId, actionId);
+    const master =
+      foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
+    const production = await this.readProduction(master.id);
+    const stateOf = (side: ComparedState, row: ActionRow): ActionState => ({
+      side,
+      input: authoredFieldsOf(row),
+      assets: comparedScriptsOf(row),
+    });
+    return compareStates(appId, stateOf("production", production), stateOf("master", master));
+  }
 }

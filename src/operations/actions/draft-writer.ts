@@ -73,64 +73,55 @@ async function checkTotalSize(
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-export type DraftWriter = ReturnType<typeof createDraftWriter>;
+export class DraftWriter {
+  constructor(private readonly options: { log: Logger; endpoints: TriggerEndpoints }) {}
 
-export function createDraftWriter({ log, endpoints }: { log: Logger; endpoints: TriggerEndpoints }) {
   /**
    * Writes a validated action to its row, and its URL paths to the table of routes. Creates a secret for the action's
    * HTTP endpoints if there is none yet. After an error, the transaction must be rolled back.
    * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
    */
-  async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
+  async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: computeUpdatedAt(row.updatedAt) });
     await rejectDuplicateName(writeActionRow(manager, row), nameTakenError(input.name));
     await writeRoutes(manager, row);
-    await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
+    await this.options.endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
   }
 
-  return {
-    store,
+  /**
+   * Inserts a new draft and its first version.
+   * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
+   */
+  async insert(manager: EntityManager, caller: Caller, appId: number, validated: ValidatedAction): Promise<ActionRow> {
+    await checkTotalSize(manager, appId, validated.input);
+    const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
+    await this.store(manager, row, validated);
+    const { id: actionId, name } = row;
+    await recordVersion(manager, this.options.log, row, { ...caller, occasion: "create" });
+    const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
+    await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, []));
+    return row;
+  }
 
-    /**
-     * Inserts a new draft and its first version.
-     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
-     */
-    async insert(
-      manager: EntityManager,
-      caller: Caller,
-      appId: number,
-      validated: ValidatedAction,
-    ): Promise<ActionRow> {
-      await checkTotalSize(manager, appId, validated.input);
-      const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
-      await store(manager, row, validated);
-      const { id: actionId, name } = row;
-      await recordVersion(manager, log, row, { ...caller, occasion: "create" });
-      const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
-      await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, []));
-      return row;
-    },
-
-    /**
-     * Writes the changed draft and saves it as a new version. Lock `row` before the call.
-     * @throws the same errors as `insert`
-     */
-    async replace(
-      manager: EntityManager,
-      caller: Caller,
-      row: ActionRow,
-      validated: ValidatedAction,
-    ): Promise<ActionRow> {
-      const fields = findChangedFields(authoredFieldsOf(row), validated.input);
-      const { assets: before } = row;
-      if (validated.input.source || validated.input.code.length > row.code.length)
-        await checkTotalSize(manager, row.appId, validated.input, row.id);
-      await store(manager, row, validated);
-      const { appId, id: actionId } = row;
-      await recordVersion(manager, log, row, { ...caller, occasion: "update" });
-      const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
-      await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
-      return row;
-    },
-  };
+  /**
+   * Writes the changed draft and saves it as a new version. Lock `row` before the call.
+   * @throws the same errors as `insert`
+   */
+  async replace(
+    manager: EntityManager,
+    caller: Caller,
+    row: ActionRow,
+    validated: ValidatedAction,
+  ): Promise<ActionRow> {
+    const fields = findChangedFields(authoredFieldsOf(row), validated.input);
+    const { assets: before } = row;
+    if (validated.input.source || validated.input.code.length > row.code.length)
+      await checkTotalSize(manager, row.appId, validated.input, row.id);
+    await this.store(manager, row, validated);
+    const { appId, id: actionId } = row;
+    await recordVersion(manager, this.options.log, row, { ...caller, occasion: "update" });
+    const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
+    await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
+    return row;
+  }
 }

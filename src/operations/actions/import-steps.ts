@@ -72,98 +72,99 @@ export const actionNameOrNull = (data: unknown): string | null =>
 export const storableActionNames = (all: readonly unknown[]): string[] =>
   all.map(actionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
 
-export type ImportSteps = ReturnType<typeof createImportSteps>;
-
-export function createImportSteps(options: {
+interface ImportStepsOptions {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   packages: DependencyResolver;
-}) {
-  const { db, validation, draftWriter, packages } = options;
+}
 
-  return {
-    /** Returns all drafts of the app, sorted by name. */
-    async listDrafts(manager: EntityManager, appId: number): Promise<ActionRow[]> {
-      const actionRows = await manager
-        .getRepository(ActionRow)
-        .findBy({ appId, actionVersion: "v3", masterId: IsNull() });
-      return actionRows.sort((a, b) => (a.name < b.name ? -1 : 1));
-    },
+export class ImportSteps {
+  constructor(private readonly options: ImportStepsOptions) {}
 
-    /**
-     * Locks the app's drafts with these names until the transaction ends; if `names` is null, locks all drafts. Locks
-     * them in the order of their IDs, so that two transactions cannot deadlock. Returns the locked drafts by name.
-     */
-    async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
-      const actionRows = await manager
-        .createQueryBuilder(ActionRow, "action")
-        .where("action.appId = :appId AND action.masterId IS NULL", { appId })
-        .andWhere("(:all OR action.name = ANY (:names))", { all: names === null, names: names ?? [] })
-        .orderBy("action.id")
-        .setLock("for_no_key_update")
-        .getMany();
-      return new Map(actionRows.map((row) => [row.name, row]));
-    },
+  /** Returns all drafts of the app, sorted by name. */
+  async listDrafts(manager: EntityManager, appId: number): Promise<ActionRow[]> {
+    const actionRows = await manager
+      .getRepository(ActionRow)
+      .findBy({ appId, actionVersion: "v3", masterId: IsNull() });
+    return actionRows.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
 
-    /**
-     * Checks the code and resolves the dependencies of each action. Call it before the transaction, because these steps
-     * are slow and the transaction holds locks.
-     */
-    async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportEntry[]> {
-      const entries: ImportEntry[] = [];
-      for (const data of all) {
-        const [name] = storableActionNames([data]);
-        const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
-        const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
-        const exportedAssets = await packages.readExportedAssets(isObject(data) ? data["assets"] : undefined);
-        entries.push({ data, resolved: await validation.prepare(author, data, row, exportedAssets) });
-      }
-      return entries;
-    },
+  /**
+   * Locks the app's drafts with these names until the transaction ends; if `names` is null, locks all drafts. Locks
+   * them in the order of their IDs, so that two transactions cannot deadlock. Returns the locked drafts by name.
+   */
+  async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
+    const actionRows = await manager
+      .createQueryBuilder(ActionRow, "action")
+      .where("action.appId = :appId AND action.masterId IS NULL", { appId })
+      .andWhere("(:all OR action.name = ANY (:names))", { all: names === null, names: names ?? [] })
+      .orderBy("action.id")
+      .setLock("for_no_key_update")
+      .getMany();
+    return new Map(actionRows.map((row) => [row.name, row]));
+  }
 
-    /**
-     * Validates one action of the document.
-     * @param rewrittenIds IDs of the drafts that the import replaces or removes. Actions in the document may use the
-     *   URL paths of these drafts
-     * @throws ActionError the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED,
-     *   ACTION_NOT_V3
-     */
-    async validate(
-      manager: EntityManager,
-      appId: number,
-      { data, resolved }: ImportEntry,
-      row: ActionRow | null,
-      rewrittenIds: readonly number[],
-    ): Promise<ImportStep> {
-      if (!row) {
-        const createdAction = await validation.validateCreate(manager, appId, data, resolved, rewrittenIds);
-        return { current: null, validated: createdAction, fields: [] };
-      }
-      if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-      const validatedAction = await validation.validateUpdate(manager, row, data, resolved, rewrittenIds);
-      const fields = findChangedFields(authoredFieldsOf(row), validatedAction.input);
-      return {
-        current: row,
-        validated: validatedAction,
-        fields: hasSameScripts(row.assets, validatedAction.assets) ? fields : [...fields, "assets"],
-      };
-    },
+  /**
+   * Checks the code and resolves the dependencies of each action. Call it before the transaction, because these steps
+   * are slow and the transaction holds locks.
+   */
+  async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportEntry[]> {
+    const { db, validation, packages } = this.options;
+    const entries: ImportEntry[] = [];
+    for (const data of all) {
+      const [name] = storableActionNames([data]);
+      const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
+      const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
+      const exportedAssets = await packages.readExportedAssets(isObject(data) ? data["assets"] : undefined);
+      entries.push({ data, resolved: await validation.prepare(author, data, row, exportedAssets) });
+    }
+    return entries;
+  }
 
-    /**
-     * Writes the validated actions.
-     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
-     */
-    async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
-      // Writes the actions in the order of their names. Two concurrent imports then insert into the index of names in
-      // the same order, so that they cannot deadlock.
-      const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
-      const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
-      await deleteRoutes(manager, rewritten);
-      for (const { current: row, validated: validatedAction, fields } of sortedSteps) {
-        if (!row) await draftWriter.insert(manager, caller, appId, validatedAction);
-        else if (fields.length > 0) await draftWriter.replace(manager, caller, row, validatedAction);
-      }
-    },
-  };
+  /**
+   * Validates one action of the document.
+   * @param rewrittenIds IDs of the drafts that the import replaces or removes. Actions in the document may use the
+   *   URL paths of these drafts
+   * @throws ActionError the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED,
+   *   ACTION_NOT_V3
+   */
+  async validate(
+    manager: EntityManager,
+    appId: number,
+    { data, resolved }: ImportEntry,
+    row: ActionRow | null,
+    rewrittenIds: readonly number[],
+  ): Promise<ImportStep> {
+    const { validation } = this.options;
+    if (!row) {
+      const createdAction = await validation.validateCreate(manager, appId, data, resolved, rewrittenIds);
+      return { current: null, validated: createdAction, fields: [] };
+    }
+    if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
+    const validatedAction = await validation.validateUpdate(manager, row, data, resolved, rewrittenIds);
+    const fields = findChangedFields(authoredFieldsOf(row), validatedAction.input);
+    return {
+      current: row,
+      validated: validatedAction,
+      fields: hasSameScripts(row.assets, validatedAction.assets) ? fields : [...fields, "assets"],
+    };
+  }
+
+  /**
+   * Writes the validated actions.
+   * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
+   */
+  async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
+    const { draftWriter } = this.options;
+    // Writes the actions in the order of their names. Two concurrent imports then insert into the index of names in
+    // the same order, so that they cannot deadlock.
+    const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
+    const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
+    await deleteRoutes(manager, rewritten);
+    for (const { current: row, validated: validatedAction, fields } of sortedSteps) {
+      if (!row) await draftWriter.insert(manager, caller, appId, validatedAction);
+      else if (fields.length > 0) await draftWriter.replace(manager, caller, row, validatedAction);
+    }
+  }
 }

@@ -43,10 +43,10 @@ function payloadJson(payload: unknown): string {
   throw new ActionError("PAYLOAD_INVALID", `"payload" must be ${expected} (got ${receivedText})`);
 }
 
-export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
+export class PayloadPresets {
+  constructor(private readonly options: { db: DataSource }) {}
 
-export function createPayloadPresets({ db }: { db: DataSource }) {
-  async function list(appId: number, actionId: number, executor: SqlClient = db): Promise<PayloadPreset[]> {
+  private async read(appId: number, actionId: number, executor: SqlClient = this.options.db): Promise<PayloadPreset[]> {
     const presetRows = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST_PRESETS, [
       appId,
       actionId,
@@ -62,13 +62,13 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
    * Checks that a preset still has one of the ETags in `If-Match`.
    * @throws RESOURCE_CHANGED if the preset was changed or deleted
    */
-  async function requireUnchangedPreset(
+  private async requireUnchangedPreset(
     executor: SqlClient,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
     precondition: ExpectedETags,
   ): Promise<void> {
     if (!precondition) return;
-    const preset = (await list(appId, actionId, executor)).find((preset) => preset.name === name);
+    const preset = (await this.read(appId, actionId, executor)).find((preset) => preset.name === name);
     if (!preset)
       throw new ActionError(
         "RESOURCE_CHANGED",
@@ -77,65 +77,58 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
     requireExpectedVersion(preset, precondition);
   }
 
-  return {
-    /** Lists the payload presets of a draft, sorted by name. @throws ActionError ACTION_NOT_FOUND */
-    async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
-      const presetRows = await list(appId, actionId);
-      if (presetRows.length > 0 || (await rows(db, SELECT_ACTION, [appId, actionId])).length > 0) return presetRows;
-      throw new ActionError("ACTION_NOT_FOUND");
-    },
+  /** Lists the payload presets of a draft, sorted by name. @throws ActionError ACTION_NOT_FOUND */
+  async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
+    const presetRows = await this.read(appId, actionId);
+    if (presetRows.length > 0 || (await rows(this.options.db, SELECT_ACTION, [appId, actionId])).length > 0)
+      return presetRows;
+    throw new ActionError("ACTION_NOT_FOUND");
+  }
 
-    /**
-     * Creates a payload preset, or replaces the preset with the same name. Returns all presets of the draft.
-     * @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID
-     */
-    async save(
-      caller: Caller,
-      appId: number,
-      actionId: number,
-      name: unknown,
-      payload: unknown,
-      precondition?: ExpectedETags,
-    ): Promise<PayloadPreset[]> {
-      const title = requireText(name, "name");
-      const text = payloadJson(payload);
-      await db.transaction(async (manager) => {
-        // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of
-        // presets.
-        if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0)
-          throw new ActionError("ACTION_NOT_FOUND");
-        await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
-        const [others] = await rows<{ count: number }>(
-          manager,
-          "SELECT count(*) FROM payload_preset WHERE action_id = $1 AND name <> $2",
-          [actionId, title],
-        );
-        if (others!.count >= PRESETS_PER_ACTION) {
-          const message = `this action already has the maximum of ${PRESETS_PER_ACTION} payload presets; delete one first`;
-          throw new ActionError("REQUEST_INVALID", message);
-        }
-        await rows(manager, SAVE_PRESET, [actionId, title, text, caller.personId]);
-      });
-      return list(appId, actionId);
-    },
-
-    /** Deletes a payload preset and returns the remaining ones. @throws REQUEST_INVALID if no preset has this name */
-    async remove(
-      appId: number,
-      actionId: number,
-      name: unknown,
-      precondition?: ExpectedETags,
-    ): Promise<PayloadPreset[]> {
-      const title = requireText(name, "name");
-      const deletedRow = await db.transaction(async (manager) => {
-        await rows(manager, LOCK_ACTION, [appId, actionId]);
-        await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
-        return rows(manager, DELETE_PRESET, [appId, actionId, title]);
-      });
-      if (deletedRow.length === 0) {
-        refuseField("name", "the name of a payload preset of this action", title);
+  /**
+   * Creates a payload preset, or replaces the preset with the same name. Returns all presets of the draft.
+   * @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID
+   */
+  async save(
+    caller: Caller,
+    appId: number,
+    actionId: number,
+    name: unknown,
+    payload: unknown,
+    precondition?: ExpectedETags,
+  ): Promise<PayloadPreset[]> {
+    const title = requireText(name, "name");
+    const text = payloadJson(payload);
+    await this.options.db.transaction(async (manager) => {
+      // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of
+      // presets.
+      if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
+      await this.requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
+      const [others] = await rows<{ count: number }>(
+        manager,
+        "SELECT count(*) FROM payload_preset WHERE action_id = $1 AND name <> $2",
+        [actionId, title],
+      );
+      if (others!.count >= PRESETS_PER_ACTION) {
+        const message = `this action already has the maximum of ${PRESETS_PER_ACTION} payload presets; delete one first`;
+        throw new ActionError("REQUEST_INVALID", message);
       }
-      return list(appId, actionId);
-    },
-  };
+      await rows(manager, SAVE_PRESET, [actionId, title, text, caller.personId]);
+    });
+    return this.read(appId, actionId);
+  }
+
+  /** Deletes a payload preset and returns the remaining ones. @throws REQUEST_INVALID if no preset has this name */
+  async remove(appId: number, actionId: number, name: unknown, precondition?: ExpectedETags): Promise<PayloadPreset[]> {
+    const title = requireText(name, "name");
+    const deletedRow = await this.options.db.transaction(async (manager) => {
+      await rows(manager, LOCK_ACTION, [appId, actionId]);
+      await this.requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
+      return rows(manager, DELETE_PRESET, [appId, actionId, title]);
+    });
+    if (deletedRow.length === 0) {
+      refuseField("name", "the name of a payload preset of this action", title);
+    }
+    return this.read(appId, actionId);
+  }
 }

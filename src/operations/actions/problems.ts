@@ -23,15 +23,15 @@ function toCodeProblem(fault: string, dependency: string | null): CodeProblem {
   return { message: message ?? fault, line: Number(line ?? 1), column: Number(column ?? 1), dependency };
 }
 
-export type CodeProblems = ReturnType<typeof createCodeProblems>;
+/**
+ * Returns the first syntax error in the code. If there is none, returns a problem for each package that the code uses
+ * but `dependencies` does not list.
+ * @throws REQUEST_INVALID
+ */
+export type CodeProblems = (appId: number, code: unknown, dependencies: readonly unknown[]) => Promise<CodeProblem[]>;
 
-export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }) {
-  /**
-   * Returns the first syntax error in the code. If there is none, returns a problem for each package that the code uses
-   * but `dependencies` does not list.
-   * @throws REQUEST_INVALID
-   */
-  return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
+export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }): CodeProblems {
+  return async (appId, code, dependencies) => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }

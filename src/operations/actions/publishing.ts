@@ -79,9 +79,7 @@ async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Pr
   await writeRoutes(manager, liveVersion);
 }
 
-export type ActionPublisher = ReturnType<typeof createActionPublisher>;
-
-export function createActionPublisher(options: {
+interface ActionPublisherOptions {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
@@ -89,15 +87,18 @@ export function createActionPublisher(options: {
   convertRow: ConvertActionRow;
   lockDraft: LockDraft;
   triggerIndex: TriggerIndex;
-}) {
-  const { db, validation, draftWriter, log, convertRow, lockDraft, triggerIndex } = options;
+}
 
-  async function publish(
+export class ActionPublisher {
+  constructor(private readonly options: ActionPublisherOptions) {}
+
+  private async publishResolved(
     manager: EntityManager,
     caller: Caller,
     target: PublishTarget,
     resolved: ResolvedPackages,
   ): Promise<Action> {
+    const { validation, draftWriter, convertRow, lockDraft, triggerIndex } = this.options;
     const { appId, id } = target;
     const app = await lockPublishingApp(manager, appId);
     const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
@@ -124,16 +125,17 @@ export function createActionPublisher(options: {
     return convertRow(liveVersion);
   }
 
-  async function prepareAndPublish(caller: Caller, target: PublishTarget): Promise<Action> {
+  private async prepareAndPublish(caller: Caller, target: PublishTarget): Promise<Action> {
+    const { db, validation } = this.options;
     const stored = await readDraft(db, target);
     const author = { caller, appId: target.appId };
     const resolved = stored ? await validation.preparePublish(author, stored) : NO_PACKAGES;
-    return db.transaction((manager) => publish(manager, caller, target, resolved));
+    return db.transaction((manager) => this.publishResolved(manager, caller, target, resolved));
   }
 
-  async function unpublish(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
+  private async unpublishLocked(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
     const { appId, id } = target;
-    const { name } = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
+    const { name } = await this.options.lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     const liveVersion = await findLiveVersion(manager, id);
     if (!liveVersion) throw new ActionError("ACTION_NOT_PUBLISHED");
     await manager.delete(ActionRow, liveVersion.id);
@@ -141,35 +143,35 @@ export function createActionPublisher(options: {
     await recordChange(manager, caller, { appId, type: "appAction.v3.unpublish", actionId: id, data });
   }
 
-  return {
-    /**
-     * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its
-     * ID.
-     * @returns the live version
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version,
-     *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
-     *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
-     */
-    publish: (caller: Caller, target: PublishTarget): Promise<Action> =>
-      rethrowWithStatus("PUBLISH_FAILED", log, prepareAndPublish(caller, target)),
+  /**
+   * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its
+   * ID.
+   * @returns the live version
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version,
+   *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
+   *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
+   */
+  publish(caller: Caller, target: PublishTarget): Promise<Action> {
+    return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));
+  }
 
-    /**
-     * Checks that these drafts can be published although the caller does not state that their tests passed. Call it in
-     * the transaction that changes the drafts.
-     * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
-     */
-    async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {
-      if (ids.length === 0) return;
-      const app = await lockPublishingApp(manager, appId);
-      for (const id of ids)
-        await requirePublishable(manager, app, false, await manager.findOneByOrFail(ActionRow, { id }));
-    },
+  /**
+   * Checks that these drafts can be published although the caller does not state that their tests passed. Call it in
+   * the transaction that changes the drafts.
+   * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
+   */
+  async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {
+    if (ids.length === 0) return;
+    const app = await lockPublishingApp(manager, appId);
+    for (const id of ids)
+      await requirePublishable(manager, app, false, await manager.findOneByOrFail(ActionRow, { id }));
+  }
 
-    /**
-     * Deletes the live version of a draft.
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED
-     */
-    unpublish: (caller: Caller, target: DraftTarget): Promise<void> =>
-      db.transaction((manager) => unpublish(manager, caller, target)),
-  };
+  /**
+   * Deletes the live version of a draft.
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED
+   */
+  unpublish(caller: Caller, target: DraftTarget): Promise<void> {
+    return this.options.db.transaction((manager) => this.unpublishLocked(manager, caller, target));
+  }
 }

@@ -29,30 +29,30 @@ export interface RestoreResult {
   preRestoreVersionId: number | null;
 }
 
-export type DraftRestorer = ReturnType<typeof createDraftRestorer>;
-
-export function createDraftRestorer(options: {
+interface DraftRestorerOptions {
   db: DataSource;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   log: Logger;
   convertRow: ConvertActionRow;
   lockDraft: LockDraft;
-}) {
-  const { db, validation, draftWriter, log, convertRow, lockDraft } = options;
+}
+
+export class DraftRestorer {
+  constructor(private readonly options: DraftRestorerOptions) {}
 
   /**
    * Validates the version with the current rules.
    * @throws RESTORE_FAILED with the original error in the message, such as a package that is no longer available. The
    *   original status would suggest that the request is invalid
    */
-  async function validateVersion(
+  private async validateVersion(
     manager: EntityManager,
     row: ActionRow,
     { id, data }: StoredVersion,
     resolved: ResolvedPackages,
   ): Promise<ValidatedAction> {
-    return validation.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
+    return this.options.validation.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError(
         "RESTORE_FAILED",
@@ -61,17 +61,18 @@ export function createDraftRestorer(options: {
     });
   }
 
-  async function restore(
+  private async restoreResolved(
     manager: EntityManager,
     caller: Caller,
     target: DraftTarget,
     versionId: number,
     resolved: ResolvedPackages,
   ): Promise<RestoreResult> {
+    const { draftWriter, log, convertRow, lockDraft } = this.options;
     const { appId, id: actionId } = target;
     const row = await lockDraft(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
-    const restoredAction = await validateVersion(manager, row, version, resolved);
+    const restoredAction = await this.validateVersion(manager, row, version, resolved);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
@@ -83,7 +84,8 @@ export function createDraftRestorer(options: {
     return { action: { ...convertRow(row), isPublished }, ...ids };
   }
 
-  async function prepareAndRestore(caller: Caller, target: DraftTarget, versionId: number) {
+  private async prepareAndRestore(caller: Caller, target: DraftTarget, versionId: number) {
+    const { db, validation } = this.options;
     const { appId, id } = target;
     const resolvePackages = async () => {
       const row = await readDraft(db, target);
@@ -93,17 +95,16 @@ export function createDraftRestorer(options: {
     };
     // Ignores an error here: `restore` makes the same checks again in its transaction, and throws the error.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
-    return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
+    return db.transaction((manager) => this.restoreResolved(manager, caller, target, versionId, resolved));
   }
 
-  return {
-    /**
-     * Copies the fields and the scripts of a saved version to the draft. The live version does not change.
-     * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED,
-     *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS, RESTORE_FAILED (also for a version that is invalid by the current
-     *   rules)
-     */
-    restore: (caller: Caller, target: DraftTarget, versionId: number): Promise<RestoreResult> =>
-      rethrowWithStatus("RESTORE_FAILED", log, prepareAndRestore(caller, target, versionId)),
-  };
+  /**
+   * Copies the fields and the scripts of a saved version to the draft. The live version does not change.
+   * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED,
+   *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS, RESTORE_FAILED (also for a version that is invalid by the current
+   *   rules)
+   */
+  restore(caller: Caller, target: DraftTarget, versionId: number): Promise<RestoreResult> {
+    return rethrowWithStatus("RESTORE_FAILED", this.options.log, this.prepareAndRestore(caller, target, versionId));
+  }
 }

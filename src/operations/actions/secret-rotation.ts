@@ -6,18 +6,21 @@ import type { TriggerEndpoints } from "../http/endpoints.js";
 import { recordChange } from "../records/audit.js";
 import type { DraftTarget, LockDraft } from "./action-rows.js";
 
-export type SecretRotation = ReturnType<typeof createSecretRotation>;
+/**
+ * Replaces the secret of a draft and its live version by a new one. URLs with the old secret stop working immediately.
+ * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, TRIGGER_NOT_ALLOWED
+ *   if the action has no HTTP trigger with a secret
+ */
+export type SecretRotation = (caller: Caller, target: DraftTarget) => Promise<void>;
 
-export function createSecretRotation(options: { db: DataSource; endpoints: TriggerEndpoints; lockDraft: LockDraft }) {
-  const { db, endpoints, lockDraft } = options;
+interface SecretRotationOptions {
+  db: DataSource;
+  endpoints: TriggerEndpoints;
+  lockDraft: LockDraft;
+}
 
-  /**
-   * Replaces the secret of a draft and its live version by a new one. URLs with the old secret stop working
-   * immediately.
-   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, TRIGGER_NOT_ALLOWED
-   *   if the action has no HTTP trigger with a secret
-   */
-  return (caller: Caller, target: DraftTarget): Promise<void> =>
+export function createSecretRotation({ db, endpoints, lockDraft }: SecretRotationOptions): SecretRotation {
+  return (caller, target) =>
     db.transaction(async (manager) => {
       const { id, appId, name, triggers } = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {

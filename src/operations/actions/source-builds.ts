@@ -69,16 +69,16 @@ function isUnchanged(source: ActionSource, dependencies: readonly string[], curr
   return isSame && isDeepStrictEqual(dependencies, current.dependencies);
 }
 
-export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
-
-export function createSourceBuilds({ packages }: { packages: DependencyResolver }) {
-  const buildSlots = new FairSemaphore(MAX_CONCURRENT_BUILDS, 1);
-  const buildsByKey = new LRUCache<string, { build: SourceBuild }>({
+export class SourceBuilds {
+  private readonly buildSlots = new FairSemaphore(MAX_CONCURRENT_BUILDS, 1);
+  private readonly buildsByKey = new LRUCache<string, { build: SourceBuild }>({
     maxSize: CACHE_MAX_BYTES,
     sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),
   });
 
-  async function makeBuild(
+  constructor(private readonly options: { packages: DependencyResolver }) {}
+
+  private async makeBuild(
     appId: number,
     { language, files }: ActionSource,
     globals: Record<string, string>,
@@ -86,12 +86,12 @@ export function createSourceBuilds({ packages }: { packages: DependencyResolver 
     const entry = ENTRY_FILES[language].find((name) => Object.hasOwn(files, name))!;
     const job = { entry, files, packages: globals, maxBytes: CODE_MAX_BYTES };
     const key = createHash("sha256").update(JSON.stringify(job)).digest("base64");
-    const cachedBuild = buildsByKey.get(key);
+    const cachedBuild = this.buildsByKey.get(key);
     if (cachedBuild) return cachedBuild.build;
-    const leaveQueue = await buildSlots.enter(appId);
+    const leaveQueue = await this.buildSlots.enter(appId);
     try {
-      const build = buildsByKey.get(key)?.build ?? (await packages.bundleSource(job));
-      buildsByKey.set(key, { build });
+      const build = this.buildsByKey.get(key)?.build ?? (await this.options.packages.bundleSource(job));
+      this.buildsByKey.set(key, { build });
       return build;
     } catch (error) {
       if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError)
@@ -100,44 +100,42 @@ export function createSourceBuilds({ packages }: { packages: DependencyResolver 
         });
       if (!(error instanceof PackageError)) throw error;
       const build = { fault: error.message };
-      buildsByKey.set(key, { build });
+      this.buildsByKey.set(key, { build });
       return build;
     } finally {
       leaveQueue();
     }
   }
 
-  return {
-    /**
-     * Returns `data` with `code` built from its source files, or unchanged if no build is needed.
-     * @param current the draft that `data` changes; null for a new action
-     * @param resolved scripts of the resolved dependencies
-     * @throws OVERLOADED if the bundler is busy or unavailable
-     */
-    async withBuiltCode(
-      appId: number,
-      data: unknown,
-      current: ActionRow | null,
-      resolved: ResolvedPackages,
-    ): Promise<BuiltSource> {
-      if (!isObject(data)) return { data, fault: null };
-      const source = sourceToBuild(data, current);
-      if (source === undefined) return { data, fault: null };
-      if (source === null) return { data: { ...data, source: null }, fault: null };
-      if (findSourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
-      const stored = { ...toStoredSource(source)!, map: undefined };
-      const dependencies = dependenciesAfterChange(data, current);
-      if (isUnchanged(stored, dependencies, current)) {
-        return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
-      }
-      const build = await makeBuild(
-        appId,
-        omitSourceMap(stored),
-        packages.imports(dependencies, current?.assets ?? [], resolved),
-      );
-      if ("fault" in build)
-        return { data: { ...data, code: PLACEHOLDER_CODE, source: omitSourceMap(stored) }, fault: build.fault };
-      return { data: { ...data, code: build.code, source: { ...omitSourceMap(stored), map: build.map } }, fault: null };
-    },
-  };
+  /**
+   * Returns `data` with `code` built from its source files, or unchanged if no build is needed.
+   * @param current the draft that `data` changes; null for a new action
+   * @param resolved scripts of the resolved dependencies
+   * @throws OVERLOADED if the bundler is busy or unavailable
+   */
+  async withBuiltCode(
+    appId: number,
+    data: unknown,
+    current: ActionRow | null,
+    resolved: ResolvedPackages,
+  ): Promise<BuiltSource> {
+    if (!isObject(data)) return { data, fault: null };
+    const source = sourceToBuild(data, current);
+    if (source === undefined) return { data, fault: null };
+    if (source === null) return { data: { ...data, source: null }, fault: null };
+    if (findSourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
+    const stored = { ...toStoredSource(source)!, map: undefined };
+    const dependencies = dependenciesAfterChange(data, current);
+    if (isUnchanged(stored, dependencies, current)) {
+      return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
+    }
+    const build = await this.makeBuild(
+      appId,
+      omitSourceMap(stored),
+      this.options.packages.imports(dependencies, current?.assets ?? [], resolved),
+    );
+    if ("fault" in build)
+      return { data: { ...data, code: PLACEHOLDER_CODE, source: omitSourceMap(stored) }, fault: build.fault };
+    return { data: { ...data, code: build.code, source: { ...omitSourceMap(stored), map: build.map } }, fault: null };
+  }
 }

@@ -103,10 +103,11 @@ function importError({ steps, faults }: ValidatedImport): ActionError {
   return new ActionError("REQUEST_INVALID", message, { faults });
 }
 
-export type ActionTransfer = ReturnType<typeof createActionTransfer>;
+export class ActionTransfer {
+  constructor(private readonly options: { db: DataSource; steps: ImportSteps }) {}
 
-export function createActionTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
-  async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ValidatedImport> {
+  private async planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ValidatedImport> {
+    const { steps } = this.options;
     const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
@@ -139,39 +140,39 @@ export function createActionTransfer({ db, steps }: { db: DataSource; steps: Imp
     return plan;
   }
 
-  return {
-    /**
-     * Exports all drafts of an app.
-     * @param reserve reserves memory for the response
-     * @throws REQUEST_INVALID if the document would be larger than GRAPHQL_RESPONSE_MAX_BYTES, and the errors of `reserve`
-     */
-    async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TransferDocument> {
-      const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
-      if (bytes > GRAPHQL_RESPONSE_MAX_BYTES) {
-        const sizeMessage = `the app's actions exceed ${GRAPHQL_RESPONSE_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
-        throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
-      }
-      await reserve(bytes);
-      return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(toExportedAction) };
-    },
+  /**
+   * Exports all drafts of an app.
+   * @param reserve reserves memory for the response
+   * @throws REQUEST_INVALID if the document would be larger than GRAPHQL_RESPONSE_MAX_BYTES, and the errors of `reserve`
+   */
+  async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TransferDocument> {
+    const { db, steps } = this.options;
+    const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
+    if (bytes > GRAPHQL_RESPONSE_MAX_BYTES) {
+      const sizeMessage = `the app's actions exceed ${GRAPHQL_RESPONSE_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
+      throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
+    }
+    await reserve(bytes);
+    return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(toExportedAction) };
+  }
 
-    /**
-     * Imports a document in one transaction. Creates the actions whose names are new. Updates the drafts whose names
-     * are in the document; fields that the document omits keep their values. Other drafts do not change. A dry run
-     * writes nothing and returns the validation errors.
-     * @throws REQUEST_INVALID with `faults` if an action is invalid, NAME_ALREADY_EXISTS if another request has just
-     *   used one of the names
-     */
-    async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-      const entries = await steps.prepare({ caller, appId }, readActions(document));
-      return db.transaction(async (manager) => {
-        const plan = await planOf(manager, appId, entries);
-        if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
-        else if (!dryRun) throw importError(plan);
-        if (dryRun) return createImportReport(plan, true);
-        await steps.apply(manager, caller, appId, plan.steps);
-        return createImportReport(plan, false);
-      });
-    },
-  };
+  /**
+   * Imports a document in one transaction. Creates the actions whose names are new. Updates the drafts whose names
+   * are in the document; fields that the document omits keep their values. Other drafts do not change. A dry run
+   * writes nothing and returns the validation errors.
+   * @throws REQUEST_INVALID with `faults` if an action is invalid, NAME_ALREADY_EXISTS if another request has just
+   *   used one of the names
+   */
+  async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
+    const { db, steps } = this.options;
+    const entries = await steps.prepare({ caller, appId }, readActions(document));
+    return db.transaction(async (manager) => {
+      const plan = await this.planOf(manager, appId, entries);
+      if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
+      else if (!dryRun) throw importError(plan);
+      if (dryRun) return createImportReport(plan, true);
+      await steps.apply(manager, caller, appId, plan.steps);
+      return createImportReport(plan, false);
+    });
+  }
 }

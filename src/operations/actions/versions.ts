@@ -215,56 +215,56 @@ const PUBLISHED_VERSIONS = [
   "version.published_at DESC, version.id DESC",
 ] as const;
 
-export type ActionVersions = ReturnType<typeof createActionVersions>;
-
 /**
- * Creates the operations on versions of actions. For the ID of a live version, the list of versions is empty, because
- * only drafts have versions.
+ * Operations on versions of actions. For the ID of a live version, the list of versions is empty, because only drafts
+ * have versions.
  */
-export function createActionVersions({ db, addressed }: { db: DataSource; addressed: AddAssetUrls }) {
-  return {
-    /**
-     * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only
-     * the versions that were live, the most recently published first.
-     * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
-     */
-    async list(
-      appId: number,
-      actionId: number,
-      options: { limit?: unknown; offset?: unknown; published?: boolean | null | undefined },
-    ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
-      const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
-      await findAction(db.manager, appId, actionId);
-      const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
-      const [count] = await rows<{ total: number }>(
-        db,
-        `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
-        [actionId],
-      );
-      const versionRows = await rows<VersionHeadRow & { summary: StoredSummary; publishedAt: Date | null }>(
-        db,
-        `SELECT ${VERSION_HEAD_COLUMNS}, version.summary, version.published_at AS "publishedAt" ${FROM_VERSIONS}
-           WHERE ${chosen} ORDER BY ${order} LIMIT $2 OFFSET $3`,
-        [actionId, limit, offset],
-      );
-      const { total } = count!;
-      return {
-        versions: versionRows.map(({ summary, publishedAt, ...head }) => ({
-          ...toVersionHead(head),
-          ...summary,
-          publishedAt: publishedAt?.toISOString() ?? null,
-        })),
-        pagination: { limit, offset, total, hasMore: offset + versionRows.length < total },
-      };
-    },
+export class ActionVersions {
+  constructor(private readonly options: { db: DataSource; addressed: AddAssetUrls }) {}
 
-    /** Returns one version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
-    async get(appId: number, actionId: number, versionId: number): Promise<Version> {
-      await findAction(db.manager, appId, actionId);
-      const { data, ...head } = await findVersion(db, actionId, versionId);
-      const { source, ...snapshot } = data;
-      const shownSourceOrNull = omitNullSource(source ? omitSourceMap(source) : null);
-      return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
-    },
-  };
+  /**
+   * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only
+   * the versions that were live, the most recently published first.
+   * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
+   */
+  async list(
+    appId: number,
+    actionId: number,
+    options: { limit?: unknown; offset?: unknown; published?: boolean | null | undefined },
+  ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
+    const { db } = this.options;
+    const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+    await findAction(db.manager, appId, actionId);
+    const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
+    const [count] = await rows<{ total: number }>(
+      db,
+      `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
+      [actionId],
+    );
+    const versionRows = await rows<VersionHeadRow & { summary: StoredSummary; publishedAt: Date | null }>(
+      db,
+      `SELECT ${VERSION_HEAD_COLUMNS}, version.summary, version.published_at AS "publishedAt" ${FROM_VERSIONS}
+           WHERE ${chosen} ORDER BY ${order} LIMIT $2 OFFSET $3`,
+      [actionId, limit, offset],
+    );
+    const { total } = count!;
+    return {
+      versions: versionRows.map(({ summary, publishedAt, ...head }) => ({
+        ...toVersionHead(head),
+        ...summary,
+        publishedAt: publishedAt?.toISOString() ?? null,
+      })),
+      pagination: { limit, offset, total, hasMore: offset + versionRows.length < total },
+    };
+  }
+
+  /** Returns one version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
+  async get(appId: number, actionId: number, versionId: number): Promise<Version> {
+    const { db, addressed } = this.options;
+    await findAction(db.manager, appId, actionId);
+    const { data, ...head } = await findVersion(db, actionId, versionId);
+    const { source, ...snapshot } = data;
+    const shownSourceOrNull = omitNullSource(source ? omitSourceMap(source) : null);
+    return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
+  }
 }

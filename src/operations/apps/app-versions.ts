@@ -129,9 +129,7 @@ export async function createAppSnapshot(
   return made!.id;
 }
 
-export type AppVersions = ReturnType<typeof createAppVersions>;
-
-export function createAppVersions(options: {
+interface AppVersionsOptions {
   db: DataSource;
   settings: Settings;
   logEvents: LogEvents;
@@ -141,12 +139,14 @@ export function createAppVersions(options: {
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
   lock: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
-}) {
-  const { db, settings, logEvents, receivedDataLimiter, lock } = options;
+}
 
-  async function findVersion(appId: number, versionId: number): Promise<VersionRow> {
+export class AppVersions {
+  constructor(private readonly options: AppVersionsOptions) {}
+
+  private async findVersion(appId: number, versionId: number): Promise<VersionRow> {
     const [row] = await rows<VersionRow>(
-      db,
+      this.options.db,
       `SELECT ${SUMMARY_COLUMNS}, v.data ${FROM_VERSIONS_OF_APP} AND v.id = $2`,
       [appId, versionId],
     );
@@ -158,7 +158,7 @@ export function createAppVersions(options: {
    * Restores a version of the app: takes a snapshot of the current state, then writes the fields, the settings, the
    * audit entry and the log event.
    */
-  async function applyVersion(
+  private async applyVersion(
     manager: EntityManager,
     caller: Caller,
     appId: number,
@@ -177,66 +177,68 @@ export function createAppVersions(options: {
       data: { versionId: id, preRestoreVersionId, keys },
     });
     const fields = [...Object.keys(changes), ...(keys.length > 0 ? ["settings"] : [])];
-    await logEvents.emit(manager, caller, appId, createAppUpdateEvent({ fields, keys }));
+    await this.options.logEvents.emit(manager, caller, appId, createAppUpdateEvent({ fields, keys }));
   }
 
-  return {
-    /** Lists the versions of an app, the newest first. @throws ActionError REQUEST_INVALID */
-    async list(
-      appId: number,
-      options: { limit?: unknown; offset?: unknown },
-    ): Promise<{
-      versions: AppVersion[];
-      pagination: { limit: number; offset: number; total: number; hasMore: boolean };
-    }> {
-      const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
-      const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
-        appId,
-      ]);
-      const sql = `SELECT ${SUMMARY_COLUMNS} ${FROM_VERSIONS_OF_APP} ORDER BY v.id DESC LIMIT $2 OFFSET $3`;
-      const summaryRows = await rows<SummaryRow>(db, sql, [appId, limit, offset]);
-      const total = count!.total;
-      const pagination = { limit, offset, total, hasMore: offset + summaryRows.length < total };
-      return { versions: summaryRows.map(toAppVersion), pagination };
-    },
+  /** Lists the versions of an app, the newest first. @throws ActionError REQUEST_INVALID */
+  async list(
+    appId: number,
+    options: { limit?: unknown; offset?: unknown },
+  ): Promise<{
+    versions: AppVersion[];
+    pagination: { limit: number; offset: number; total: number; hasMore: boolean };
+  }> {
+    const { db } = this.options;
+    const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+    const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
+      appId,
+    ]);
+    const sql = `SELECT ${SUMMARY_COLUMNS} ${FROM_VERSIONS_OF_APP} ORDER BY v.id DESC LIMIT $2 OFFSET $3`;
+    const summaryRows = await rows<SummaryRow>(db, sql, [appId, limit, offset]);
+    const total = count!.total;
+    const pagination = { limit, offset, total, hasMore: offset + summaryRows.length < total };
+    return { versions: summaryRows.map(toAppVersion), pagination };
+  }
 
-    /** Returns a version of an app with its snapshot. @throws VERSION_NOT_FOUND */
-    async get(appId: number, versionId: number): Promise<AppVersionDetails> {
-      const row = await findVersion(appId, versionId);
-      const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${IS_RESTORED_SETTING} ORDER BY key`;
-      const storedSettings = await rows<StoredSetting>(db, sql, [versionId]);
-      return {
-        ...toAppVersion(row),
-        data: pickSnapshotFields(row.data),
-        settings: await settings.httpOf(appId, storedSettings),
-      };
-    },
+  /** Returns a version of an app with its snapshot. @throws VERSION_NOT_FOUND */
+  async get(appId: number, versionId: number): Promise<AppVersionDetails> {
+    const { db, settings } = this.options;
+    const row = await this.findVersion(appId, versionId);
+    const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${IS_RESTORED_SETTING} ORDER BY key`;
+    const storedSettings = await rows<StoredSetting>(db, sql, [versionId]);
+    return {
+      ...toAppVersion(row),
+      data: pickSnapshotFields(row.data),
+      settings: await settings.httpOf(appId, storedSettings),
+    };
+  }
 
-    /** Takes a snapshot of an app at a caller's request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async create(caller: Caller, appId: number): Promise<AppVersion> {
-      const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
-      receivedDataLimiter.takeRows(caller, appId, size?.bytes ?? 0);
-      const id = await db.transaction(async (manager) => {
-        await lockApp(manager, appId);
-        const versionId = await createAppSnapshot(manager, caller, appId, "create");
-        await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });
-        return versionId;
-      });
-      return toAppVersion(await findVersion(appId, id));
-    },
+  /** Takes a snapshot of an app at a caller's request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
+  async create(caller: Caller, appId: number): Promise<AppVersion> {
+    const { db, receivedDataLimiter } = this.options;
+    const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
+    receivedDataLimiter.takeRows(caller, appId, size?.bytes ?? 0);
+    const id = await db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      const versionId = await createAppSnapshot(manager, caller, appId, "create");
+      await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });
+      return versionId;
+    });
+    return toAppVersion(await this.findVersion(appId, id));
+  }
 
-    /**
-     * Restores an app to a version: its fields and its public and private settings. Removes public and private settings
-     * that the version does not contain. Protected settings do not change. Takes a snapshot of the previous state
-     * first.
-     * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
-     */
-    async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
-      const version = await findVersion(appId, versionId);
-      await db.transaction(async (manager) => {
-        await lock(manager, appId, precondition);
-        await applyVersion(manager, caller, appId, version);
-      });
-    },
-  };
+  /**
+   * Restores an app to a version: its fields and its public and private settings. Removes public and private settings
+   * that the version does not contain. Protected settings do not change. Takes a snapshot of the previous state
+   * first.
+   * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
+   */
+  async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
+    const { db, lock } = this.options;
+    const version = await this.findVersion(appId, versionId);
+    await db.transaction(async (manager) => {
+      await lock(manager, appId, precondition);
+      await this.applyVersion(manager, caller, appId, version);
+    });
+  }
 }

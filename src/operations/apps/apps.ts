@@ -72,9 +72,7 @@ const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks:
 const canReadConfiguration = (caller: Caller, appId: number): boolean =>
   mayPerformOnApp(caller, "readDataSources", appId);
 
-export type Apps = ReturnType<typeof createApps>;
-
-export function createApps(options: {
+interface AppsOptions {
   db: DataSource;
   credentials: Pick<Credentials, "clearCallerCaches">;
   /**
@@ -85,22 +83,15 @@ export function createApps(options: {
   settings: Settings;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
-}) {
-  const { db, credentials, organizationOf, settings, logEvents, receivedDataLimiter } = options;
+}
 
-  async function findApp(appId: number): Promise<AppRow> {
-    const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
+export class Apps {
+  constructor(private readonly options: AppsOptions) {}
+
+  private async findApp(appId: number): Promise<AppRow> {
+    const row = appId > 0 ? await this.options.db.getRepository(AppRow).findOneBy({ id: appId }) : null;
     if (!row) throw new ActionError("APP_NOT_FOUND");
     return row;
-  }
-
-  /**
-   * Locks the app until the transaction ends.
-   * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
-   */
-  async function lock(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
-    await lockApp(manager, appId);
-    if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
   /**
@@ -108,12 +99,13 @@ export function createApps(options: {
    * @param keys keys of settings that this transaction has already written, to list in the log event together with the
    *   fields
    */
-  async function changeApp(
+  private async changeApp(
     manager: EntityManager,
     caller: Caller,
     appId: number,
     { changes, keys = [] }: { changes: AppChanges; keys?: readonly string[] },
   ): Promise<void> {
+    const { logEvents, receivedDataLimiter } = this.options;
     const fields = Object.keys(changes);
     if (fields.length > 0) {
       // A change counts in the app's quota for written bytes, because PostgreSQL keeps the replaced row on disk for a
@@ -127,9 +119,10 @@ export function createApps(options: {
       await logEvents.emit(manager, caller, appId, createAppUpdateEvent(auditedFields));
   }
 
-  async function setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
+  private async setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
+    const { db, credentials } = this.options;
     await db.transaction(async (manager) => {
-      await lock(manager, appId, precondition);
+      await this.lock(manager, appId, precondition);
       if (published) await createAppSnapshot(manager, caller, appId, "publish");
       await rows(
         manager,
@@ -142,72 +135,87 @@ export function createApps(options: {
     // Makes all processes clear their caches of callers. The sessions of the app's visitors then end, because the app
     // is no longer published.
     if (!published) await credentials.clearCallerCaches();
-    return toApp(await findApp(appId));
+    return toApp(await this.findApp(appId));
   }
 
-  return {
-    /** Creates an app. @throws REQUEST_INVALID */
-    async create(data: Record<string, unknown>): Promise<App> {
-      const name = requireText(data["name"], "name");
-      const organizationId = await organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
-      refuseUnknownFields(data, NEW_APP_SHAPE);
-      const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
-      const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-      // Makes all processes clear their caches of callers, because members of the organization now have a role on the
-      // new app.
-      await credentials.clearCallerCaches();
-      return toApp(await findApp(made!.id));
-    },
+  /** Creates an app. @throws REQUEST_INVALID */
+  async create(data: Record<string, unknown>): Promise<App> {
+    const { db, credentials, organizationOf } = this.options;
+    const name = requireText(data["name"], "name");
+    const organizationId = await organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
+    refuseUnknownFields(data, NEW_APP_SHAPE);
+    const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
+    const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
+    // Makes all processes clear their caches of callers, because members of the organization now have a role on the
+    // new app.
+    await credentials.clearCallerCaches();
+    return toApp(await this.findApp(made!.id));
+  }
 
-    /** Lists the apps that the caller can access. */
-    async list(caller: Caller): Promise<App[]> {
-      const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
-      const appRow = await db
-        .getRepository(AppRow)
-        .createQueryBuilder("app")
-        .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
-        .orderBy("app.id")
-        .getMany();
-      return appRow.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
-    },
+  /** Lists the apps that the caller can access. */
+  async list(caller: Caller): Promise<App[]> {
+    const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
+    const appRow = await this.options.db
+      .getRepository(AppRow)
+      .createQueryBuilder("app")
+      .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
+      .orderBy("app.id")
+      .getMany();
+    return appRow.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
+  }
 
-    /** Returns the app with this ID. @throws APP_NOT_FOUND */
-    get: async (appId: number): Promise<App> => toApp(await findApp(appId)),
+  /** Returns the app with this ID. @throws APP_NOT_FOUND */
+  async get(appId: number): Promise<App> {
+    return toApp(await this.findApp(appId));
+  }
 
-    /**
-     * Changes the app's fields. Ignores `settings` and read-only fields in the body.
-     * @throws REQUEST_INVALID, RESOURCE_CHANGED
-     */
-    async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
-      const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
-      await db.transaction(async (manager) => {
-        await lock(manager, appId, precondition);
-        await changeApp(manager, caller, appId, { changes });
-      });
-      return toApp(await findApp(appId));
-    },
+  /**
+   * Changes the app's fields. Ignores `settings` and read-only fields in the body.
+   * @throws REQUEST_INVALID, RESOURCE_CHANGED
+   */
+  async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
+    const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
+    await this.options.db.transaction(async (manager) => {
+      await this.lock(manager, appId, precondition);
+      await this.changeApp(manager, caller, appId, { changes });
+    });
+    return toApp(await this.findApp(appId));
+  }
 
-    /**
-     * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in
-     * the body.
-     * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
-     */
-    async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
-      const changes = parseAppChanges(body, { asAdmin: true });
-      const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
-      const entries = settings.validateIgnoringProtected(input);
-      await db.transaction(async (manager) => {
-        await lock(manager, appId, precondition);
-        await settings.write(manager, caller, appId, entries);
-        await changeApp(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
-      });
-      return toApp(await findApp(appId));
-    },
+  /**
+   * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in
+   * the body.
+   * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
+   */
+  async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
+    const { db, settings } = this.options;
+    const changes = parseAppChanges(body, { asAdmin: true });
+    const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
+    const entries = settings.validateIgnoringProtected(input);
+    await db.transaction(async (manager) => {
+      await this.lock(manager, appId, precondition);
+      await settings.write(manager, caller, appId, entries);
+      await this.changeApp(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
+    });
+    return toApp(await this.findApp(appId));
+  }
 
-    /** Publishes the app, and takes a snapshot of its fields and settings. @throws RESOURCE_CHANGED */
-    publish: (caller: Caller, target: AppTarget) => setPublished(caller, target, true),
-    /** Unpublishes the app. @throws RESOURCE_CHANGED */
-    unpublish: (caller: Caller, target: AppTarget) => setPublished(caller, target, false),
-    lock,
-  };
+  /** Publishes the app, and takes a snapshot of its fields and settings. @throws RESOURCE_CHANGED */
+  publish(caller: Caller, target: AppTarget) {
+    return this.setPublished(caller, target, true);
+  }
+
+  /** Unpublishes the app. @throws RESOURCE_CHANGED */
+  unpublish(caller: Caller, target: AppTarget) {
+    return this.setPublished(caller, target, false);
+  }
+
+  /**
+   * Locks the app until the transaction ends.
+   * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
+   */
+  async lock(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
+    await lockApp(manager, appId);
+    if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
+  }
 }

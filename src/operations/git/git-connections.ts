@@ -97,36 +97,40 @@ const SELECT_CREDENTIAL_RIGHTS = `
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
     FROM person WHERE id = $1 AND EXISTS (SELECT FROM credential WHERE id = $3 AND revoked_at IS NULL)`;
 
-export type GitConnections = ReturnType<typeof createGitConnections>;
-
-export function createGitConnections(options: {
+interface GitConnectionsOptions {
   db: DataSource;
   settings: Pick<Settings, "sealFor" | "unsealFor">;
   credentials: Pick<Credentials, "issue">;
   baseUrl: string;
   /** True if the URL of a repository can use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
-}) {
-  const { db, settings, credentials, baseUrl, allowHttp } = options;
+}
 
-  async function find(executor: SqlClient, appId: number): Promise<GitRow | null> {
-    const [row] = await rows<GitRow>(executor, SELECT_CONNECTION, [appId]);
-    return row ?? null;
-  }
+async function find(executor: SqlClient, appId: number): Promise<GitRow | null> {
+  const [row] = await rows<GitRow>(executor, SELECT_CONNECTION, [appId]);
+  return row ?? null;
+}
 
-  function viewOf(appId: number, row: GitRow): GitConnection {
+const revoke = async (manager: EntityManager, id: number | null): Promise<void> => {
+  if (id !== null) await rows(manager, "UPDATE credential SET revoked_at = now() WHERE id = $1", [id]);
+};
+
+export class GitConnections {
+  constructor(private readonly options: GitConnectionsOptions) {}
+
+  private viewOf(appId: number, row: GitRow): GitConnection {
     const { sealedToken, sealedSecret: _, credentialId: __, personId, updatedAt, ...fields } = row;
     return {
       ...fields,
       hasToken: sealedToken !== null,
-      webhookUrl: `${baseUrl}/v1/apps/${appId}/git/webhook`,
+      webhookUrl: `${this.options.baseUrl}/v1/apps/${appId}/git/webhook`,
       userId: personId,
       updatedAt: updatedAt.toISOString(),
     };
   }
 
-  function checkState(appId: number, row: GitRow | null, precondition: ExpectedETags): void {
-    if (row) requireExpectedVersion(viewOf(appId, row), precondition);
+  private checkState(appId: number, row: GitRow | null, precondition: ExpectedETags): void {
+    if (row) requireExpectedVersion(this.viewOf(appId, row), precondition);
     else if (precondition)
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
   }
@@ -135,9 +139,9 @@ export function createGitConnections(options: {
    * Returns the encrypted Git token to store. Reuses the stored token only if the repository's URL is unchanged.
    * Otherwise an editor could make the service send the token to another server.
    */
-  async function sealedTokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
+  private async sealedTokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
     if (input.token === null) return null;
-    if (input.token !== undefined) return settings.sealFor(manager, appId, TOKEN, input.token);
+    if (input.token !== undefined) return this.options.settings.sealFor(manager, appId, TOKEN, input.token);
     if (!before?.sealedToken) return null;
     if (before.url === input.url) return before.sealedToken;
     throw new ActionError(
@@ -150,100 +154,99 @@ export function createGitConnections(options: {
    * Creates a credential to which the audit log attributes the changes of pulls. Discards the secret of this
    * credential, so that it cannot be used to sign in.
    */
-  async function createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
-    return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
+  private async createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
+    return (await this.options.credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }
 
-  const revoke = async (manager: EntityManager, id: number | null): Promise<void> => {
-    if (id !== null) await rows(manager, "UPDATE credential SET revoked_at = now() WHERE id = $1", [id]);
-  };
+  /** Returns the connection of an app; null if no repository is connected. */
+  async get(appId: number): Promise<GitConnection | null> {
+    const row = await find(this.options.db.manager, appId);
+    return row && this.viewOf(appId, row);
+  }
 
-  return {
-    /** Returns the connection of an app; null if no repository is connected. */
-    async get(appId: number): Promise<GitConnection | null> {
-      const row = await find(db.manager, appId);
-      return row && viewOf(appId, row);
-    },
+  /** Returns the app's row of the table app_git; null if no repository is connected. */
+  findRow(appId: number): Promise<GitRow | null> {
+    return find(this.options.db.manager, appId);
+  }
 
-    /** Returns the app's row of the table app_git; null if no repository is connected. */
-    findRow: (appId: number): Promise<GitRow | null> => find(db.manager, appId),
+  /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+  async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
+    const { db, settings, allowHttp } = this.options;
+    const input = readGitInput(body, allowHttp);
+    return db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      const before = await find(manager, appId);
+      this.checkState(appId, before, precondition);
+      const token = await this.sealedTokenFor(manager, appId, input, before);
+      const secret = before && !input.newSecret ? null : randomBytes(SECRET_BYTES).toString("base64url");
+      const sealedSecret =
+        secret === null ? before!.sealedSecret : await settings.sealFor(manager, appId, SECRET, secret);
+      await revoke(manager, before?.credentialId ?? null);
+      const credentialId = await this.createCredential(manager, caller);
+      const { provider, url, branch, folder, tagPattern, prune, username } = input;
+      const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
+      await rows(manager, UPSERT_CONNECTION, [...values, caller.personId, credentialId]);
+      const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
+      refuseUnknownGitFields(body);
+      await recordChange(manager, caller, { appId, type: "app.git.connect", data });
+      return { git: this.viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
+    });
+  }
 
-    /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
-    async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
-      const input = readGitInput(body, allowHttp);
-      return db.transaction(async (manager) => {
-        await lockApp(manager, appId);
-        const before = await find(manager, appId);
-        checkState(appId, before, precondition);
-        const token = await sealedTokenFor(manager, appId, input, before);
-        const secret = before && !input.newSecret ? null : randomBytes(SECRET_BYTES).toString("base64url");
-        const sealedSecret =
-          secret === null ? before!.sealedSecret : await settings.sealFor(manager, appId, SECRET, secret);
-        await revoke(manager, before?.credentialId ?? null);
-        const credentialId = await createCredential(manager, caller);
-        const { provider, url, branch, folder, tagPattern, prune, username } = input;
-        const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
-        await rows(manager, UPSERT_CONNECTION, [...values, caller.personId, credentialId]);
-        const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
-        refuseUnknownGitFields(body);
-        await recordChange(manager, caller, { appId, type: "app.git.connect", data });
-        return { git: viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
-      });
-    },
+  /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, RESOURCE_CHANGED */
+  async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
+    await this.options.db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      const before = await find(manager, appId);
+      this.checkState(appId, before, precondition);
+      if (!before) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
+      await rows(manager, "DELETE FROM app_git WHERE app_id = $1", [appId]);
+      await revoke(manager, before.credentialId);
+      await recordChange(manager, caller, { appId, type: "app.git.disconnect", data: { url: before.url } });
+    });
+  }
 
-    /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, RESOURCE_CHANGED */
-    async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
-      await db.transaction(async (manager) => {
-        await lockApp(manager, appId);
-        const before = await find(manager, appId);
-        checkState(appId, before, precondition);
-        if (!before) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
-        await rows(manager, "DELETE FROM app_git WHERE app_id = $1", [appId]);
-        await revoke(manager, before.credentialId);
-        await recordChange(manager, caller, { appId, type: "app.git.disconnect", data: { url: before.url } });
-      });
-    },
+  /** Returns the decrypted token for the Git server; null if the app's connection has no token. */
+  async tokenOf(appId: number, { sealedToken }: GitRow): Promise<string | null> {
+    return sealedToken && this.options.settings.unsealFor(appId, TOKEN, sealedToken);
+  }
 
-    /** Returns the decrypted token for the Git server; null if the app's connection has no token. */
-    tokenOf: async (appId: number, { sealedToken }: GitRow): Promise<string | null> =>
-      sealedToken && settings.unsealFor(appId, TOKEN, sealedToken),
+  /** Returns the decrypted secret with which the Git server signs its webhooks. */
+  secretOf(appId: number, { sealedSecret }: GitRow): Promise<string> {
+    return this.options.settings.unsealFor(appId, SECRET, sealedSecret);
+  }
 
-    /** Returns the decrypted secret with which the Git server signs its webhooks. */
-    secretOf: (appId: number, { sealedSecret }: GitRow): Promise<string> =>
-      settings.unsealFor(appId, SECRET, sealedSecret),
-
-    /**
-     * Returns a caller with the current rights that the person who connected the repository has on this app. The caller
-     * has no rights on other apps.
-     * @throws ActionError FORBIDDEN if the person no longer has a role on the app, or has set a new passphrase after
-     *   connecting the repository
-     */
-    async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
-      const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, SELECT_CREDENTIAL_RIGHTS, [
-        personId,
-        appId,
-        credentialId,
-      ]);
-      const role = rights && getHighestRole(rights.roles);
-      if (!rights || credentialId === null || !(role || rights.isAdministrator))
-        throw new ActionError(
-          "FORBIDDEN",
-          "the person who connected the repository has no role on this app any more, or has set a new passphrase; " +
-            "connect the repository again",
-        );
-      return {
-        credentialId,
-        kind: rights.isAdministrator ? "admin" : "editor",
-        ...{ personId, appId: null, roles: new Map(role ? [[appId, role]] : []), organizations: new Map() },
-        ...{
-          scopes: null,
-          runId: null,
-          runDepth: 0,
-          debugActionId: null,
-          copy: "master",
-          expiresAt: Number.POSITIVE_INFINITY,
-        },
-      };
-    },
-  };
+  /**
+   * Returns a caller with the current rights that the person who connected the repository has on this app. The caller
+   * has no rights on other apps.
+   * @throws ActionError FORBIDDEN if the person no longer has a role on the app, or has set a new passphrase after
+   *   connecting the repository
+   */
+  async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
+    const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(
+      this.options.db,
+      SELECT_CREDENTIAL_RIGHTS,
+      [personId, appId, credentialId],
+    );
+    const role = rights && getHighestRole(rights.roles);
+    if (!rights || credentialId === null || !(role || rights.isAdministrator))
+      throw new ActionError(
+        "FORBIDDEN",
+        "the person who connected the repository has no role on this app any more, or has set a new passphrase; " +
+          "connect the repository again",
+      );
+    return {
+      credentialId,
+      kind: rights.isAdministrator ? "admin" : "editor",
+      ...{ personId, appId: null, roles: new Map(role ? [[appId, role]] : []), organizations: new Map() },
+      ...{
+        scopes: null,
+        runId: null,
+        runDepth: 0,
+        debugActionId: null,
+        copy: "master",
+        expiresAt: Number.POSITIVE_INFINITY,
+      },
+    };
+  }
 }

@@ -88,44 +88,52 @@ export interface LostWebhook {
   isGivenUp: boolean;
 }
 
-export type GitWebhookQueue = ReturnType<typeof createGitWebhookQueue>;
+interface GitWebhookQueueOptions {
+  db: DataSource;
+  /** ID of this process, with which it marks the webhooks that it claims. */
+  holder: string;
+}
 
-/**
- * Creates the functions that read and change the queue of webhooks.
- * @param holder ID of this process, with which it marks the webhooks that it claims
- */
-export function createGitWebhookQueue({ db, holder }: { db: DataSource; holder: string }) {
-  return {
-    /** Adds a webhook to the queue. Returns false if the app already has WAITING_WEBHOOKS_MAX waiting webhooks. */
-    async add(appId: number, ref: string): Promise<boolean> {
-      const [row] = await rows<{ isAccepted: boolean }>(db, ADD_WEBHOOK, [appId, ref]);
-      return row!.isAccepted;
-    },
+/** Queue of webhooks whose pulls have not ended. */
+export class GitWebhookQueue {
+  constructor(private readonly options: GitWebhookQueueOptions) {}
 
-    /** Claims up to `count` webhooks for this process, at most one for each app. */
-    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_WEBHOOKS, [holder, count]),
+  /** Adds a webhook to the queue. Returns false if the app already has WAITING_WEBHOOKS_MAX waiting webhooks. */
+  async add(appId: number, ref: string): Promise<boolean> {
+    const [row] = await rows<{ isAccepted: boolean }>(this.options.db, ADD_WEBHOOK, [appId, ref]);
+    return row!.isAccepted;
+  }
 
-    /** Removes a webhook from the queue after its pull has ended. */
-    async remove({ id }: ClaimedWebhook): Promise<void> {
-      await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
-    },
+  /** Claims up to `count` webhooks for this process, at most one for each app. */
+  claim(count: number): Promise<ClaimedWebhook[]> {
+    const { db, holder } = this.options;
+    return rows<ClaimedWebhook>(db, CLAIM_WEBHOOKS, [holder, count]);
+  }
 
-    /**
-     * Puts claimed webhooks back into the queue if no process runs their pulls. This happens if the database's response
-     * to the claim was lost, or if a fault in the service interrupted the pull. With `mayDeclareDead`, also releases
-     * webhooks of processes whose lease has expired.
-     * @param knownIds IDs of the webhooks whose pulls are in progress in this process
-     */
-    release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
-      rows<LostWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]),
+  /** Removes a webhook from the queue after its pull has ended. */
+  async remove({ id }: ClaimedWebhook): Promise<void> {
+    const { db, holder } = this.options;
+    await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
+  }
 
-    /**
-     * Subtracts the current attempt from the number of attempts of webhooks whose pulls this process interrupts because
-     * it stops. Other processes cannot claim these webhooks until the lease of this process has expired.
-     */
-    async returnAttempts(interrupted: readonly number[]): Promise<void> {
-      const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
-      await rows(db, sql, [holder, interrupted]);
-    },
-  };
+  /**
+   * Puts claimed webhooks back into the queue if no process runs their pulls. This happens if the database's response
+   * to the claim was lost, or if a fault in the service interrupted the pull. With `mayDeclareDead`, also releases
+   * webhooks of processes whose lease has expired.
+   * @param knownIds IDs of the webhooks whose pulls are in progress in this process
+   */
+  release(knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> {
+    const { db, holder } = this.options;
+    return rows<LostWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]);
+  }
+
+  /**
+   * Subtracts the current attempt from the number of attempts of webhooks whose pulls this process interrupts because
+   * it stops. Other processes cannot claim these webhooks until the lease of this process has expired.
+   */
+  async returnAttempts(interrupted: readonly number[]): Promise<void> {
+    const { db, holder } = this.options;
+    const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
+    await rows(db, sql, [holder, interrupted]);
+  }
 }

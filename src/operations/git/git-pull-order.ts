@@ -59,49 +59,48 @@ const outdatedPullError = (): ActionError =>
     "the service stopped this Git pull, because a later pull has started, or because the Git connection was changed",
   );
 
-export type GitPullOrder = ReturnType<typeof createGitPullOrder>;
+export class GitPullOrder {
+  constructor(private readonly db: DataSource) {}
 
-export function createGitPullOrder(db: DataSource) {
-  return {
-    /**
-     * Gives the pull the next number in the order of the app's pulls, and stores this number in `position`.
-     * @throws ActionError MANIFEST_CHANGED if the Git connection was changed
-     */
-    async start(position: PullPosition): Promise<void> {
-      const counter = pullCounterColumn(position);
-      const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} RETURNING ${counter} AS number`;
-      const [row] = await rows<{ number: number }>(db, sql, [position.appId, position.credentialId]);
-      if (!row) throw outdatedPullError();
-      position.number = Number(row.number);
-    },
+  /**
+   * Gives the pull the next number in the order of the app's pulls, and stores this number in `position`.
+   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed
+   */
+  async start(position: PullPosition): Promise<void> {
+    const counter = pullCounterColumn(position);
+    const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} RETURNING ${counter} AS number`;
+    const [row] = await rows<{ number: number }>(this.db, sql, [position.appId, position.credentialId]);
+    if (!row) throw outdatedPullError();
+    position.number = Number(row.number);
+  }
 
-    /**
-     * Checks that no later pull of the app has started, and that the Git connection was not changed.
-     * @param manager transaction in which to lock the connection until the transaction ends; null to check without a
-     *   lock
-     * @throws ActionError MANIFEST_CHANGED
-     */
-    async check(manager: EntityManager | null, turn: PullPosition): Promise<void> {
-      const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${pullCounterColumn(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
-      const turnRows = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
-      if (turnRows.length === 0) throw outdatedPullError();
-    },
+  /**
+   * Checks that no later pull of the app has started, and that the Git connection was not changed.
+   * @param manager transaction in which to lock the connection until the transaction ends; null to check without a
+   *   lock
+   * @throws ActionError MANIFEST_CHANGED
+   */
+  async check(manager: EntityManager | null, turn: PullPosition): Promise<void> {
+    const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${pullCounterColumn(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
+    const turnRows = await rows(manager ?? this.db, sql, [turn.appId, turn.credentialId, turn.number]);
+    if (turnRows.length === 0) throw outdatedPullError();
+  }
 
-    /** True if a pull has already published this tag with the same target (commit or tag object). */
-    isPublished: async ({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<boolean> =>
-      (await rows(db, IS_TAG_PUBLISHED, [appId, credentialId, digestOfTag(ref, target)])).length > 0,
+  /** True if a pull has already published this tag with the same target (commit or tag object). */
+  async isPublished({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<boolean> {
+    return (await rows(this.db, IS_TAG_PUBLISHED, [appId, credentialId, digestOfTag(ref, target)])).length > 0;
+  }
 
-    /** Stores that a pull has published this tag with this target (commit or tag object). */
-    async addPublished({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<void> {
-      await rows(db, ADD_PUBLISHED_TAG, [appId, credentialId, digestOfTag(ref, target)]);
-    },
+  /** Stores that a pull has published this tag with this target (commit or tag object). */
+  async addPublished({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<void> {
+    await rows(this.db, ADD_PUBLISHED_TAG, [appId, credentialId, digestOfTag(ref, target)]);
+  }
 
-    /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
-    async record(turn: PullPosition, pull: Omit<LastPull, "at">): Promise<void> {
-      const order = turn.number === null ? "" : `AND ${pullCounterColumn(turn)} = $4`;
-      const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
-      const sql = `UPDATE app_git SET last_pull = ${storedPullSql("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
-      await rows(db, sql, turn.number === null ? values : [...values, turn.number]);
-    },
-  };
+  /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
+  async record(turn: PullPosition, pull: Omit<LastPull, "at">): Promise<void> {
+    const order = turn.number === null ? "" : `AND ${pullCounterColumn(turn)} = $4`;
+    const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
+    const sql = `UPDATE app_git SET last_pull = ${storedPullSql("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
+    await rows(this.db, sql, turn.number === null ? values : [...values, turn.number]);
+  }
 }

@@ -133,37 +133,39 @@ async function changedDrafts(manager: EntityManager, appId: number, document: un
   return drafts;
 }
 
-export type GitPulls = ReturnType<typeof createGitPulls>;
-
-export function createGitPulls(options: {
+interface GitPullsOptions {
   connections: GitConnections;
   order: GitPullOrder;
   repository: GitRepository;
   manifests: Pick<Manifests, "apply">;
   publishing: Pick<ActionPublisher, "publish" | "checkPublishable">;
   log: Logger;
-}) {
-  const { connections, order, repository, manifests, publishing, log } = options;
-  const pullSlots = new FairSemaphore(CONCURRENT_PULLS_MAX, 1);
-  const applySlots = new FairSemaphore(CONCURRENT_APPLIES_MAX, 1);
+}
 
-  /**
-   * Returns the author of the pull's changes.
-   * @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions
-   */
-  async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
-    const author = await request.resolveAuthor(row);
-    request.checkPermission(author, "writeManifest");
-    if (pulledRef.publishesApp) request.checkPermission(author, "publishAction");
-    return author;
-  }
+/**
+ * Returns the author of the pull's changes.
+ * @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions
+ */
+async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
+  const author = await request.resolveAuthor(row);
+  request.checkPermission(author, "writeManifest");
+  if (pulledRef.publishesApp) request.checkPermission(author, "publishAction");
+  return author;
+}
+
+export class GitPulls {
+  private readonly pullSlots = new FairSemaphore(CONCURRENT_PULLS_MAX, 1);
+  private readonly applySlots = new FairSemaphore(CONCURRENT_APPLIES_MAX, 1);
+
+  constructor(private readonly options: GitPullsOptions) {}
 
   /**
    * Tries once to apply a manifest, in one transaction.
    * @returns the changes that the manifest makes (`plan`) and the drafts to publish; `plan` is null if another request
    *   changed the app at the same time
    */
-  async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
+  private async applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
+    const { order, manifests, publishing } = this.options;
     const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, checkPermission } = request;
     const { ref, publishesApp: publishes } = pulledRef;
@@ -208,9 +210,9 @@ export function createGitPulls(options: {
    * Applies a manifest. Tries up to APPLY_ATTEMPTS_MAX times if other requests change the app at the same time.
    * @throws ActionError MANIFEST_CHANGED if the last attempt also failed
    */
-  async function applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
+  private async applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS_MAX; attempt += 1) {
-      const { plan, drafts } = await applyOnce(pull, author, commit, document);
+      const { plan, drafts } = await this.applyOnce(pull, author, commit, document);
       if (plan) return { plan, drafts };
     }
     throw new ActionError("MANIFEST_CHANGED");
@@ -220,7 +222,8 @@ export function createGitPulls(options: {
    * Publishes drafts one after the other. Before each draft, checks the author's rights, and that no later pull of the
    * app has started.
    */
-  async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly DraftToPublish[]): Promise<void> {
+  private async publishDrafts(pull: RunningPull, commit: string, drafts: readonly DraftToPublish[]): Promise<void> {
+    const { order, publishing } = this.options;
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {
       const author = await checkedAuthor(pull);
@@ -231,7 +234,8 @@ export function createGitPulls(options: {
   }
 
   /** Runs a pull. @returns null for a tag that an earlier pull has already published */
-  async function runPull(pull: RunningPull): Promise<GitPull | null> {
+  private async runPull(pull: RunningPull): Promise<GitPull | null> {
+    const { connections, order, repository } = this.options;
     const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, skipsPublishedTags: skipsPublished } = request;
     const { ref, publishesApp: publishes } = pulledRef;
@@ -246,11 +250,11 @@ export function createGitPulls(options: {
       );
     pull.commit = remoteCommit.commit;
     const pack = await remoteCommit.downloadPack();
-    const releaseSlot = await applySlots.enter(appId);
+    const releaseSlot = await this.applySlots.enter(appId);
     try {
       const document = await repository.read(remoteCommit.commit, row.folder, pack);
-      const { plan, drafts } = await applyManifest(pull, author, remoteCommit.commit, document);
-      await publishDrafts(pull, remoteCommit.commit, drafts);
+      const { plan, drafts } = await this.applyManifest(pull, author, remoteCommit.commit, document);
+      await this.publishDrafts(pull, remoteCommit.commit, drafts);
       if (publishes && !isPlan) await order.addPublished(position, ref, remoteCommit.target);
       return { ref, commit: remoteCommit.commit, plan, published: pull.publishedActions };
     } finally {
@@ -262,10 +266,11 @@ export function createGitPulls(options: {
    * Stores the result of a pull as the connection's last pull. An error while storing is only logged.
    * @param reason error message of the pull; null if the pull succeeded
    */
-  async function recordPull(
+  private async recordPull(
     { request, pulledRef, position, commit, publishedActions }: RunningPull,
     reason: string | null,
   ) {
+    const { order, log } = this.options;
     if (request.isPlan) return;
     const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
     const lastPull = { ref: pulledRef.ref, commit, published: publishedActions, error };
@@ -280,64 +285,60 @@ export function createGitPulls(options: {
    * Waits until the app has no other pull in progress, and then runs the pull.
    * @returns null if there was nothing to pull
    */
-  async function pullInTurn(request: QueuedGitPull): Promise<GitPull | null> {
+  async pullInTurn(request: QueuedGitPull): Promise<GitPull | null> {
     const { appId } = request;
-    const releasePullSlot = await pullSlots.enter(appId);
+    const releasePullSlot = await this.pullSlots.enter(appId);
     try {
-      const row = await connections.findRow(appId);
+      const row = await this.options.connections.findRow(appId);
       const pulledRef = request.resolveRef(row);
       if (!row || !pulledRef) return null;
       const turn: PullPosition = { appId, credentialId: row.credentialId, isTag: pulledRef.publishesApp, number: null };
       const pull: RunningPull = { request, row, pulledRef, position: turn, commit: null, publishedActions: [] };
       let pulled: GitPull | null;
       try {
-        pulled = await runPull(pull);
+        pulled = await this.runPull(pull);
       } catch (error) {
         const reason =
           error instanceof ActionError ? error.message : "the service failed unexpectedly; its log contains the error";
-        if (!request.stopping?.aborted) await recordPull(pull, reason);
+        if (!request.stopping?.aborted) await this.recordPull(pull, reason);
         throw error;
       }
-      if (pulled) await recordPull(pull, null);
+      if (pulled) await this.recordPull(pull, null);
       return pulled;
     } finally {
       releasePullSlot();
     }
   }
 
-  return {
-    pullInTurn,
-
-    /**
-     * Pulls the branch that the app's Git connection names, or the tag in `ref`.
-     * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the branch or tag has another commit than
-     *   the reviewed one; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of applying a manifest and of
-     *   `checkPermission`; for a tag also errors of publishing
-     */
-    async pull(
-      caller: Caller,
-      { ref, commit }: PullInput,
-      { appId, isPlan, checkPermission }: PullOptions,
-    ): Promise<GitPull> {
-      checkRefText(ref);
-      const reviewedCommit = readReviewedCommit(commit);
-      const refOf = (row: GitRow | null) => row && parsePullRef(ref, row);
-      const pulledRef = refOf(await connections.findRow(appId));
-      reportUnknownField(caller);
-      const request: QueuedGitPull = {
-        ...{
-          appId,
-          isPlan,
-          skipsPublishedTags: false,
-          reviewedCommit,
-          resolveRef: refOf,
-          resolveAuthor: async () => caller,
-        },
-        checkPermission: (_, operation) => checkPermission(operation),
-      };
-      const pulled = pulledRef && (await pullInTurn(request));
-      if (!pulled) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
-      return pulled;
-    },
-  };
+  /**
+   * Pulls the branch that the app's Git connection names, or the tag in `ref`.
+   * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the branch or tag has another commit than
+   *   the reviewed one; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of applying a manifest and of
+   *   `checkPermission`; for a tag also errors of publishing
+   */
+  async pull(
+    caller: Caller,
+    { ref, commit }: PullInput,
+    { appId, isPlan, checkPermission }: PullOptions,
+  ): Promise<GitPull> {
+    checkRefText(ref);
+    const reviewedCommit = readReviewedCommit(commit);
+    const refOf = (row: GitRow | null) => row && parsePullRef(ref, row);
+    const pulledRef = refOf(await this.options.connections.findRow(appId));
+    reportUnknownField(caller);
+    const request: QueuedGitPull = {
+      ...{
+        appId,
+        isPlan,
+        skipsPublishedTags: false,
+        reviewedCommit,
+        resolveRef: refOf,
+        resolveAuthor: async () => caller,
+      },
+      checkPermission: (_, operation) => checkPermission(operation),
+    };
+    const pulled = pulledRef && (await this.pullInTurn(request));
+    if (!pulled) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
+    return pulled;
+  }
 }

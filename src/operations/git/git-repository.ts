@@ -49,16 +49,15 @@ function toActionError(error: unknown): unknown {
   return error;
 }
 
-export type GitRepository = ReturnType<typeof createGitRepository>;
-
-export function createGitRepository({
-  requestSender,
-  packages,
-}: {
+interface GitRepositoryOptions {
   requestSender: OutgoingRequestSender;
   packages: Pick<DependencyResolver, "readRepository">;
-}) {
-  function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGitRequest {
+}
+
+export class GitRepository {
+  constructor(private readonly options: GitRepositoryOptions) {}
+
+  private senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGitRequest {
     const origin = normalizeOrigin(new URL(url))!;
     // GitLab redirects the first request to the URL with `.git`, and accepts the second request only at that URL.
     const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
@@ -79,7 +78,7 @@ export function createGitRepository({
       signal: AbortSignal.timeout(PULL_TIMEOUT_MS),
     };
     return ({ method, path, headers, body }) =>
-      requestSender.send(
+      this.options.requestSender.send(
         {
           ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_TIMEOUT_MS },
           headers: { ...headers, ...(basic !== null && { authorization: basic }), "user-agent": "git/svc-app-actions" },
@@ -88,34 +87,35 @@ export function createGitRepository({
       );
   }
 
-  return {
-    /** Requests from the Git server the commit to which a branch or tag points. @throws ActionError GIT_PULL_FAILED */
-    async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<RemoteCommit> {
-      try {
-        const remote = await openGitRemote(senderTo(appId, fields, token));
-        const remoteCommit = await remote.find(ref);
-        const fetch = () =>
-          remote.fetch(remoteCommit).catch((error: unknown) => {
-            throw toActionError(error);
-          });
-        return { commit: remoteCommit.commit, target: remoteCommit.target, downloadPack: fetch };
-      } catch (error) {
-        throw toActionError(error);
-      }
-    },
+  /** Requests from the Git server the commit to which a branch or tag points. @throws ActionError GIT_PULL_FAILED */
+  async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<RemoteCommit> {
+    try {
+      const remote = await openGitRemote(this.senderTo(appId, fields, token));
+      const remoteCommit = await remote.find(ref);
+      const fetch = () =>
+        remote.fetch(remoteCommit).catch((error: unknown) => {
+          throw toActionError(error);
+        });
+      return { commit: remoteCommit.commit, target: remoteCommit.target, downloadPack: fetch };
+    } catch (error) {
+      throw toActionError(error);
+    }
+  }
 
-    /**
-     * Reads the app's manifest from the files of a commit.
-     * @param folder folder of the repository that contains the app's files
-     * @param pack Git pack from `RemoteCommit.downloadPack`
-     * @throws GIT_PULL_FAILED, OVERLOADED
-     */
-    async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {
-      try {
-        return await packages.readRepository({ commit, folder, entries: Object.values(ENTRY_FILES).flat() }, pack);
-      } catch (error) {
-        throw toActionError(error);
-      }
-    },
-  };
+  /**
+   * Reads the app's manifest from the files of a commit.
+   * @param folder folder of the repository that contains the app's files
+   * @param pack Git pack from `RemoteCommit.downloadPack`
+   * @throws GIT_PULL_FAILED, OVERLOADED
+   */
+  async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {
+    try {
+      return await this.options.packages.readRepository(
+        { commit, folder, entries: Object.values(ENTRY_FILES).flat() },
+        pack,
+      );
+    } catch (error) {
+      throw toActionError(error);
+    }
+  }
 }

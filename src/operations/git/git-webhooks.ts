@@ -25,133 +25,138 @@ export interface GitWebhookRequest extends SignedRequest {
 
 export type GitWebhookResponse = { status: "ACCEPTED" | "IGNORED" };
 
-export type GitWebhooks = ReturnType<typeof createGitWebhooks>;
-
-export function createGitWebhooks(options: {
+interface GitWebhooksOptions {
   connections: GitConnections;
   pulls: GitPulls;
   deliveries: GitWebhookQueue;
   accessChecks: Pick<AccessChecks, "countGitWebhook" | "recheck">;
   log: Logger;
-}) {
-  const { connections, pulls, deliveries, accessChecks, log } = options;
-  const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
-  const runningPulls = createDeliveryTracker(CONCURRENT_PULLS_MAX);
-  let onAccepted: () => void = () => undefined;
+}
+
+export class GitWebhooks {
+  private readonly addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
+  private readonly runningPulls = createDeliveryTracker(CONCURRENT_PULLS_MAX);
+  private onAccepted: () => void = () => undefined;
+
+  constructor(private readonly options: GitWebhooksOptions) {}
 
   /**
    * Runs the pull of a webhook. Only logs an error that a retry would not fix; `pullInTurn` has stored it as the
    * connection's last pull. Rejects if the pull should be repeated, because the service failed, is busy, or is
    * stopping.
    */
-  async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
+  private async tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
+    const { connections, pulls, accessChecks, log } = this.options;
     try {
       await pulls.pullInTurn({
         ...{ appId, isPlan: false, skipsPublishedTags: true, reviewedCommit: null },
         resolveRef: (row) => row && findPulledRef(ref, row),
         resolveAuthor: (row) => connections.callerOf(appId, row),
         checkPermission: (caller, operation) => accessChecks.recheck(caller, operation, appId),
-        stopping: runningPulls.signal,
+        stopping: this.runningPulls.signal,
       });
     } catch (error) {
-      const isOutcome = error instanceof ActionError && error.status !== "OVERLOADED" && !runningPulls.signal.aborted;
+      const isOutcome =
+        error instanceof ActionError && error.status !== "OVERLOADED" && !this.runningPulls.signal.aborted;
       if (!isOutcome) throw error;
       const { status, message } = error;
       log.warn({ appId, ref, status, reason: message }, "the pull after a Git webhook failed");
     }
   }
 
-  function startPull(webhook: ClaimedWebhook): void {
-    const pulling = tryPull(webhook).then(() => deliveries.remove(webhook));
+  private startPull(webhook: ClaimedWebhook): void {
+    const { deliveries, log } = this.options;
+    const pulling = this.tryPull(webhook).then(() => deliveries.remove(webhook));
     // Leaves the webhook in the queue. `recover` later releases it, and a process then repeats the pull.
     const logFailure = (err: unknown) =>
       log.warn(
         { err, appId: webhook.appId, ref: webhook.ref },
         "the pull after a Git webhook failed because of the service; it is repeated",
       );
-    runningPulls.trackDelivery(webhook, pulling.catch(logFailure));
+    this.runningPulls.trackDelivery(webhook, pulling.catch(logFailure));
   }
 
-  return {
-    /**
-     * Counts a webhook request from a network address. Call this function before reading the request's body.
-     * @throws ActionError RATE_LIMIT_EXCEEDED
-     */
-    countAddress(address: string | undefined, appId: number): void {
-      const wait = addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
-      if (wait > 0) throw rateLimitError("too many webhook requests from this network address", wait);
-    },
+  /**
+   * Counts a webhook request from a network address. Call this function before reading the request's body.
+   * @throws ActionError RATE_LIMIT_EXCEEDED
+   */
+  countAddress(address: string | undefined, appId: number): void {
+    const wait = this.addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
+    if (wait > 0) throw rateLimitError("too many webhook requests from this network address", wait);
+  }
 
-    /**
-     * Sets the function to call when a webhook was accepted or a pull has ended. The function must cause a call of
-     * `deliverDue`, which starts the next pulls.
-     */
-    onPullsWaiting(listener: () => void): void {
-      onAccepted = listener;
-      runningPulls.whenFree(listener);
-    },
+  /**
+   * Sets the function to call when a webhook was accepted or a pull has ended. The function must cause a call of
+   * `deliverDue`, which starts the next pulls.
+   */
+  onPullsWaiting(listener: () => void): void {
+    this.onAccepted = listener;
+    this.runningPulls.whenFree(listener);
+  }
 
-    /**
-     * Starts the pulls of accepted webhooks while this process has free slots for pulls. Always returns null, so that
-     * no next call is scheduled: the next webhook, or the end of a pull, causes a call.
-     */
-    async deliverDue(): Promise<null> {
-      for (let free = runningPulls.countFree(); free > 0; free = runningPulls.countFree()) {
-        const claimed = await deliveries.claim(free);
-        for (const webhook of claimed) startPull(webhook);
-        if (claimed.length === 0) break;
-      }
-      return null;
-    },
+  /**
+   * Starts the pulls of accepted webhooks while this process has free slots for pulls. Always returns null, so that
+   * no next call is scheduled: the next webhook, or the end of a pull, causes a call.
+   */
+  async deliverDue(): Promise<null> {
+    for (let free = this.runningPulls.countFree(); free > 0; free = this.runningPulls.countFree()) {
+      const claimed = await this.options.deliveries.claim(free);
+      for (const webhook of claimed) this.startPull(webhook);
+      if (claimed.length === 0) break;
+    }
+    return null;
+  }
 
-    /**
-     * Puts webhooks whose pull was interrupted back into the queue, so that a process repeats the pull. With
-     * `mayDeclareDead`, does the same for webhooks of processes whose lease has expired.
-     */
-    async recover(mayDeclareDead: boolean): Promise<void> {
-      const lostDeliveries = await deliveries.release(runningPulls.ids(), mayDeclareDead);
-      if (lostDeliveries.length > 0)
-        log.warn({ count: lostDeliveries.length }, "pulls after Git webhooks were interrupted; they are repeated");
-      for (const { appId, ref } of lostDeliveries.filter(({ isGivenUp }) => isGivenUp))
-        log.error({ appId, ref }, "the pull after a Git webhook was interrupted in every attempt; it is not repeated");
-    },
+  /**
+   * Puts webhooks whose pull was interrupted back into the queue, so that a process repeats the pull. With
+   * `mayDeclareDead`, does the same for webhooks of processes whose lease has expired.
+   */
+  async recover(mayDeclareDead: boolean): Promise<void> {
+    const { deliveries, log } = this.options;
+    const lostDeliveries = await deliveries.release(this.runningPulls.ids(), mayDeclareDead);
+    if (lostDeliveries.length > 0)
+      log.warn({ count: lostDeliveries.length }, "pulls after Git webhooks were interrupted; they are repeated");
+    for (const { appId, ref } of lostDeliveries.filter(({ isGivenUp }) => isGivenUp))
+      log.error({ appId, ref }, "the pull after a Git webhook was interrupted in every attempt; it is not repeated");
+  }
 
-    /**
-     * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that are still
-     * running then are repeated by another process, or by this process after its restart, and their attempts do not
-     * count.
-     */
-    async drain(deadline: AbortSignal): Promise<void> {
-      const aborted = new Promise((resolve) => deadline.addEventListener("abort", resolve, { once: true }));
-      const drained = runningPulls.drain(deadline);
-      if (!deadline.aborted) await Promise.race([drained, aborted]);
-      if (runningPulls.ids().length === 0) return;
-      const logFailure = (err: unknown) =>
-        log.warn({ err }, "the attempts of interrupted Git pulls could not be subtracted, so they count");
-      await deliveries.returnAttempts(runningPulls.ids()).catch(logFailure);
-    },
+  /**
+   * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that are still
+   * running then are repeated by another process, or by this process after its restart, and their attempts do not
+   * count.
+   */
+  async drain(deadline: AbortSignal): Promise<void> {
+    const { deliveries, log } = this.options;
+    const aborted = new Promise((resolve) => deadline.addEventListener("abort", resolve, { once: true }));
+    const drained = this.runningPulls.drain(deadline);
+    if (!deadline.aborted) await Promise.race([drained, aborted]);
+    if (this.runningPulls.ids().length === 0) return;
+    const logFailure = (err: unknown) =>
+      log.warn({ err }, "the attempts of interrupted Git pulls could not be subtracted, so they count");
+    await deliveries.returnAttempts(this.runningPulls.ids()).catch(logFailure);
+  }
 
-    /**
-     * Verifies the signature of a webhook and stores the webhook.
-     * @throws SIGNATURE_INVALID, also if no repository is connected to the app; REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
-     *   OVERLOADED
-     */
-    async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {
-      const row = appId === 0 ? null : await connections.findRow(appId);
-      const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
-      if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
-      const ref = readPushedRef(request.body, request.header("content-type"));
-      const pushed = ref === null ? null : findPulledRef(ref, row);
-      if (!pushed) return { status: "IGNORED" };
-      const { networkAddress: address } = request;
-      await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
-      if (!(await deliveries.add(appId, pushed.ref)))
-        throw rateLimitError(
-          `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
-          RATE_WINDOW_MS / 1_000,
-        );
-      onAccepted();
-      return { status: "ACCEPTED" };
-    },
-  };
+  /**
+   * Verifies the signature of a webhook and stores the webhook.
+   * @throws SIGNATURE_INVALID, also if no repository is connected to the app; REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
+   *   OVERLOADED
+   */
+  async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {
+    const { connections, deliveries, accessChecks } = this.options;
+    const row = appId === 0 ? null : await connections.findRow(appId);
+    const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
+    if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
+    const ref = readPushedRef(request.body, request.header("content-type"));
+    const pushed = ref === null ? null : findPulledRef(ref, row);
+    if (!pushed) return { status: "IGNORED" };
+    const { networkAddress: address } = request;
+    await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
+    if (!(await deliveries.add(appId, pushed.ref)))
+      throw rateLimitError(
+        `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
+        RATE_WINDOW_MS / 1_000,
+      );
+    this.onAccepted();
+    return { status: "ACCEPTED" };
+  }
 }

@@ -6,7 +6,8 @@ import { buildProjectTypes, collectPackageHashes } from "../../rules/project-typ
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";
 
-export type AppTypesGenerator = ReturnType<typeof createAppTypesGenerator>;
+/** Returns the text of svc.d.ts for an app. @throws the errors of `Manifests.get` */
+export type AppTypesGenerator = (appId: number, reserve?: Parameters<Manifests["get"]>[1]) => Promise<string>;
 
 /**
  * Returns a function that generates svc.d.ts.
@@ -16,10 +17,9 @@ export function createAppTypesGenerator(options: {
   manifests: Pick<Manifests, "get">;
   scripts: Pick<StoredScripts, "draftDeclarations">;
   readClientDeclarations: () => Promise<string>;
-}) {
+}): AppTypesGenerator {
   const { manifests, scripts, readClientDeclarations: readClient } = options;
-  /** Returns the text of svc.d.ts for an app. @throws the errors of `Manifests.get` */
-  return async (appId: number, reserve?: Parameters<Manifests["get"]>[1]): Promise<string> => {
+  return async (appId, reserve) => {
     const { manifest } = await manifests.get(appId, reserve);
     const declarations = await scripts.draftDeclarations(appId);
     const packages = [...collectPackageHashes(manifest.actions ?? [])].map(

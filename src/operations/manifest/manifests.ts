@@ -3,7 +3,6 @@
  * to an app in one transaction. Publishes no actions.
  */
 
-import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
@@ -14,7 +13,6 @@ import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { describeType, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import {
   findShapeFaults,
-  MANIFEST_VERSION,
   type Manifest,
   type ManifestKind,
   mergeFaults,
@@ -23,29 +21,22 @@ import {
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
-import { readAlertRules } from "../alerts/alert-rows.js";
-import { type DataSourceRows, lockUnlistedDataSources } from "../data-sources/data-source-rows.js";
+import { type DataSourceRows } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { type BindingDefinitions, readStoredBindings } from "../requests/binding-definitions.js";
-import { lockApp } from "../settings/app-lock.js";
-import { readDefinitionBytes, readDefinitions } from "../settings/setting-definitions.js";
+import { type BindingDefinitions } from "../requests/binding-definitions.js";
+import { readDefinitionBytes } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { type PreparedAction, planActions, prepareActions, toActionItem } from "./actions-part.js";
-import { planAlerts, toAlertItem } from "./alerts-part.js";
-import { planApp, readApp } from "./app-part.js";
-import { planBindings, sortBindings } from "./bindings-part.js";
-import { listSourceNames, planSources, readSources, type SourcesPlan, toDataSourceItem } from "./data-sources-part.js";
+import { type PreparedAction, planActions, prepareActions } from "./actions-part.js";
+import { planAlerts } from "./alerts-part.js";
+import { planApp } from "./app-part.js";
+import { planBindings } from "./bindings-part.js";
+import { documentOf, readStoredParts, type StoredDefinitions, type TaggedManifest } from "./current-manifest.js";
+import { listSourceNames, planSources, readSources, type SourcesPlan } from "./data-sources-part.js";
 import type { ApplyMode, DefinitionChange, DefinitionsPlan, PlanContext } from "./definitions-plan.js";
 import { planSettings } from "./settings-part.js";
-
-/** A manifest and its entity tag, which is a hash of the manifest's content. */
-export interface TaggedManifest {
-  tag: string;
-  manifest: Manifest;
-}
 
 export interface ManifestItem {
   kind: ManifestKind;
@@ -113,9 +104,6 @@ const SELECT_MANIFEST_SIZE = `
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
 
-const manifestTag = (manifest: Manifest): string =>
-  createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
-
 /**
  * Checks the structure of a manifest.
  * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
@@ -164,9 +152,7 @@ function checkPrepared({ idsByName: ids, indexChanges: indexes }: SourcesPlan, p
 const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
-export type Manifests = ReturnType<typeof createManifests>;
-
-export function createManifests(options: {
+interface ManifestsOptions {
   db: DataSource;
   importSteps: ImportSteps;
   settings: Settings;
@@ -175,66 +161,27 @@ export function createManifests(options: {
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   bindings: { definitions: BindingDefinitions };
-}) {
-  const { db, importSteps: steps, settings, sources, definitions, logEvents, receivedDataLimiter, bindings } = options;
+}
 
-  /** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
-  async function readStoredParts(manager: EntityManager, appId: number, lock: boolean, pruned?: Manifest) {
-    if (lock) await lockApp(manager, appId);
-    if (lock && pruned) await lockUnlistedDataSources(manager, appId, listSourceNames(pruned));
-    const app = await readApp(manager, appId);
-    const heldSources = await readSources(manager, appId, lock);
-    const drafts = lock
-      ? await steps.lock(manager, appId, null)
-      : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
-    const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
-    const rules = (await readAlertRules(manager, appId)).map((rule) => ({
-      rule,
-      actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
-    }));
-    const bindings = sortBindings((await readStoredBindings(manager, appId))?.bindings ?? []);
-    return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
-  }
+/**
+ * Checks that the entity tag of the app's manifest is one of the expected tags.
+ * @throws ActionError MANIFEST_CHANGED
+ */
+function checkTag(state: StoredDefinitions, precondition: ExpectedETags): void {
+  if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
+}
 
-  type Stored = Awaited<ReturnType<typeof readStoredParts>>;
+export class Manifests {
+  constructor(private readonly options: ManifestsOptions) {}
 
-  function documentOf({
-    app,
-    held: heldSources,
-    drafts,
-    rules,
-    bindings,
-    settings: settingDefinitions,
-  }: Stored): TaggedManifest {
-    const sourceNames = new Map(heldSources.map(({ id, name }) => [id, name]));
-    const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
-    const manifest: Manifest = {
-      version: MANIFEST_VERSION,
-      app,
-      settings: settingDefinitions,
-      secretBindings: bindings,
-      dataSources: heldSources.map(toDataSourceItem),
-      actions: actions.map((row) => toActionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
-      alerts: rules.map(toAlertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
-    };
-    return { tag: manifestTag(manifest), manifest };
-  }
-
-  /**
-   * Checks that the entity tag of the app's manifest is one of the expected tags.
-   * @throws ActionError MANIFEST_CHANGED
-   */
-  function checkTag(state: Stored, precondition: ExpectedETags): void {
-    if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
-  }
-
-  async function planDefinitions(
+  private async planDefinitions(
     context: PlanContext,
     manifest: Manifest,
-    state: Stored,
+    state: StoredDefinitions,
     preparedParts: PreparedParts,
     auditedKeys: { fields: string[]; keys: string[] },
   ): Promise<{ plans: DefinitionsPlan[]; sourcesPlan: SourcesPlan }> {
+    const { importSteps: steps, settings, definitions, bindings } = this.options;
     const list = <T>(items: readonly T[] | undefined) => itemsToApply(items, context);
     const settingsPlan = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
       auditedKeys.keys = keys;
@@ -264,19 +211,25 @@ export function createManifests(options: {
   }
 
   /** Compares the manifest with the app, and applies the differences unless `isPlan` is true, in one transaction. */
-  function runInTransaction(
+  private runInTransaction(
     caller: Caller,
     { manifest, faults: shape }: ReturnType<typeof readManifest>,
     options: ApplyOptions,
     preparedParts: PreparedParts,
   ): Promise<ApplyOutcome> {
     const { appId, precondition, isPlan, checkPermission } = options;
-    return db.transaction(async (manager) => {
-      const state = await readStoredParts(manager, appId, !isPlan, options.prune ? manifest : undefined);
+    return this.options.db.transaction(async (manager) => {
+      const state = await readStoredParts(
+        manager,
+        this.options.importSteps,
+        appId,
+        !isPlan,
+        options.prune ? manifest : undefined,
+      );
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
-      const { plans, sourcesPlan } = await planDefinitions(context, manifest, state, preparedParts, auditedKeys);
+      const { plans, sourcesPlan } = await this.planDefinitions(context, manifest, state, preparedParts, auditedKeys);
       const faults = mergeFaults(
         plans.flatMap((definitionsPlan) => definitionsPlan.faults),
         shape,
@@ -292,89 +245,41 @@ export function createManifests(options: {
       if (isPlan) return { plan, tag: before.tag, sourcesPlan };
       if (changes.length > 0) {
         for (const definitionsPlan of plans) await definitionsPlan.apply();
-        await recordChanges(manager, caller, appId, auditedKeys);
+        await this.recordChanges(manager, caller, appId, auditedKeys);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
         await recordChange(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
-      const after = changes.length > 0 ? documentOf(await readStoredParts(manager, appId, false)) : before;
+      const after =
+        changes.length > 0
+          ? documentOf(await readStoredParts(manager, this.options.importSteps, appId, false))
+          : before;
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
     });
   }
 
-  async function recordChanges(
+  private async recordChanges(
     manager: EntityManager,
     caller: Caller,
     appId: number,
     { fields, keys }: { fields: string[]; keys: string[] },
   ): Promise<void> {
     const change = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
-    if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, createAppUpdateEvent(change));
+    if (change.fields.length > 0)
+      await this.options.logEvents.emit(manager, caller, appId, createAppUpdateEvent(change));
   }
 
   /** Reserves an ID for each data source that the manifest creates. Returns these IDs by name. */
-  async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
+  private async reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
+    const { db, definitions } = this.options;
     const knownSources = new Set((await readSources(db.manager, appId)).map(({ name }) => name));
     const names = listSourceNames(manifest).filter((name) => !knownSources.has(name));
     const ids = await definitions.reserveIds(db.manager, names.length);
     return new Map(names.map((name, index) => [name, ids[index]!]));
   }
 
-  return {
-    /**
-     * Exports the definitions of an app.
-     * @param reserve reserves memory for the manifest's bytes
-     * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
-     */
-    async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
-      const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_MANIFEST_SIZE, [appId])) as [{ bytes: number }];
-      const total = Number(bytes) + (await readDefinitionBytes(db, appId));
-      if (total > MANIFEST_MAX_BYTES) {
-        const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `${sizeMessage}, the maximum of a manifest; export its actions instead`,
-        );
-      }
-      await reserve(total);
-      return db.transaction("REPEATABLE READ", async (manager) =>
-        documentOf(await readStoredParts(manager, appId, false)),
-      );
-    },
-
-    /**
-     * Makes the app match the manifest, in one transaction: creates and changes definitions. With `prune`, also removes
-     * the app's definitions that the manifest does not contain.
-     * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries
-     *   have equal values in a new unique index, errors of `checkPermission`
-     */
-    async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
-      const { appId, isPlan } = options;
-      const manifestRead = readManifest(document);
-      const reservedIds = await reserveIds(appId, manifestRead.manifest);
-      const heldSources = await readSources(db.manager, appId);
-      const idsByName = new Map([...reservedIds, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
-      const preparedActions = await prepareActions(
-        steps,
-        { caller, appId },
-        manifestRead.manifest.actions ?? [],
-        idsByName,
-      );
-      const preparedParts = { preparedActions, reservedIds, idsByName };
-      const plannedResult = await runInTransaction(caller, manifestRead, { ...options, isPlan: true }, preparedParts);
-      if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
-      const writtenSources = manifestRead.manifest.dataSources ?? [];
-      const bytes = Buffer.byteLength(JSON.stringify(writtenSources));
-      receivedDataLimiter.takeRows(caller, appId, bytes, writtenSources.length + 1);
-      const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sourcesPlan);
-      sources.clearCache();
-      for (const { id } of outcome.sourcesPlan.removedSources) definitions.dropIndexes({ appId, id });
-      return { plan: outcome.plan, tag: outcome.tag };
-    },
-  };
-
   /** Builds the new indexes, applies the manifest, and then drops the indexes that the manifest no longer defines. */
-  async function saveManifest(
+  private async saveManifest(
     caller: Caller,
     manifestRead: ReturnType<typeof readManifest>,
     options: ApplyOptions,
@@ -383,8 +288,8 @@ export function createManifests(options: {
   ): Promise<ApplyOutcome> {
     let outcome: ApplyOutcome | null = null;
     try {
-      await definitions.withIndexes(plannedResult.indexChanges, async () => {
-        outcome = await runInTransaction(caller, manifestRead, options, {
+      await this.options.definitions.withIndexes(plannedResult.indexChanges, async () => {
+        outcome = await this.runInTransaction(caller, manifestRead, options, {
           ...preparedParts,
           indexChanges: plannedResult.indexChanges,
         });
@@ -395,5 +300,60 @@ export function createManifests(options: {
       throw error;
     }
     return outcome!;
+  }
+
+  /**
+   * Exports the definitions of an app.
+   * @param reserve reserves memory for the manifest's bytes
+   * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
+   */
+  async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
+    const { db } = this.options;
+    const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_MANIFEST_SIZE, [appId])) as [{ bytes: number }];
+    const total = Number(bytes) + (await readDefinitionBytes(db, appId));
+    if (total > MANIFEST_MAX_BYTES) {
+      const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
+      throw new ActionError("REQUEST_INVALID", `${sizeMessage}, the maximum of a manifest; export its actions instead`);
+    }
+    await reserve(total);
+    return db.transaction("REPEATABLE READ", async (manager) =>
+      documentOf(await readStoredParts(manager, this.options.importSteps, appId, false)),
+    );
+  }
+
+  /**
+   * Makes the app match the manifest, in one transaction: creates and changes definitions. With `prune`, also removes
+   * the app's definitions that the manifest does not contain.
+   * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries
+   *   have equal values in a new unique index, errors of `checkPermission`
+   */
+  async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
+    const { db, importSteps: steps, sources, definitions, receivedDataLimiter } = this.options;
+    const { appId, isPlan } = options;
+    const manifestRead = readManifest(document);
+    const reservedIds = await this.reserveIds(appId, manifestRead.manifest);
+    const heldSources = await readSources(db.manager, appId);
+    const idsByName = new Map([...reservedIds, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
+    const preparedActions = await prepareActions(
+      steps,
+      { caller, appId },
+      manifestRead.manifest.actions ?? [],
+      idsByName,
+    );
+    const preparedParts = { preparedActions, reservedIds, idsByName };
+    const plannedResult = await this.runInTransaction(
+      caller,
+      manifestRead,
+      { ...options, isPlan: true },
+      preparedParts,
+    );
+    if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
+    const writtenSources = manifestRead.manifest.dataSources ?? [];
+    const bytes = Buffer.byteLength(JSON.stringify(writtenSources));
+    receivedDataLimiter.takeRows(caller, appId, bytes, writtenSources.length + 1);
+    const outcome = await this.saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sourcesPlan);
+    sources.clearCache();
+    for (const { id } of outcome.sourcesPlan.removedSources) definitions.dropIndexes({ appId, id });
+    return { plan: outcome.plan, tag: outcome.tag };
   }
 }

@@ -60,69 +60,71 @@ export async function fetchScript(
   return body;
 }
 
-export type ScriptLoader = ReturnType<typeof createScriptLoader>;
-
-export function createScriptLoader(options: {
+interface ScriptLoaderOptions {
   connections: AddressCheckedConnections;
   scripts: StoredScripts;
   quota: ScriptQuota;
   receivedDataLimiter: ReceivedDataLimiter;
-}) {
-  const { connections, scripts, quota, receivedDataLimiter } = options;
+}
+
+export class ScriptLoader {
   /**
    * URLs that did not respond during a request. The service requests such a URL only once in a request, because a list
    * of imported actions can contain the URL a hundred times.
    */
-  const unansweredUrls = new WeakMap<ScriptQuotaRequest, Set<string>>();
+  private readonly unansweredUrls = new WeakMap<ScriptQuotaRequest, Set<string>>();
   /** URLs of stored scripts whose host recently did not respond. The keys have the form `appId url`. */
-  const silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
+  private readonly silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
 
-  return {
-    /**
-     * Downloads and stores the script of a URL. If the host does not respond, stores nothing and sets `unreached` in
-     * the returned asset (the record of the script). Runs and pages then load the script from the URL, because their
-     * browsers may reach hosts that this machine cannot reach.
-     * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async storeScript(
-      author: ScriptQuotaRequest,
-      dependency: string,
-      url: string,
-      limitMs = DOWNLOAD_TIMEOUT_MS,
-    ): Promise<StoredAsset> {
-      const { href, pathname } = new URL(url);
-      const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-      const unansweredHere = unansweredUrls.get(author) ?? new Set();
-      if (unansweredHere.has(href)) return unreached;
-      const source = await fetchScript(connections, dependency, url, limitMs);
-      if (source === null) {
-        unansweredUrls.set(author, unansweredHere.add(href));
-        return unreached;
-      }
-      await quota.countScript(author, dependency, sha256Hex(source), source.length);
-      receivedDataLimiter.takeRows(author.caller, author.appId, source.length);
-      const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
-      return toStoredScriptAsset(dependency, await scripts.store(source, noFacts));
-    },
+  constructor(private readonly options: ScriptLoaderOptions) {}
 
-    /**
-     * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned
-     * asset. Does not replace the stored script.
-     */
-    async recheck(
-      { appId }: ScriptQuotaRequest,
-      dependency: string,
-      url: string,
-      known: StoredAsset,
-    ): Promise<StoredAsset> {
-      const { changed: _, ...asset } = known;
-      const key = `${appId} ${url}`;
-      if (silentUrls.has(key)) return known;
-      // Ignores a failed request: the asset then stays unchanged.
-      const source = await fetchScript(connections, dependency, url, RECHECK_TIMEOUT_MS).catch(() => undefined);
-      if (source === null) silentUrls.set(key, true);
-      if (!source) return known;
-      return sha256Hex(source) === known.sha256 ? asset : { ...asset, changed: true };
-    },
-  };
+  /**
+   * Downloads and stores the script of a URL. If the host does not respond, stores nothing and sets `unreached` in
+   * the returned asset (the record of the script). Runs and pages then load the script from the URL, because their
+   * browsers may reach hosts that this machine cannot reach.
+   * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async storeScript(
+    author: ScriptQuotaRequest,
+    dependency: string,
+    url: string,
+    limitMs = DOWNLOAD_TIMEOUT_MS,
+  ): Promise<StoredAsset> {
+    const { connections, scripts, quota, receivedDataLimiter } = this.options;
+    const { href, pathname } = new URL(url);
+    const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
+    const unansweredHere = this.unansweredUrls.get(author) ?? new Set();
+    if (unansweredHere.has(href)) return unreached;
+    const source = await fetchScript(connections, dependency, url, limitMs);
+    if (source === null) {
+      this.unansweredUrls.set(author, unansweredHere.add(href));
+      return unreached;
+    }
+    await quota.countScript(author, dependency, sha256Hex(source), source.length);
+    receivedDataLimiter.takeRows(author.caller, author.appId, source.length);
+    const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
+    return toStoredScriptAsset(dependency, await scripts.store(source, noFacts));
+  }
+
+  /**
+   * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned
+   * asset. Does not replace the stored script.
+   */
+  async recheck(
+    { appId }: ScriptQuotaRequest,
+    dependency: string,
+    url: string,
+    known: StoredAsset,
+  ): Promise<StoredAsset> {
+    const { changed: _, ...asset } = known;
+    const key = `${appId} ${url}`;
+    if (this.silentUrls.has(key)) return known;
+    // Ignores a failed request: the asset then stays unchanged.
+    const source = await fetchScript(this.options.connections, dependency, url, RECHECK_TIMEOUT_MS).catch(
+      () => undefined,
+    );
+    if (source === null) this.silentUrls.set(key, true);
+    if (!source) return known;
+    return sha256Hex(source) === known.sha256 ? asset : { ...asset, changed: true };
+  }
 }

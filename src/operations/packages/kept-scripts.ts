@@ -162,149 +162,146 @@ export const storedScriptHashes = (assets: readonly StoredAsset[]): string[] => 
   ...new Set(assets.filter(isStoredScript).map(({ sha256 }) => sha256)),
 ];
 
-export type StoredScripts = ReturnType<typeof createStoredScripts>;
-
-export function createStoredScripts(db: DataSource) {
-  const recentScripts = new LRUCache<string, StoredScript>({
+export class StoredScripts {
+  private readonly recentScripts = new LRUCache<string, StoredScript>({
     maxSize: CACHED_SCRIPTS_MAX_BYTES,
     sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,
   });
+  private readonly declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
+  private readonly recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_VERSION_CACHE_MS });
 
-  const declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
-  const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_VERSION_CACHE_MS });
+  constructor(private readonly db: DataSource) {}
 
-  return {
-    /**
-     * Returns the script of the package version that was chosen for a dependency. `fresh` is true if the choice is so
-     * recent that the service can use it without asking the registry again.
-     */
-    async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
-      const key = `${registry} ${spec}`;
-      const recentChoice = recentChoices.get(key);
-      if (recentChoice) return { ...recentChoice, fresh: true };
-      const [chosenRow] = await rows<ScriptFacts & { fresh: boolean }>(db, SELECT_CHOSEN_SCRIPT, [registry, spec]);
-      if (!chosenRow) return null;
-      await rows(db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [chosenRow.sha256]);
-      if (chosenRow.fresh) recentChoices.set(key, chosenRow);
-      return chosenRow;
-    },
+  /**
+   * Returns the script of the package version that was chosen for a dependency. `fresh` is true if the choice is so
+   * recent that the service can use it without asking the registry again.
+   */
+  async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
+    const key = `${registry} ${spec}`;
+    const recentChoice = this.recentChoices.get(key);
+    if (recentChoice) return { ...recentChoice, fresh: true };
+    const [chosenRow] = await rows<ScriptFacts & { fresh: boolean }>(this.db, SELECT_CHOSEN_SCRIPT, [registry, spec]);
+    if (!chosenRow) return null;
+    await rows(this.db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [chosenRow.sha256]);
+    if (chosenRow.fresh) this.recentChoices.set(key, chosenRow);
+    return chosenRow;
+  }
 
-    /** Stores that the registry's best version for these dependencies is the version with this script. */
-    async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
-      await rows(db, INSERT_CHOSEN_VERSION, [registry, [...new Set(specs)], facts.sha256]);
-      for (const spec of specs) recentChoices.set(`${registry} ${spec}`, facts);
-    },
+  /** Stores that the registry's best version for these dependencies is the version with this script. */
+  async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
+    await rows(this.db, INSERT_CHOSEN_VERSION, [registry, [...new Set(specs)], facts.sha256]);
+    for (const spec of specs) this.recentChoices.set(`${registry} ${spec}`, facts);
+  }
 
-    /**
-     * Stores a script. If the same content is already stored, adds only the data that is missing about it.
-     * @param declarations TypeScript declarations of the package, as a JSON array of strings
-     */
-    async store(
-      source: Buffer,
-      facts: Omit<ScriptFacts, "sha256" | "bytes">,
-      declarations: Buffer | null = null,
-    ): Promise<ScriptFacts> {
-      const sha256 = sha256Hex(source);
-      const { package: name, version, licence, global, names, parts } = facts;
-      const values = [
-        sha256,
-        source,
-        name,
-        version,
-        licence,
-        global,
-        names && JSON.stringify(names),
-        JSON.stringify(parts),
-        declarations,
-      ];
-      await rows(db, INSERT_SCRIPT, values);
-      return { ...facts, sha256, bytes: source.length };
-    },
+  /**
+   * Stores a script. If the same content is already stored, adds only the data that is missing about it.
+   * @param declarations TypeScript declarations of the package, as a JSON array of strings
+   */
+  async store(
+    source: Buffer,
+    facts: Omit<ScriptFacts, "sha256" | "bytes">,
+    declarations: Buffer | null = null,
+  ): Promise<ScriptFacts> {
+    const sha256 = sha256Hex(source);
+    const { package: name, version, licence, global, names, parts } = facts;
+    const values = [
+      sha256,
+      source,
+      name,
+      version,
+      licence,
+      global,
+      names && JSON.stringify(names),
+      JSON.stringify(parts),
+      declarations,
+    ];
+    await rows(this.db, INSERT_SCRIPT, values);
+    return { ...facts, sha256, bytes: source.length };
+  }
 
-    /**
-     * Returns data about the stored scripts with these hashes. Hashes of scripts that are not stored have no result.
-     */
-    async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
-      if (hashes.length === 0) return [];
-      const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_COLUMNS}`;
-      return rows<ScriptFacts>(db, sql, [hashes]);
-    },
+  /**
+   * Returns data about the stored scripts with these hashes. Hashes of scripts that are not stored have no result.
+   */
+  async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
+    if (hashes.length === 0) return [];
+    const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_COLUMNS}`;
+    return rows<ScriptFacts>(this.db, sql, [hashes]);
+  }
 
-    /** Returns a stored script, from memory if possible; null if the script is not stored. */
-    async read(sha256: string): Promise<StoredScript | null> {
-      const recentScript = recentScripts.get(sha256);
-      if (recentScript) return recentScript;
-      const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
-      const [scriptRow] = await rows<Omit<StoredScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
-      if (!scriptRow) return null;
-      const { source } = scriptRow;
-      const script = { ...scriptRow, source: String(source), ...(!isUtf8(source) && { raw: source }) };
-      recentScripts.set(sha256, script);
-      return script;
-    },
+  /** Returns a stored script, from memory if possible; null if the script is not stored. */
+  async read(sha256: string): Promise<StoredScript | null> {
+    const recentScript = this.recentScripts.get(sha256);
+    if (recentScript) return recentScript;
+    const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
+    const [scriptRow] = await rows<Omit<StoredScript, "source"> & { source: Buffer }>(this.db, sql, [sha256]);
+    if (!scriptRow) return null;
+    const { source } = scriptRow;
+    const script = { ...scriptRow, source: String(source), ...(!isUtf8(source) && { raw: source }) };
+    this.recentScripts.set(sha256, script);
+    return script;
+  }
 
-    /**
-     * Returns the TypeScript declarations of a script's package, as files that import each other as `./<index>`. The
-     * first file exports the type `Value`: the type of the global variable that the package defines. Returns null if
-     * the package has no declarations, or if the app does not use the script.
-     * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
-     */
-    async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
-      const sha256 = sha256OfIntegrity(integrity);
-      if (sha256 === null) {
-        const expected =
-          '"integrity" must be the integrity of a script in the ' +
-          `action's assets: "sha256-" followed by a hash in base64`;
-        throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(integrity)})`);
-      }
-      const waitSeconds = declarationBucket.takeTokens(String(appId), 1);
-      if (waitSeconds > 0) {
-        const limit = `this app can request declarations of packages at most ${DECLARATIONS_PER_APP} times per minute`;
-        throw rateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
-      }
-      const [declarationRow] = await rows<{ declarations: Buffer | null }>(db, SELECT_DECLARATIONS, [appId, sha256]);
-      return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;
-    },
+  /**
+   * Returns the TypeScript declarations of a script's package, as files that import each other as `./<index>`. The
+   * first file exports the type `Value`: the type of the global variable that the package defines. Returns null if
+   * the package has no declarations, or if the app does not use the script.
+   * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
+   */
+  async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
+    const sha256 = sha256OfIntegrity(integrity);
+    if (sha256 === null) {
+      const expected =
+        '"integrity" must be the integrity of a script in the ' +
+        `action's assets: "sha256-" followed by a hash in base64`;
+      throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(integrity)})`);
+    }
+    const waitSeconds = this.declarationBucket.takeTokens(String(appId), 1);
+    if (waitSeconds > 0) {
+      const limit = `this app can request declarations of packages at most ${DECLARATIONS_PER_APP} times per minute`;
+      throw rateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
+    }
+    const [declarationRow] = await rows<{ declarations: Buffer | null }>(this.db, SELECT_DECLARATIONS, [appId, sha256]);
+    return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;
+  }
 
-    /**
-     * Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity value of the
-     * script. Omits packages without declarations.
-     */
-    async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
-      const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(db, SELECT_DRAFT_DECLARATIONS, [
-        appId,
-      ]);
-      return new Map(
-        declarationRows.map(({ sha256, declarations }) => [
-          toIntegrityValue(sha256),
-          JSON.parse(String(declarations)) as string[],
-        ]),
-      );
-    },
+  /**
+   * Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity value of the
+   * script. Omits packages without declarations.
+   */
+  async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
+    const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(this.db, SELECT_DRAFT_DECLARATIONS, [
+      appId,
+    ]);
+    return new Map(
+      declarationRows.map(({ sha256, declarations }) => [
+        toIntegrityValue(sha256),
+        JSON.parse(String(declarations)) as string[],
+      ]),
+    );
+  }
 
-    /**
-     * Returns the total bytes of the scripts that the app's actions and their versions use, together with the scripts
-     * that a save adds. Each script counts once.
-     * @param brought hashes of the scripts that the save adds and has already stored
-     */
-    async bytesWith(
-      appId: number,
-      brought: readonly string[],
-      script: { sha256: string; bytes: number },
-    ): Promise<number> {
-      const [total] = await rows<{ bytes: number }>(db, SELECT_SCRIPT_BYTES, [
-        appId,
-        brought,
-        script.sha256,
-        script.bytes,
-      ]);
-      return total!.bytes;
-    },
+  /**
+   * Returns the total bytes of the scripts that the app's actions and their versions use, together with the scripts
+   * that a save adds. Each script counts once.
+   * @param brought hashes of the scripts that the save adds and has already stored
+   */
+  async bytesWith(
+    appId: number,
+    brought: readonly string[],
+    script: { sha256: string; bytes: number },
+  ): Promise<number> {
+    const [total] = await rows<{ bytes: number }>(this.db, SELECT_SCRIPT_BYTES, [
+      appId,
+      brought,
+      script.sha256,
+      script.bytes,
+    ]);
+    return total!.bytes;
+  }
 
-    /** Deletes scripts that no action and no version uses, and versions that were chosen long ago. */
-    async sweep(): Promise<void> {
-      await rows(db, DELETE_UNUSED_CHOSEN_VERSIONS);
-      await rows(db, DELETE_UNUSED_SCRIPTS);
-    },
-  };
+  /** Deletes scripts that no action and no version uses, and versions that were chosen long ago. */
+  async sweep(): Promise<void> {
+    await rows(this.db, DELETE_UNUSED_CHOSEN_VERSIONS);
+    await rows(this.db, DELETE_UNUSED_SCRIPTS);
+  }
 }

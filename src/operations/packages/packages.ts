@@ -9,10 +9,12 @@ import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
-import { type Bundler, createBundler } from "../../engine/bundler.js";
+import type { RepositoryJob } from "../../engine/bundler/project/git-project.js";
+import type { SourceJob, SourceScript } from "../../engine/bundler/source-script.js";
+import { createBundler } from "../../engine/bundler.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { describeValue, isObject } from "../../rules/describe-value.js";
+import { isObject } from "../../rules/describe-value.js";
 import { isAllowedLicence } from "../../rules/licences.js";
 import { findAlternative } from "../../rules/package-alternatives.js";
 import {
@@ -25,22 +27,22 @@ import {
   type StoredScriptAsset,
 } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { createScriptLoader, RECHECK_TIMEOUT_MS } from "./addresses.js";
+import { RECHECK_TIMEOUT_MS, ScriptLoader } from "./addresses.js";
 import {
   type ContainedPackage,
-  createStoredScripts,
   type ScriptFacts,
-  type StoredScripts,
+  StoredScripts,
   sha256Hex,
   sha256OfIntegrity,
   storedScriptHashes,
   toStoredScriptAsset,
 } from "./kept-scripts.js";
+import { findStoredAsset, globalExpression, requireDifferentGlobals } from "./package-assets.js";
 import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
 import { preparePackageDownload } from "./package-tree.js";
-import { createRegistry, DOWN_RETRY_SECONDS, type PackageRegistry } from "./registry.js";
-import { createScriptQuota, type ScriptQuotaRequest } from "./script-quota.js";
+import { DOWN_RETRY_SECONDS, PackageRegistry } from "./registry.js";
+import { ScriptQuota, type ScriptQuotaRequest } from "./script-quota.js";
 
 /** Maximum number of npm packages that this process downloads and bundles at once: at most one for each app. */
 const CONCURRENT_PACKAGES_MAX = 4;
@@ -102,50 +104,35 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
   return error;
 }
 
-const globalExpression = (name: string): string =>
-  /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
-
-const findStoredAsset = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
-  assets.find((asset) => asset.name === dependency && isStoredScript(asset));
-
 /** Returns the key under which the version that was chosen for an npm dependency is stored. */
 const choiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `${name}${subpath}@${range}`;
 
-/** Rejects two packages with one global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
-function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
-  const namesBefore = new Set(assetsBefore.map(({ name }) => name));
-  const byGlobal = new Map<string, string>();
-  for (const [dependency, { global }] of assets) {
-    if (global === undefined) continue;
-    const otherName = byGlobal.get(global);
-    byGlobal.set(global, dependency);
-    if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
-    const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
-    assets.delete(added);
-    const reason = `has the same global name ${global} as ${describeValue(present)}; list only one of them`;
-    throw createDependencyError(added, reason);
-  }
-}
-
-export type DependencyResolver = ReturnType<typeof createDependencyResolver>;
-
-export function createDependencyResolver(options: PackagesOptions) {
-  const { db, catalogue, receivedDataLimiter, npm, probe, log } = options;
-  const connections = createPackageConnections(options);
-  const scripts: StoredScripts = createStoredScripts(db);
-  const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
-  const registry: PackageRegistry | null = npm && createRegistry({ ...npm, connections: connections.npm });
-  if (npm?.sandbox === false)
-    log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
-  const slots = {
+export class DependencyResolver {
+  private readonly connections = createPackageConnections(this.options);
+  readonly scripts = new StoredScripts(this.options.db);
+  private readonly bundler = createBundler({ log: this.options.log, sandbox: this.options.npm?.sandbox ?? true });
+  private readonly registry =
+    this.options.npm && new PackageRegistry({ ...this.options.npm, connections: this.connections.npm });
+  private readonly slots = {
     npm: new FairSemaphore(CONCURRENT_PACKAGES_MAX, 1),
     address: new FairSemaphore(CONCURRENT_SCRIPT_URLS_MAX, 1),
   };
-  const quota = createScriptQuota(scripts);
-  const addresses = createScriptLoader({ connections: connections.scripts, scripts, quota, receivedDataLimiter });
+  private readonly quota = new ScriptQuota(this.scripts);
+  private readonly addresses = new ScriptLoader({
+    connections: this.connections.scripts,
+    scripts: this.scripts,
+    quota: this.quota,
+    receivedDataLimiter: this.options.receivedDataLimiter,
+  });
 
-  function checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
-    const allowed = npm?.licences;
+  constructor(private readonly options: PackagesOptions) {
+    const { npm, log } = options;
+    if (npm?.sandbox === false)
+      log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
+  }
+
+  private checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
+    const allowed = this.options.npm?.licences;
     const refused = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
     if (!refused) return;
     const { name, version, licence } = refused;
@@ -156,243 +143,249 @@ export function createDependencyResolver(options: PackagesOptions) {
     );
   }
 
-  async function makeScript(
+  private async makeScript(
     author: ScriptQuotaRequest,
     dependency: string,
     npm: Dependency & { kind: "npm" },
   ): Promise<ScriptFacts> {
+    const { receivedDataLimiter, probe } = this.options;
     const { name, range, subpath } = npm;
     const asking = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
-    const { choice, archives } = await preparePackageDownload(registry!, asking, name, range);
+    const { choice, archives } = await preparePackageDownload(this.registry!, asking, name, range);
     const exactSpec = choiceKey({ ...npm, range: choice.version });
     const specs = [choiceKey(npm), exactSpec];
-    const chosen = await scripts.findChosen(registry!.registry, exactSpec);
+    const chosen = await this.scripts.findChosen(this.registry!.registry, exactSpec);
     if (chosen) {
-      await scripts.recordChoice(registry!.registry, specs, chosen);
+      await this.scripts.recordChoice(this.registry!.registry, specs, chosen);
       return chosen;
     }
-    const { source, global, names, parts, declarations } = await bundler
+    const { source, global, names, parts, declarations } = await this.bundler
       .bundle(await archives(), subpath)
       .catch((error: unknown) => {
         throw toBundlingError(dependency, error);
       });
-    checkLicences(dependency, parts);
+    this.checkLicences(dependency, parts);
     const text = Buffer.from(source);
     const fault = await probe({ name: dependency, sha256: sha256Hex(text), source }, asking.signal);
     if (fault !== null) throw toBundlingError(dependency, new PackageError(fault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
-    await quota.countScript(author, dependency, sha256Hex(text), bytes);
+    await this.quota.countScript(author, dependency, sha256Hex(text), bytes);
     receivedDataLimiter.takeRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
-    const script = await scripts.store(
+    const script = await this.scripts.store(
       text,
       { package: name + subpath, version, licence, global, names, parts },
       types,
     );
-    await scripts.recordChoice(registry!.registry, specs, script);
+    await this.scripts.recordChoice(this.registry!.registry, specs, script);
     return script;
   }
 
-  async function npmScript(author: ScriptQuotaRequest, dependency: string, npm: Dependency & { kind: "npm" }) {
-    if (!registry)
+  private async npmScript(author: ScriptQuotaRequest, dependency: string, npm: Dependency & { kind: "npm" }) {
+    if (!this.registry)
       throw createDependencyError(
         dependency,
         "is not in the catalogue of this service, and packages of npm are switched off here",
       );
-    const chosen = await scripts.findChosen(registry.registry, choiceKey(npm));
+    const chosen = await this.scripts.findChosen(this.registry.registry, choiceKey(npm));
     const script = chosen?.fresh
       ? chosen
-      : await makeScript(author, dependency, npm).catch((error: unknown) => {
+      : await this.makeScript(author, dependency, npm).catch((error: unknown) => {
           if (chosen && error instanceof ActionError && error.details.retryAfter === DOWN_RETRY_SECONDS) return chosen;
           throw error;
         });
     // Checks the licences again, because the operator may have changed the allowed licences since the last save.
-    checkLicences(dependency, script.parts);
+    this.checkLicences(dependency, script.parts);
     return toStoredScriptAsset(dependency, script);
   }
 
-  async function assetFor(
+  private async assetFor(
     author: ScriptQuotaRequest,
     dependency: string,
     known: StoredAsset | undefined,
     version: string | undefined,
   ): Promise<StoredAsset> {
-    const parsed = parseDependency(dependency, catalogue);
+    const parsed = parseDependency(dependency, this.options.catalogue);
     if (parsed.kind === "served") return parsed.asset;
     if (known && isStoredScript(known))
-      return parsed.kind === "address" ? addresses.recheck(author, dependency, parsed.url, known) : known;
-    const leaveQueue = await slots[parsed.kind].enter(author.appId);
+      return parsed.kind === "address" ? this.addresses.recheck(author, dependency, parsed.url, known) : known;
+    const leaveQueue = await this.slots[parsed.kind].enter(author.appId);
     try {
       const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, range: version } : parsed;
       return chosen.kind === "npm"
-        ? await npmScript(author, dependency, chosen)
-        : await addresses.storeScript(author, dependency, chosen.url);
+        ? await this.npmScript(author, dependency, chosen)
+        : await this.addresses.storeScript(author, dependency, chosen.url);
     } finally {
       leaveQueue();
     }
   }
 
   /** Downloads the script of a URL; null for other dependencies. @throws the errors of `addresses.storeScript` */
-  async function scriptOfAddress(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
-    const parsed = parseDependency(dependency, catalogue);
+  private async scriptOfAddress(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
+    const parsed = parseDependency(dependency, this.options.catalogue);
     if (parsed.kind !== "address") return null;
-    const leaveQueue = await slots.address.enter(author.appId);
+    const leaveQueue = await this.slots.address.enter(author.appId);
     try {
-      return await addresses.storeScript(author, dependency, parsed.url, RECHECK_TIMEOUT_MS);
+      return await this.addresses.storeScript(author, dependency, parsed.url, RECHECK_TIMEOUT_MS);
     } finally {
       leaveQueue();
     }
   }
 
   /** True if the stored script was built from this dependency. An import can contain the hash of another script. */
-  function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
+  private isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
-      const parsed = parseDependency(dependency, catalogue);
+      const parsed = parseDependency(dependency, this.options.catalogue);
       return parsed.kind === "npm" ? parsed.name + parsed.subpath === name : parsed.kind === "address" && name === null;
     } catch {
       return false;
     }
   }
 
-  return {
-    scripts,
-    stop: bundler.stop,
-    bundleSource: bundler.bundleSource,
-    readRepository: bundler.readRepository,
+  stop(): void {
+    this.bundler.stop();
+  }
 
-    /**
-     * Returns the packages that the code of an action can import. Maps each import name to the JavaScript expression of
-     * the package's value. The expression is `undefined` for a package that could not be resolved.
-     */
-    imports(
-      dependencies: readonly string[],
-      knownAssets: readonly StoredAsset[],
-      { assets, lateAssets }: ResolvedPackages,
-    ): Record<string, string> {
-      const pairs = dependencies.flatMap((dependency): [string, string][] => {
-        const entry = catalogue.get(dependency);
-        if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
-        if (entry || /^https?:/i.test(dependency)) return [];
-        const { global } = assets.get(dependency) ?? findStoredAsset(dependency, [...knownAssets, ...lateAssets]) ?? {};
-        const expression = global === undefined ? "undefined" : globalExpression(global);
-        return [dependency, getImportName(dependency)].map((name) => [name, expression]);
-      });
-      return Object.fromEntries(pairs);
-    },
+  bundleSource(source: SourceJob): Promise<SourceScript> {
+    return this.bundler.bundleSource(source);
+  }
 
-    /** Deletes unused scripts. Returns the time of the next call as Unix time in milliseconds. */
-    async sweep(): Promise<number> {
-      await scripts.sweep();
-      return Date.now() + SWEEP_INTERVAL_MS;
-    },
+  readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
+    return this.bundler.readRepository(repository, pack);
+  }
 
-    /**
-     * Resolves the dependencies in their order, until one fails. Downloads packages, so do not call it in a
-     * transaction. Never rejects: `firstError` of the result contains the error.
-     */
-    async resolve(
-      author: ScriptQuotaRequest,
-      dependencies: readonly string[],
-      assetsBefore: readonly StoredAsset[],
-      exportedAssets = NO_EXPORTED_ASSETS,
-    ): Promise<ResolvedPackages> {
-      const assets = new Map<string, StoredAsset>();
-      const knownAssets = [...exportedAssets.storedAssets, ...assetsBefore];
-      const had = new Set(storedScriptHashes(assetsBefore));
-      const deadline = performance.now() + SAVE_TIMEOUT_MS;
-      try {
-        for (const dependency of new Set(dependencies)) {
-          if (performance.now() > deadline)
-            throw createDependencyError(
-              dependency,
-              "was not resolved in time, because the dependencies before it took too long; save again",
-              DOWN_RETRY_SECONDS,
-            );
-          const known = knownAssets.find(({ name }) => name === dependency);
-          const asset = await assetFor(author, dependency, known, exportedAssets.versions.get(dependency));
-          if (isStoredScript(asset) && !had.has(asset.sha256)) await quota.countStoredScript(author, asset);
-          assets.set(dependency, asset);
-        }
-        requireDifferentGlobals(assets, knownAssets);
-        return { ...NO_PACKAGES, assets };
-      } catch (fault) {
-        return { ...NO_PACKAGES, assets, firstError: fault };
-      }
-    },
+  /**
+   * Returns the packages that the code of an action can import. Maps each import name to the JavaScript expression of
+   * the package's value. The expression is `undefined` for a package that could not be resolved.
+   */
+  imports(
+    dependencies: readonly string[],
+    knownAssets: readonly StoredAsset[],
+    { assets, lateAssets }: ResolvedPackages,
+  ): Record<string, string> {
+    const pairs = dependencies.flatMap((dependency): [string, string][] => {
+      const entry = this.options.catalogue.get(dependency);
+      if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
+      if (entry || /^https?:/i.test(dependency)) return [];
+      const { global } = assets.get(dependency) ?? findStoredAsset(dependency, [...knownAssets, ...lateAssets]) ?? {};
+      const expression = global === undefined ? "undefined" : globalExpression(global);
+      return [dependency, getImportName(dependency)].map((name) => [name, expression]);
+    });
+    return Object.fromEntries(pairs);
+  }
 
-    /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: see `firstError`. */
-    async resolveMissing(
-      author: ScriptQuotaRequest,
-      dependencies: readonly string[],
-      knownAssets: readonly StoredAsset[],
-    ): Promise<ResolvedPackages> {
-      const late: StoredAsset[] = [];
-      let fault: unknown = null;
-      const deadline = performance.now() + MISSING_SCRIPTS_TIMEOUT_MS;
-      const missingDependencies = [...new Set(dependencies)].filter(
-        (dependency) => findStoredAsset(dependency, knownAssets) === undefined,
-      );
-      for (const dependency of missingDependencies) {
-        if (performance.now() > deadline) break;
-        try {
-          const asset = await scriptOfAddress(author, dependency);
-          if (asset && isStoredScript(asset)) late.push(asset);
-        } catch (error) {
-          fault ??= error;
-        }
-      }
-      return { ...NO_PACKAGES, lateAssets: late, firstError: fault };
-    },
+  /** Deletes unused scripts. Returns the time of the next call as Unix time in milliseconds. */
+  async sweep(): Promise<number> {
+    await this.scripts.sweep();
+    return Date.now() + SWEEP_INTERVAL_MS;
+  }
 
-    /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
-    async readExportedAssets(assets: unknown): Promise<ExportedAssets> {
-      const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
-        const { name, version, integrity } = isObject(asset) ? asset : {};
-        const sha256 = sha256OfIntegrity(integrity);
-        if (typeof name !== "string" || sha256 === null) return [];
-        return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
-      });
-      const scriptsByHash = new Map(
-        (await scripts.findByHash(entries.map(({ sha256 }) => sha256))).map((scriptFacts) => [
-          scriptFacts.sha256,
-          scriptFacts,
-        ]),
-      );
-      const stored = entries.flatMap(({ name, sha256 }) => {
-        const facts = scriptsByHash.get(sha256);
-        return facts && isScriptOf(facts, name) ? [toStoredScriptAsset(name, facts)] : [];
-      });
-      return {
-        storedAssets: stored,
-        versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))),
-      };
-    },
-
-    /**
-     * Returns the assets of all dependencies, which were resolved before the save. Sends no network requests.
-     * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that occurred when a dependency was resolved
-     */
-    collectAssets(
-      dependencies: readonly string[],
-      knownAssets: readonly StoredAsset[],
-      resolved: ResolvedPackages,
-    ): StoredAsset[] {
-      const { assets, lateAssets, firstError } = resolved;
-      return [...new Set(dependencies)].map((dependency) => {
-        const foundAsset = assets.get(dependency);
-        if (foundAsset) return foundAsset;
-        const parsed = parseDependency(dependency, catalogue);
-        if (parsed.kind === "served") return parsed.asset;
-        const stored = findStoredAsset(dependency, [...knownAssets, ...lateAssets]);
-        if (stored) return stored;
-        if (firstError !== null) throw firstError;
+  /**
+   * Resolves the dependencies in their order, until one fails. Downloads packages, so do not call it in a
+   * transaction. Never rejects: `firstError` of the result contains the error.
+   */
+  async resolve(
+    author: ScriptQuotaRequest,
+    dependencies: readonly string[],
+    assetsBefore: readonly StoredAsset[],
+    exportedAssets = NO_EXPORTED_ASSETS,
+  ): Promise<ResolvedPackages> {
+    const assets = new Map<string, StoredAsset>();
+    const knownAssets = [...exportedAssets.storedAssets, ...assetsBefore];
+    const had = new Set(storedScriptHashes(assetsBefore));
+    const deadline = performance.now() + SAVE_TIMEOUT_MS;
+    try {
+      for (const dependency of new Set(dependencies)) {
+        if (performance.now() > deadline)
+          throw createDependencyError(
+            dependency,
+            "was not resolved in time, because the dependencies before it took too long; save again",
+            DOWN_RETRY_SECONDS,
+          );
         const known = knownAssets.find(({ name }) => name === dependency);
-        // Keeps the asset of a URL whose script was not stored. A package that the catalogue no longer has is an error.
-        if (known && parsed.kind === "address") return known;
-        throw createDependencyError(dependency, "was changed by another save at the same time; save again", 1);
-      });
-    },
-  };
+        const asset = await this.assetFor(author, dependency, known, exportedAssets.versions.get(dependency));
+        if (isStoredScript(asset) && !had.has(asset.sha256)) await this.quota.countStoredScript(author, asset);
+        assets.set(dependency, asset);
+      }
+      requireDifferentGlobals(assets, knownAssets);
+      return { ...NO_PACKAGES, assets };
+    } catch (fault) {
+      return { ...NO_PACKAGES, assets, firstError: fault };
+    }
+  }
+
+  /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: see `firstError`. */
+  async resolveMissing(
+    author: ScriptQuotaRequest,
+    dependencies: readonly string[],
+    knownAssets: readonly StoredAsset[],
+  ): Promise<ResolvedPackages> {
+    const late: StoredAsset[] = [];
+    let fault: unknown = null;
+    const deadline = performance.now() + MISSING_SCRIPTS_TIMEOUT_MS;
+    const missingDependencies = [...new Set(dependencies)].filter(
+      (dependency) => findStoredAsset(dependency, knownAssets) === undefined,
+    );
+    for (const dependency of missingDependencies) {
+      if (performance.now() > deadline) break;
+      try {
+        const asset = await this.scriptOfAddress(author, dependency);
+        if (asset && isStoredScript(asset)) late.push(asset);
+      } catch (error) {
+        fault ??= error;
+      }
+    }
+    return { ...NO_PACKAGES, lateAssets: late, firstError: fault };
+  }
+
+  /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
+  async readExportedAssets(assets: unknown): Promise<ExportedAssets> {
+    const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
+      const { name, version, integrity } = isObject(asset) ? asset : {};
+      const sha256 = sha256OfIntegrity(integrity);
+      if (typeof name !== "string" || sha256 === null) return [];
+      return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
+    });
+    const scriptsByHash = new Map(
+      (await this.scripts.findByHash(entries.map(({ sha256 }) => sha256))).map((scriptFacts) => [
+        scriptFacts.sha256,
+        scriptFacts,
+      ]),
+    );
+    const stored = entries.flatMap(({ name, sha256 }) => {
+      const facts = scriptsByHash.get(sha256);
+      return facts && this.isScriptOf(facts, name) ? [toStoredScriptAsset(name, facts)] : [];
+    });
+    return {
+      storedAssets: stored,
+      versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))),
+    };
+  }
+
+  /**
+   * Returns the assets of all dependencies, which were resolved before the save. Sends no network requests.
+   * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that occurred when a dependency was resolved
+   */
+  collectAssets(
+    dependencies: readonly string[],
+    knownAssets: readonly StoredAsset[],
+    resolved: ResolvedPackages,
+  ): StoredAsset[] {
+    const { assets, lateAssets, firstError } = resolved;
+    return [...new Set(dependencies)].map((dependency) => {
+      const foundAsset = assets.get(dependency);
+      if (foundAsset) return foundAsset;
+      const parsed = parseDependency(dependency, this.options.catalogue);
+      if (parsed.kind === "served") return parsed.asset;
+      const stored = findStoredAsset(dependency, [...knownAssets, ...lateAssets]);
+      if (stored) return stored;
+      if (firstError !== null) throw firstError;
+      const known = knownAssets.find(({ name }) => name === dependency);
+      // Keeps the asset of a URL whose script was not stored. A package that the catalogue no longer has is an error.
+      if (known && parsed.kind === "address") return known;
+      throw createDependencyError(dependency, "was changed by another save at the same time; save again", 1);
+    });
+  }
 }

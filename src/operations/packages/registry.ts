@@ -45,9 +45,7 @@ export interface RegistryRequest {
   signal: AbortSignal;
 }
 
-export type PackageRegistry = ReturnType<typeof createRegistry>;
-
-export function createRegistry(options: {
+interface PackageRegistryOptions {
   /** URL of the registry, without a slash at the end. */
   url: string;
   token: string | null;
@@ -59,34 +57,57 @@ export function createRegistry(options: {
   minAgeDays?: number;
   /** Time limit in milliseconds for parsing a document; PARSE_TIMEOUT_MS if omitted. */
   readLimitMs?: number;
-}) {
-  const { url: registry, token, connections, minAgeDays = 0, readLimitMs = PARSE_TIMEOUT_MS } = options;
-  const { origin } = new URL(registry);
-  const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const threadPool = createThreadPool<VersionQuery, VersionResult>({
+}
+
+const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
+  createDependencyError(
+    dependency,
+    `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
+    DOWN_RETRY_SECONDS,
+  );
+
+function checkStatus(registryRequest: RegistryRequest, name: string, { status }: Download): void {
+  if (status === 200) return;
+  const { dependency } = registryRequest;
+  if (status === 401 || status === 403)
+    throw createDependencyError(
+      dependency,
+      `cannot be fetched: the registry does not permit access to ${name} (status ${status})`,
+    );
+  if (status === 404 || status === 405 || status === 410) {
+    throw createDependencyError(
+      dependency,
+      name === dependency ? "does not exist in the registry" : `needs ${name}, which does not exist in the registry`,
+    );
+  }
+  throw unreachableError(registryRequest, name, `responded with status ${status}`);
+}
+
+export class PackageRegistry {
+  private readonly minAgeDays = this.options.minAgeDays ?? 0;
+  private readonly origin = new URL(this.options.url).origin;
+  private readonly authorization: Record<string, string> =
+    this.options.token === null ? {} : { authorization: `Bearer ${this.options.token}` };
+  private readonly threadPool = createThreadPool<VersionQuery, VersionResult>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
     name: "chooseVersion" satisfies keyof typeof npmChoice,
     memoryMb: PARSE_MEMORY_MB,
-    timeoutMs: readLimitMs,
+    timeoutMs: this.options.readLimitMs ?? PARSE_TIMEOUT_MS,
   });
+  readonly registry = this.options.url;
 
-  const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
-    createDependencyError(
-      dependency,
-      `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
-      DOWN_RETRY_SECONDS,
-    );
+  constructor(private readonly options: PackageRegistryOptions) {}
 
   /**
    * Checks the URL of a request or redirect. Allows only https URLs, and URLs on the registry's server.
    * @throws NotConnectedError
    */
-  function checkUrl(url: URL): void {
-    if (url.origin !== origin && url.protocol !== "https:")
+  private checkUrl(url: URL): void {
+    if (url.origin !== this.origin && url.protocol !== "https:")
       throw new NotConnectedError("the registry redirects to a URL that is not an https URL", true);
   }
 
-  async function requestRegistry(
+  private async requestRegistry(
     registryRequest: RegistryRequest,
     name: string,
     url: URL,
@@ -94,15 +115,15 @@ export function createRegistry(options: {
     accept: string,
   ): Promise<Download> {
     // Sends the registry's token only to the registry's own server.
-    const headers = { accept, ...(url.origin === origin ? authorization : {}) };
+    const headers = { accept, ...(url.origin === this.origin ? this.authorization : {}) };
     const { signal } = registryRequest;
     try {
-      return await connections.download(url, {
+      return await this.options.connections.download(url, {
         headers,
         maxBytes,
         timeoutMs: RESPONSE_TIMEOUT_MS,
         signal,
-        checkUrl: checkUrl,
+        checkUrl: (target) => this.checkUrl(target),
       });
     } catch (error) {
       if (error instanceof ResponseTooLargeError)
@@ -120,92 +141,71 @@ export function createRegistry(options: {
     }
   }
 
-  function checkStatus(registryRequest: RegistryRequest, name: string, { status }: Download): void {
-    if (status === 200) return;
-    const { dependency } = registryRequest;
-    if (status === 401 || status === 403)
-      throw createDependencyError(
-        dependency,
-        `cannot be fetched: the registry does not permit access to ${name} (status ${status})`,
-      );
-    if (status === 404 || status === 405 || status === 410) {
-      throw createDependencyError(
-        dependency,
-        name === dependency ? "does not exist in the registry" : `needs ${name}, which does not exist in the registry`,
-      );
-    }
-    throw unreachableError(registryRequest, name, `responded with status ${status}`);
+  /**
+   * Returns the registry's document of a package, which lists the package's versions.
+   * @throws DEPENDENCY_UNRESOLVED
+   */
+  async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
+    const url = new URL(`${this.options.url}/${name.replace("/", "%2f")}`);
+    const answer = await this.requestRegistry(
+      registryRequest,
+      name,
+      url,
+      DOCUMENT_MAX_BYTES,
+      this.minAgeDays > 0 ? FULL_DOCUMENT_TYPE : SHORT_DOCUMENT_TYPE,
+    );
+    checkStatus(registryRequest, name, answer);
+    return answer.body;
   }
 
-  return {
-    registry,
-
-    /**
-     * Returns the registry's document of a package, which lists the package's versions.
-     * @throws DEPENDENCY_UNRESOLVED
-     */
-    async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
-      const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
-      const answer = await requestRegistry(
-        registryRequest,
-        name,
-        url,
-        DOCUMENT_MAX_BYTES,
-        minAgeDays > 0 ? FULL_DOCUMENT_TYPE : SHORT_DOCUMENT_TYPE,
+  /** Chooses the version in the registry's document that fits the range. @throws DEPENDENCY_UNRESOLVED */
+  async choose(
+    registryRequest: RegistryRequest,
+    name: string,
+    document: Uint8Array,
+    range: string,
+  ): Promise<ChosenVersion> {
+    const publishedBefore = this.minAgeDays > 0 ? new Date(Date.now() - this.minAgeDays * DAY_MS).toISOString() : null;
+    const threadResult = await this.threadPool.call({ document, range: range, publishedBefore });
+    // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
+    // unless the machine is busy.
+    if (!threadResult.ok && threadResult.limit === "time")
+      throw createDependencyError(
+        registryRequest.dependency,
+        `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
+        DOWN_RETRY_SECONDS,
       );
-      checkStatus(registryRequest, name, answer);
-      return answer.body;
-    },
+    if (!threadResult.ok)
+      throw createDependencyError(
+        registryRequest.dependency,
+        `cannot be fetched: the registry's list of versions of ${name} needs too much memory`,
+      );
+    if ("fault" in threadResult.value)
+      throw createDependencyError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
+    return threadResult.value;
+  }
 
-    /** Chooses the version in the registry's document that fits the range. @throws DEPENDENCY_UNRESOLVED */
-    async choose(
-      registryRequest: RegistryRequest,
-      name: string,
-      document: Uint8Array,
-      range: string,
-    ): Promise<ChosenVersion> {
-      const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
-      const threadResult = await threadPool.call({ document, range: range, publishedBefore });
-      // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
-      // unless the machine is busy.
-      if (!threadResult.ok && threadResult.limit === "time")
-        throw createDependencyError(
-          registryRequest.dependency,
-          `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
-          DOWN_RETRY_SECONDS,
-        );
-      if (!threadResult.ok)
-        throw createDependencyError(
-          registryRequest.dependency,
-          `cannot be fetched: the registry's list of versions of ${name} needs too much memory`,
-        );
-      if ("fault" in threadResult.value)
-        throw createDependencyError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
-      return threadResult.value;
-    },
-
-    /** Downloads the archive of a package version. @throws DEPENDENCY_UNRESOLVED */
-    async archive(
-      registryRequest: RegistryRequest,
-      name: string,
-      choice: ChosenVersion,
-      maxBytes = ARCHIVE_MAX_BYTES,
-    ): Promise<Buffer> {
-      const { version, tarball, integrity } = choice;
-      const url = new URL(tarball);
-      if (url.protocol !== "https:" && url.origin !== origin)
-        throw createDependencyError(
-          registryRequest.dependency,
-          `cannot be fetched: the URL of the archive of ${name} does not use https`,
-        );
-      const answer = await requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
-      checkStatus(registryRequest, name, answer);
-      if (ssri.checkData(answer.body, integrity) === false)
-        throw createDependencyError(
-          registryRequest.dependency,
-          `cannot be used: the archive of ${name}@${version} does not match the integrity in the registry`,
-        );
-      return answer.body;
-    },
-  };
+  /** Downloads the archive of a package version. @throws DEPENDENCY_UNRESOLVED */
+  async archive(
+    registryRequest: RegistryRequest,
+    name: string,
+    choice: ChosenVersion,
+    maxBytes = ARCHIVE_MAX_BYTES,
+  ): Promise<Buffer> {
+    const { version, tarball, integrity } = choice;
+    const url = new URL(tarball);
+    if (url.protocol !== "https:" && url.origin !== this.origin)
+      throw createDependencyError(
+        registryRequest.dependency,
+        `cannot be fetched: the URL of the archive of ${name} does not use https`,
+      );
+    const answer = await this.requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
+    checkStatus(registryRequest, name, answer);
+    if (ssri.checkData(answer.body, integrity) === false)
+      throw createDependencyError(
+        registryRequest.dependency,
+        `cannot be used: the archive of ${name}@${version} does not match the integrity in the registry`,
+      );
+    return answer.body;
+  }
 }

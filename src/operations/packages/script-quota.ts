@@ -28,30 +28,30 @@ const SIZE_CACHE_MS = 60_000;
  */
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
 
-export type ScriptQuota = ReturnType<typeof createScriptQuota>;
-
-export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
+export class ScriptQuota {
   /**
    * Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit.
    */
-  const upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
+  private readonly upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
   /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
-  const countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
+  private readonly countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
 
-  async function reserveBytes(
-    author: ScriptQuotaRequest,
-    dependency: string,
-    sha256: string,
-    bytes: number,
-  ): Promise<void> {
+  constructor(private readonly scripts: Pick<StoredScripts, "bytesWith">) {}
+
+  /**
+   * Counts a script that will be stored.
+   * @param bytes bytes of the script and its TypeScript declarations
+   * @throws DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
+   */
+  async countScript(author: ScriptQuotaRequest, dependency: string, sha256: string, bytes: number): Promise<void> {
     const { appId } = author;
-    const countedScripts = countedScriptsByAuthor.get(author) ?? new Set();
-    countedScriptsByAuthor.set(author, countedScripts);
+    const countedScripts = this.countedScriptsByAuthor.get(author) ?? new Set();
+    this.countedScriptsByAuthor.set(author, countedScripts);
     if (countedScripts.has(sha256)) return;
-    const knownBytes = upperBounds.get(appId);
+    const knownBytes = this.upperBounds.get(appId);
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
     if (total > STORED_SCRIPTS_MAX_BYTES)
-      total = await scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
+      total = await this.scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
     if (total > STORED_SCRIPTS_MAX_BYTES) {
       const sizeText = `${STORED_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
       throw createDependencyError(
@@ -60,22 +60,14 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
       );
     }
     countedScripts.add(sha256);
-    upperBounds.set(appId, total);
+    this.upperBounds.set(appId, total);
   }
 
-  return {
-    /**
-     * Counts a script that will be stored.
-     * @param bytes bytes of the script and its TypeScript declarations
-     * @throws DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
-     */
-    countScript: reserveBytes,
-
-    /**
-     * Counts a script that is already stored, for example because another app uses it.
-     * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
-     */
-    countStoredScript: (author: ScriptQuotaRequest, { name, sha256, bytes = 0 }: StoredScriptAsset): Promise<void> =>
-      reserveBytes(author, name, sha256, bytes + ASSUMED_DECLARATION_BYTES),
-  };
+  /**
+   * Counts a script that is already stored, for example because another app uses it.
+   * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
+   */
+  countStoredScript(author: ScriptQuotaRequest, { name, sha256, bytes = 0 }: StoredScriptAsset): Promise<void> {
+    return this.countScript(author, name, sha256, bytes + ASSUMED_DECLARATION_BYTES);
+  }
 }

@@ -82,40 +82,55 @@ const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedE
 /** Checks that the caller may run an operation on an app. @throws ActionError FORBIDDEN if the caller may not */
 type CheckPermission = (operation: Operation, appId: number) => void;
 
-export type StagePromotions = ReturnType<typeof createPromotions>;
+interface StagePromotionsOptions {
+  db: DataSource;
+  manifests: Manifests;
+  stages: Stages;
+}
 
-export function createPromotions(options: { db: DataSource; manifests: Manifests; stages: Stages }) {
-  const { db, manifests, stages } = options;
-
-  async function recordPromotion(
-    manager: EntityManager,
-    caller: Caller,
-    appId: number,
-    { fromAppId, rolledBackTo }: DefinitionsOrigin,
-    { plan, manifestBefore, manifestAfter }: ApplyResult,
-  ): Promise<StagePromotion> {
-    const compressedDocuments = await Promise.all(
-      [manifestBefore, manifestAfter].map((document) => compressDocument(JSON.stringify(document))),
-    );
-    const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
-    const [made] = await rows<PromotionRow>(
-      manager,
-      `INSERT INTO promotion (app_id, from_app_id, rolled_back_to, person_id, plan, before, after)
+async function recordPromotion(
+  manager: EntityManager,
+  caller: Caller,
+  appId: number,
+  { fromAppId, rolledBackTo }: DefinitionsOrigin,
+  { plan, manifestBefore, manifestAfter }: ApplyResult,
+): Promise<StagePromotion> {
+  const compressedDocuments = await Promise.all(
+    [manifestBefore, manifestAfter].map((document) => compressDocument(JSON.stringify(document))),
+  );
+  const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
+  const [made] = await rows<PromotionRow>(
+    manager,
+    `INSERT INTO promotion (app_id, from_app_id, rolled_back_to, person_id, plan, before, after)
        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${PROMOTION_COLUMNS}`,
-      values,
-    );
-    await rows(
-      manager,
-      `DELETE FROM promotion WHERE app_id = $1 AND id <=
+    values,
+  );
+  await rows(
+    manager,
+    `DELETE FROM promotion WHERE app_id = $1 AND id <=
          (SELECT id FROM promotion WHERE app_id = $1 ORDER BY id DESC OFFSET ${STORED_PROMOTIONS_MAX} LIMIT 1)`,
-      [appId],
-    );
-    const data = { promotionId: made!.id, fromAppId, rolledBackTo };
-    await recordChange(manager, caller, { appId, type: rolledBackTo === null ? "app.promote" : "app.rollback", data });
-    return toStagePromotion(made!);
-  }
+    [appId],
+  );
+  const data = { promotionId: made!.id, fromAppId, rolledBackTo };
+  await recordChange(manager, caller, { appId, type: rolledBackTo === null ? "app.promote" : "app.rollback", data });
+  return toStagePromotion(made!);
+}
 
-  async function applyManifest(
+async function findPromotion(executor: SqlClient, appId: number, id: number): Promise<{ manifest: Buffer }> {
+  // If the last promotion is chosen, selects the definitions from before it. For an earlier promotion, selects the
+  // definitions from after it.
+  const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
+      FROM promotion WHERE app_id = $1 AND id = $2`;
+  const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
+  if (!promotion)
+    throw new ActionError("NOT_FOUND", `promotion ${id} of this app does not exist or is no longer stored`);
+  return promotion;
+}
+
+export class StagePromotions {
+  constructor(private readonly options: StagePromotionsOptions) {}
+
+  private async applyManifest(
     caller: Caller,
     appId: number,
     manifest: Manifest,
@@ -127,7 +142,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
   ): Promise<Omit<PromotionResult, "tag"> & { tag: string }> {
     let promotion: StagePromotion | null = null;
-    const { plan, tag } = await manifests.apply(caller, manifest, {
+    const { plan, tag } = await this.options.manifests.apply(caller, manifest, {
       ...{ appId, isPlan, prune: true, keepsData: true, precondition },
       checkPermission: (operation) => checkPermission(operation, appId),
       onApplied: async (manager, applied) => {
@@ -138,81 +153,69 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     return { plan, tag, promotion };
   }
 
-  async function findPromotion(executor: SqlClient, appId: number, id: number): Promise<{ manifest: Buffer }> {
-    // If the last promotion is chosen, selects the definitions from before it. For an earlier promotion, selects the
-    // definitions from after it.
-    const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
-      FROM promotion WHERE app_id = $1 AND id = $2`;
-    const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
-    if (!promotion)
-      throw new ActionError("NOT_FOUND", `promotion ${id} of this app does not exist or is no longer stored`);
-    return promotion;
+  /** Lists the stored promotions to the app and rollbacks of the app, the most recent first. */
+  async list(appId: number): Promise<StagePromotion[]> {
+    const sql =
+      `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` +
+      `app_id = $1 ORDER BY id DESC LIMIT ${STORED_PROMOTIONS_MAX}`;
+    return (await rows<PromotionRow>(this.options.db, sql, [appId])).map(toStagePromotion);
   }
 
-  return {
-    /** Lists the stored promotions to the app and rollbacks of the app, the most recent first. */
-    async list(appId: number): Promise<StagePromotion[]> {
-      const sql =
-        `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` +
-        `app_id = $1 ORDER BY id DESC LIMIT ${STORED_PROMOTIONS_MAX}`;
-      return (await rows<PromotionRow>(db, sql, [appId])).map(toStagePromotion);
-    },
-
-    /**
-     * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value
-     * keep this value.
-     * @param precondition version tags of both apps' definitions that the request accepts
-     * @throws REQUEST_INVALID if the apps do not belong to the same group of stages; MANIFEST_CHANGED; errors of
-     *   applying a manifest and of `checkPermission`
-     */
-    async promote(
-      caller: Caller,
-      appId: number,
-      fromAppId: unknown,
-      {
-        isPlan,
-        checkPermission,
-        precondition,
-      }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
-    ): Promise<PromotionResult> {
-      const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
-      if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
-      const sourceAppId = fromAppId as number;
-      checkPermission("readManifest", sourceAppId);
-      if (sourceAppId === appId || !(await stages.areLinked(sourceAppId, appId))) {
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
-        );
-      }
-      const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
-      const applyMode = { isPlan, checkPermission, precondition: tagsOfTarget(precondition, sourceTag) };
-      const result = await applyManifest(
-        caller,
-        appId,
-        manifest,
-        { fromAppId: sourceAppId, rolledBackTo: null },
-        applyMode,
+  /**
+   * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value
+   * keep this value.
+   * @param precondition version tags of both apps' definitions that the request accepts
+   * @throws REQUEST_INVALID if the apps do not belong to the same group of stages; MANIFEST_CHANGED; errors of
+   *   applying a manifest and of `checkPermission`
+   */
+  async promote(
+    caller: Caller,
+    appId: number,
+    fromAppId: unknown,
+    {
+      isPlan,
+      checkPermission,
+      precondition,
+    }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
+  ): Promise<PromotionResult> {
+    const { manifests, stages } = this.options;
+    const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
+    if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
+    const sourceAppId = fromAppId as number;
+    checkPermission("readManifest", sourceAppId);
+    if (sourceAppId === appId || !(await stages.areLinked(sourceAppId, appId))) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
       );
-      return { ...result, tag: sourceTag + TAG_SEPARATOR + result.tag };
-    },
+    }
+    const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
+    const applyMode = { isPlan, checkPermission, precondition: tagsOfTarget(precondition, sourceTag) };
+    const result = await this.applyManifest(
+      caller,
+      appId,
+      manifest,
+      { fromAppId: sourceAppId, rolledBackTo: null },
+      applyMode,
+    );
+    return { ...result, tag: sourceTag + TAG_SEPARATOR + result.tag };
+  }
 
-    /**
-     * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions from
-     * before it. If an earlier promotion is chosen, restores the definitions from after it.
-     * @throws NOT_FOUND; errors of applying a manifest and of `checkPermission`
-     */
-    async rollback(
-      caller: Caller,
-      appId: number,
-      id: number,
-      checkPermission: CheckPermission,
-    ): Promise<PromotionResult> {
-      const { manifest } = await findPromotion(db.manager, appId, id);
-      const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-      const applyMode = { isPlan: false, checkPermission, precondition: undefined };
-      const result = await applyManifest(caller, appId, document, { fromAppId: null, rolledBackTo: id }, applyMode);
-      return { ...result, tag: null };
-    },
-  };
+  /**
+   * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions from
+   * before it. If an earlier promotion is chosen, restores the definitions from after it.
+   * @throws NOT_FOUND; errors of applying a manifest and of `checkPermission`
+   */
+  async rollback(
+    caller: Caller,
+    appId: number,
+    id: number,
+    checkPermission: CheckPermission,
+  ): Promise<PromotionResult> {
+    const { manifest } = await findPromotion(this.options.db.manager, appId, id);
+    const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
+    const applyMode = { isPlan: false, checkPermission, precondition: undefined };
+    const result = await this.applyManifest(caller, appId, document, { fromAppId: null, rolledBackTo: id }, applyMode);
+    return { ...result, tag: null };
+  }
 }

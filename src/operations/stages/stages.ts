@@ -102,22 +102,23 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
   return { name, expiresInHours: expiresInHours as number | null };
 }
 
-export type Stages = ReturnType<typeof createStages>;
-
-export function createStages(options: {
+interface StagesOptions {
   db: DataSource;
   apps: Apps;
   manifests: Manifests;
   credentials: Pick<Credentials, "clearCallerCaches">;
-}) {
-  const { db, apps, manifests, credentials } = options;
+}
 
-  const rootOf = async (appId: number): Promise<number> =>
-    (await rows<{ id: number }>(db, SELECT_ROOT, [appId]))[0]!.id;
+export class Stages {
+  constructor(private readonly options: StagesOptions) {}
 
-  async function createStage(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
-    const rootId = await rootOf(appId);
-    return db.transaction(async (manager) => {
+  private async rootOf(appId: number): Promise<number> {
+    return (await rows<{ id: number }>(this.options.db, SELECT_ROOT, [appId]))[0]!.id;
+  }
+
+  private async createStage(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
+    const rootId = await this.rootOf(appId);
+    return this.options.db.transaction(async (manager) => {
       await lockApp(manager, rootId);
       const existingStages = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
       if (existingStages.length >= STAGES_MAX)
@@ -148,9 +149,9 @@ export function createStages(options: {
    * Removes a preview. Returns false and changes nothing if other requests have locked rows of the preview.
    * @throws NOT_FOUND
    */
-  async function removeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
+  private async removeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {
-      await db.transaction(async (manager) => {
+      await this.options.db.transaction(async (manager) => {
         await rows(manager, LIMIT_LOCK_WAIT);
         const deletedStages = await rows(manager, DELETE_PREVIEW, [stageAppId, rootId]);
         if (deletedStages.length === 0) {
@@ -170,92 +171,93 @@ export function createStages(options: {
     return true;
   }
 
-  return {
-    /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
-    list: async (appId: number): Promise<Stage[]> => {
-      const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST_STAGES, [
-        await rootOf(appId),
-      ]);
-      return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
-        ...stage,
-        expiresAt: expiresAt?.toISOString() ?? null,
-        createdAt: createdAt.toISOString(),
-      }));
-    },
+  /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
+  async list(appId: number): Promise<Stage[]> {
+    const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(this.options.db, LIST_STAGES, [
+      await this.rootOf(appId),
+    ]);
+    return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
+      ...stage,
+      expiresAt: expiresAt?.toISOString() ?? null,
+      createdAt: createdAt.toISOString(),
+    }));
+  }
 
-    /** True if both apps belong to the same group of stages. */
-    areLinked: async (leftAppId: number, rightAppId: number): Promise<boolean> =>
-      (await rootOf(leftAppId)) === (await rootOf(rightAppId)),
+  /** True if both apps belong to the same group of stages. */
+  async areLinked(leftAppId: number, rightAppId: number): Promise<boolean> {
+    return (await this.rootOf(leftAppId)) === (await this.rootOf(rightAppId));
+  }
 
-    /**
-     * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
-     * data.
-     * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or
-     *   its new stage
-     */
-    async create(caller: Caller, appId: number, body: unknown): Promise<App> {
-      const { name, expiresInHours } = parseNewStage(body);
-      const { manifest } = await manifests.get(appId);
-      const stageId = await createStage(caller, appId, name, expiresInHours).catch((error: unknown) => {
-        if (!isUniqueViolation(error)) throw error;
-        throw new ActionError(
-          "NAME_ALREADY_EXISTS",
-          `another stage of this app already has the name ${describeValue(name)}; choose another name`,
-        );
+  /**
+   * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
+   * data.
+   * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or
+   *   its new stage
+   */
+  async create(caller: Caller, appId: number, body: unknown): Promise<App> {
+    const { db, apps, manifests, credentials } = this.options;
+    const { name, expiresInHours } = parseNewStage(body);
+    const { manifest } = await manifests.get(appId);
+    const stageId = await this.createStage(caller, appId, name, expiresInHours).catch((error: unknown) => {
+      if (!isUniqueViolation(error)) throw error;
+      throw new ActionError(
+        "NAME_ALREADY_EXISTS",
+        `another stage of this app already has the name ${describeValue(name)}; choose another name`,
+      );
+    });
+    try {
+      const applyMode = { prune: false, keepsData: false, isPlan: false };
+      await manifests.apply(caller, manifest, {
+        appId: stageId,
+        ...applyMode,
+        precondition: undefined,
+        checkPermission: () => undefined,
       });
+    } catch (error) {
+      await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
+      if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
+      throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
+    }
+    await credentials.clearCallerCaches();
+    return apps.get(stageId);
+  }
+
+  /**
+   * Deletes a preview and its data before it expires.
+   * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
+   */
+  async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
+    const rootId = await this.rootOf(appId);
+    for (let tries = 1; !(await this.removeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
+      if (tries === REMOVAL_TRIES) {
+        const message = `other requests write to app ${stageAppId} at the moment; try again later`;
+        throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
+      }
+      await delay(REMOVAL_PAUSE_MS);
+    }
+    await this.options.credentials.clearCallerCaches();
+  }
+
+  /**
+   * Deletes expired stages, each in one statement. The next call deletes stages that are in use now. Returns the time
+   * of the next call as Unix time in milliseconds.
+   * @throws the first error of a deletion, after the other stages were deleted
+   */
+  async expire(): Promise<number> {
+    const { db, credentials } = this.options;
+    const failures: unknown[] = [];
+    for (const { id } of await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)) {
       try {
-        const applyMode = { prune: false, keepsData: false, isPlan: false };
-        await manifests.apply(caller, manifest, {
-          appId: stageId,
-          ...applyMode,
-          precondition: undefined,
-          checkPermission: () => undefined,
+        await db.transaction(async (manager) => {
+          await rows(manager, LIMIT_LOCK_WAIT);
+          await rows(manager, DELETE_EXPIRED_STAGE, [id]);
         });
+        await credentials.clearCallerCaches();
       } catch (error) {
-        await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
-        if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
-        throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
+        if (!isLockTimeout(error)) failures.push(error);
       }
-      await credentials.clearCallerCaches();
-      return apps.get(stageId);
-    },
-
-    /**
-     * Deletes a preview and its data before it expires.
-     * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
-     */
-    async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
-      const rootId = await rootOf(appId);
-      for (let tries = 1; !(await removeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
-        if (tries === REMOVAL_TRIES) {
-          const message = `other requests write to app ${stageAppId} at the moment; try again later`;
-          throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
-        }
-        await delay(REMOVAL_PAUSE_MS);
-      }
-      await credentials.clearCallerCaches();
-    },
-
-    /**
-     * Deletes expired stages, each in one statement. The next call deletes stages that are in use now. Returns the time
-     * of the next call as Unix time in milliseconds.
-     * @throws the first error of a deletion, after the other stages were deleted
-     */
-    async expire(): Promise<number> {
-      const failures: unknown[] = [];
-      for (const { id } of await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)) {
-        try {
-          await db.transaction(async (manager) => {
-            await rows(manager, LIMIT_LOCK_WAIT);
-            await rows(manager, DELETE_EXPIRED_STAGE, [id]);
-          });
-          await credentials.clearCallerCaches();
-        } catch (error) {
-          if (!isLockTimeout(error)) failures.push(error);
-        }
-      }
-      if (failures.length > 0) throw failures[0];
-      return Date.now() + EXPIRY_INTERVAL_MS;
-    },
-  };
+    }
+    if (failures.length > 0) throw failures[0];
+    return Date.now() + EXPIRY_INTERVAL_MS;
+  }
 }

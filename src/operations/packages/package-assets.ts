@@ -1,0 +1,27 @@
+/** Functions on the assets of an action's dependencies. */
+import type { StoredAsset } from "../../data/action-types.js";
+import { describeValue } from "../../rules/describe-value.js";
+import { createDependencyError, isStoredScript } from "../../rules/packages.js";
+
+/** Returns the JavaScript expression of a global variable's value. */
+export const globalExpression = (name: string): string =>
+  /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
+
+export const findStoredAsset = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
+  assets.find((asset) => asset.name === dependency && isStoredScript(asset));
+
+/** Rejects two packages with one global variable, unless the action already uses both. @throws DEPENDENCY_UNRESOLVED */
+export function requireDifferentGlobals(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
+  const namesBefore = new Set(assetsBefore.map(({ name }) => name));
+  const byGlobal = new Map<string, string>();
+  for (const [dependency, { global }] of assets) {
+    if (global === undefined) continue;
+    const otherName = byGlobal.get(global);
+    byGlobal.set(global, dependency);
+    if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
+    const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
+    assets.delete(added);
+    const reason = `has the same global name ${global} as ${describeValue(present)}; list only one of them`;
+    throw createDependencyError(added, reason);
+  }
+}
