@@ -1,6 +1,7 @@
 /** Tests concurrent writes: names, publications, idempotency keys. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./api-clients.js";
 import { count, make, newName, publishApp, validAction } from "./support.js";
 
@@ -13,7 +14,7 @@ describe("concurrent changes of actions", () => {
   let apiClient: ApiClient;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     apiClient = createRestApiClient(service);
     await publishApp(service);
   });

@@ -1,6 +1,7 @@
 /** Two editors of one action: neither overwrites changes that it has not seen, and each receives the other's changes. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { createRestApiClient } from "./api-clients.js";
 import { CODE, make, publishApp } from "./support.js";
 
@@ -10,7 +11,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     await publishApp(service);
   });
   after(() => service.stop());

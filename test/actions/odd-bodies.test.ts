@@ -1,12 +1,13 @@
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { expectNoServerErrors } from "./odd-bodies.js";
 import { publishApp } from "./support.js";
 
 describe("invalid and unusual bodies for create and update", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     await publishApp(service);
   });
   after(() => service.stop());

@@ -1,6 +1,7 @@
 /** Tests each row of the specification's "States and transitions" that does not concern runs, over REST and GraphQL. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { API_CLIENTS, type ApiClient } from "./api-clients.js";
 import { CODE, count, make, newName, publishApp, validAction } from "./support.js";
 
@@ -10,7 +11,7 @@ describe("the table of states", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
   });
   after(() => service.stop());
 

@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { tokensOf, type Who } from "../data-sources/callers.js";
 import { sampleOf } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 const ECHO = "async function execute({ payload }) { return { ran: payload }; }";
 const MANUAL = { code: ECHO, active: true, triggers: [{ trigger: "manual" }] };
@@ -38,7 +39,7 @@ describe("access of an action", () => {
   let tokens: Partial<Record<Caller, string>>;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     actions = `/v3/apps/${service.appId}/actions`;
     tokens = await tokensOf(service);
     const viewer = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "viewer" } });

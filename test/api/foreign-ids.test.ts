@@ -19,7 +19,8 @@ import { loadSchema } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { rows } from "../../src/data/database.js";
 import { sampleOf } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 
 const CANARY = "CANARY-of-another-app";
@@ -157,7 +158,7 @@ describe("IDs of another app", () => {
   }
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     digests = await createDigests();
     for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind, token);
     tokens.set("task", await issueTaskToken(service.db, service.appId));

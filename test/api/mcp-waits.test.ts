@@ -3,7 +3,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
 import { RunHistoryResolver } from "../../src/api/graphql/history-resolver.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type OwnService, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { call, dataOf, LONGEST_WAIT } from "./mcp-calls.js";
 
@@ -60,7 +60,7 @@ describe("an agent that waits for a run", () => {
   });
 
   describe("that does not start", () => {
-    let idle: TestService;
+    let idle: OwnService;
     let idleAgent: Client;
     let runId: number;
 

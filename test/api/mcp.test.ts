@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { ALL_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import {
   type CalledTool,
   call,
@@ -51,7 +52,7 @@ describe("agents", () => {
   }
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
       body: { title: "shown", _note: "private-canary-1", __key: "protected-canary-1" },

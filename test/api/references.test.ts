@@ -6,7 +6,8 @@ import { loadSchema, rootFields } from "../../src/api/graphql/schema.js";
 import { createRestRequest } from "../../src/api/rest/request.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { parseReference } from "../../src/rules/reference.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 const PATH_WITH_ID_OR_NAME = /:(?:ds|nameOrId)\b/;
 
@@ -24,7 +25,7 @@ describe("IDs and names", () => {
   };
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     base = `/v1/apps/${service.appId}`;
     const source = async (name: string, Which: string) =>
       (await service.rest("POST", `${base}/data-sources`, { body: { name, entries: [{ Which }] } })).body.dataSource.id;

@@ -4,7 +4,8 @@
  */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
 import { getPaths, type Ids, queries, subscriptions } from "./exits.js";
@@ -52,7 +53,7 @@ describe("settings in every response", () => {
   }
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     const app = `/v1/apps/${service.appId}`;
     const { body: stranger } = await service.rest("POST", "/v1/admin/users", {
       as: "admin",
@@ -109,7 +110,7 @@ describe("settings in every response", () => {
           "PUT admin",
           (await service.rest("PUT", `/v1/admin${app.slice(3)}`, { as, body: { settings: body } })).body,
         );
-        const document = "mutation($s: JSON!) { setSettings(appId: 1, settings: $s) }";
+        const document = `mutation($s: JSON!) { setSettings(appId: ${service.appId}, settings: $s) }`;
         note(kind, "setSettings", await service.graphql(document, { s: body }, { as }));
         note(
           kind,

@@ -1,13 +1,14 @@
 /** Tests what editors can read about settings besides the values: used space, which actions read a setting, and who can edit the app. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 describe("the use of settings", () => {
   let service: TestService;
   let path: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     path = `/v1/apps/${service.appId}/settings`;
     for (const [name, read] of [
       ["by-property", "settings.__key"],

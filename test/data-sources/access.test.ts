@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { ENTRY_VERBS } from "../../src/rules/entries/access-rules.js";
 import { sampleOf } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { ACCESS_RULE_FORMS, CALLS_OF_VERBS, PAGES, TRUSTED, tokensOf, type Who } from "./callers.js";
 
 const SECRET = "hidden-from-pages";
@@ -15,7 +16,7 @@ describe("access rules", () => {
   let made = 0;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
     Object.assign(tokens, await tokensOf(service));
   });

@@ -1,7 +1,8 @@
 /** Tests the bodies of entries on every route: only objects are accepted, and an entry can be sent back as it was read. */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 interface Outcome {
   failed: boolean;
@@ -16,7 +17,7 @@ describe("the body of an entry", () => {
   let made = 0;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     base = `/v1/apps/${service.appId}/data-sources`;
     const code = `async function execute({ payload: { call, source, id, entry } }) {
       const connection = await Svc.DataSources.connect(source);

@@ -5,6 +5,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 const WELCOME_HOOK = {
   type: "email",
@@ -33,7 +34,7 @@ describe("hooks of data sources that send", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
   });
   after(() => service.stop());
@@ -269,7 +270,7 @@ describe("the audit log of an app", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
   });
   after(() => service.stop());

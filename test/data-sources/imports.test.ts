@@ -2,7 +2,8 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 describe("imports of entries", () => {
   let service: TestService;
@@ -10,7 +11,7 @@ describe("imports of entries", () => {
   let made = 0;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
   });
   after(() => service.stop());

@@ -2,7 +2,8 @@
  * Tests the list of a data source's recent kinds of queries, over both APIs: its editors can read it, callers under access rules cannot.
  */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 const LIST = `query ($appId: Int!, $id: ID!) {
   dataSourceQueries(appId: $appId, dataSourceId: $id) { where order aggregate count p95Ms lastAt index suggestion }
@@ -13,7 +14,7 @@ describe("the recent queries of a data source", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
     const entries = [{ Row: "A", Seat: 1 }];
     await service.rest("POST", base, { body: { name: "Seats", indexes: ["Row"], entries } });

@@ -1,6 +1,7 @@
 /** Tests a trial of access rules as a given user: it returns what this user's page would get, and changes nothing. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { ACCESS_RULE_FORMS, PAGES, tokensOf } from "./callers.js";
 
 describe("a trial of access rules", () => {
@@ -10,7 +11,7 @@ describe("a trial of access rules", () => {
   let tokens: Awaited<ReturnType<typeof tokensOf>>;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
     tokens = await tokensOf(service);
     const { entries } = (await service.rest("POST", `${base}/Users/query`, { body: {} })).body;

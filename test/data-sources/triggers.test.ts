@@ -2,7 +2,8 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 
 describe("log triggers of data sources", () => {
@@ -10,7 +11,7 @@ describe("log triggers of data sources", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
   });
   after(() => service.stop());

@@ -1,6 +1,7 @@
 /** Tests unique indexes: no two entries have the same unique value, on each way to write entries, and with many writes at once. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 const UNIQUE_EMAIL = [{ columns: ["Email"], unique: true }];
 
@@ -9,7 +10,7 @@ describe("a unique index of a data source", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     base = `/v1/apps/${service.appId}/data-sources`;
   });
   after(() => service.stop());

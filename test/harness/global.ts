@@ -34,20 +34,25 @@ function leftovers(): string[] {
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
 }
 
-/** Starts the server in the first process. Other processes get its URL from their environment. */
+/** Starts the server and the shared services in the first process. Other processes get their URLs from their environment. */
 export async function mochaGlobalSetup(this: { isParallelMode(): boolean }): Promise<void> {
-  if (this.isParallelMode()) process.env["TEST_POSTGRES_URL"] = await startTestServer();
+  if (!this.isParallelMode()) return;
+  process.env["TEST_POSTGRES_URL"] = await startTestServer();
+  // Loads the whole service, which a process without shared services does not need.
+  const { startSharedServices } = await import("./shared-service.js");
+  await startSharedServices();
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
+  await closeSharedProcesses();
   await stopTestServer();
 }
 
 export const mochaHooks = {
   async afterAll() {
-    await stopTestServer();
     // A mocha worker runs other test files later, so its shared processes stay open.
     if (process.env["MOCHA_WORKER_ID"] === undefined) await closeSharedProcesses();
+    await stopTestServer();
     await until(() => leftovers().length === 0).catch(() => {
       throw new Error(`the tests left running: ${leftovers().join("; ")}`);
     });

@@ -20,8 +20,8 @@ const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
 /** URL of a server that already runs. Another process stops it: mocha's first one, or a test with another version of PostgreSQL. */
 const GIVEN_SERVER_URL = process.env["TEST_POSTGRES_URL"];
-/** Number of this process in the names of databases, because several processes share one server. */
-const PROCESS_NUMBER = process.env["MOCHA_WORKER_ID"] ?? "0";
+/** Name of this process in the names of databases, because several processes share one server. */
+const PROCESS_NAME = process.env["MOCHA_WORKER_ID"] ?? "first";
 const DUPLICATE_DATABASE = "42P04";
 /**
  * First version of PostgreSQL with the option STRATEGY of CREATE DATABASE. Without it, PostgreSQL writes each block of the template to its
@@ -131,7 +131,7 @@ async function clone(base: string, template: string, database: string): Promise<
 export async function databaseFrom(template: string): Promise<FreshDatabase> {
   const base = await startTestServer();
   databases += 1;
-  const database = `test_${PROCESS_NUMBER}_${databases}`;
+  const database = `test_${PROCESS_NAME}_${databases}`;
   return { url: await clone(base, template, database), drop: () => drop(base, database) };
 }
 

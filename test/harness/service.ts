@@ -45,10 +45,14 @@ export interface TestService {
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */
   socket(as?: Kind | (string & {})): Client;
+  /** Ends all that the test has started. */
+  stop(): Promise<void>;
+}
+
+/** A service that only one test file uses. `stop` also drops the database. */
+export interface OwnService extends TestService {
   /** Stops the service and keeps the database. */
   stopService(): Promise<void>;
-  /** Stops everything and drops the database. */
-  stop(): Promise<void>;
 }
 
 /** Creates the first app and its tokens in a migrated database, without a service. */
@@ -88,35 +92,12 @@ async function databaseWithFirstApp(dataDir: string) {
   return { database: await databaseFrom(name), first };
 }
 
-/**
- * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
- * which the service connects to its database, so that a test can put a proxy in between. `options` may contain a clock that the test moves.
- */
-export async function startTestService(
-  environment: Record<string, string> = {},
-  wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
-  options: StartOptions = {},
-): Promise<TestService> {
-  const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
-  const { database, first } = await databaseWithFirstApp(dataDir);
-  const config = readConfig({
-    PORT: "0",
-    DATABASE_URL: await wayTo(database.url),
-    DATA_DIR: dataDir,
-    LOG_LEVEL: "silent",
-    RATE_LIMIT_MANAGE: "0",
-    RATE_LIMIT_RUN: "0",
-    RATE_LIMIT_PUBLISH: "0",
-    RATE_LIMIT_COMMUNICATE: "0",
-    RATE_LIMIT_HTTP: "0",
-    RATE_LIMIT_MCP: "0",
-    NPM_PACKAGES: "off",
-    ...environment,
-  });
-  const service: Service = await startService(config, options);
-  const db = await openDatabase(database.url, 2);
-  const { url } = service;
-  const tokenOf = (as: Call["as"]) => (as && as in first.tokens ? first.tokens[as as Kind] : as);
+/** Creates the functions of TestService that call the service at `url`. */
+export function createCallers(
+  url: string,
+  tokens: FirstCredentials["tokens"],
+): Pick<TestService, "url" | "rest" | "graphql" | "socket"> {
+  const tokenOf = (as: Call["as"]) => (as && as in tokens ? tokens[as as Kind] : as);
 
   async function rest(method: string, path: string, { as = "editor", body, headers = {} }: Call = {}): Promise<Answer> {
     const token = tokenOf(as);
@@ -136,12 +117,6 @@ export async function startTestService(
 
   return {
     url,
-    databaseUrl: database.url,
-    dataDir,
-    appId: first.appId,
-    organizationId: first.organizationId,
-    tokens: first.tokens,
-    db,
     rest,
     graphql: async (query, variables = {}, call = {}) =>
       (await rest("POST", "/graphql", { ...call, body: { query, variables } })).body,
@@ -152,6 +127,42 @@ export async function startTestService(
         connectionParams: { authToken: tokenOf(as) },
         retryAttempts: 0,
       }),
+  };
+}
+
+/**
+ * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
+ * which the service connects to its database, so that a test can put a proxy in between. `options` may contain a clock that the test moves.
+ */
+export async function startTestService(
+  environment: Record<string, string> = {},
+  wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
+  options: StartOptions = {},
+): Promise<OwnService> {
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
+  const { database, first } = await databaseWithFirstApp(dataDir);
+  const config = readConfig({
+    PORT: "0",
+    DATABASE_URL: await wayTo(database.url),
+    DATA_DIR: dataDir,
+    LOG_LEVEL: "silent",
+    RATE_LIMIT_MANAGE: "0",
+    RATE_LIMIT_RUN: "0",
+    RATE_LIMIT_PUBLISH: "0",
+    RATE_LIMIT_COMMUNICATE: "0",
+    RATE_LIMIT_HTTP: "0",
+    RATE_LIMIT_MCP: "0",
+    NPM_PACKAGES: "off",
+    ...environment,
+  });
+  const service: Service = await startService(config, options);
+  const db = await openDatabase(database.url, 2);
+  return {
+    ...createCallers(service.url, first.tokens),
+    ...first,
+    databaseUrl: database.url,
+    dataDir,
+    db,
     stopService: () => service.stop(),
     async stop() {
       await service.stop();

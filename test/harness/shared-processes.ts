@@ -4,6 +4,9 @@
  */
 const closers = new Map<number, () => Promise<void>>();
 
+/** Functions that stop the services which the test files share. */
+const serviceStops: (() => Promise<void>)[] = [];
+
 export function shareProcess(pid: number, close: () => Promise<void>): void {
   closers.set(pid, close);
 }
@@ -17,7 +20,14 @@ export function unshareProcess(pid: number): void {
   closers.delete(pid);
 }
 
+/** Calls `stop` after the last test file. */
+export function stopAfterLastFile(stop: () => Promise<void>): void {
+  serviceStops.push(stop);
+}
+
+/** Ends all shared services and processes. */
 export async function closeSharedProcesses(): Promise<void> {
+  await Promise.all(serviceStops.splice(0).map((stop) => stop()));
   await Promise.all([...closers.values()].map((close) => close()));
   closers.clear();
 }

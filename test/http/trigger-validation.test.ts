@@ -1,6 +1,7 @@
 /** Tests which HTTP triggers can be saved: errors by their paths, addresses that are taken, versions, imports, and GraphQL. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { ECHO, makeAction, publishApp } from "./support.js";
 
 const NONE = { type: "none" } as const;
@@ -12,7 +13,7 @@ describe("the validation of HTTP triggers", () => {
     service.rest("POST", actions, { body: { name, code: ECHO, active: true, triggers, ...more } });
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     actions = `/v3/apps/${service.appId}/actions`;
     await publishApp(service);
   });

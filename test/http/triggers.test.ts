@@ -1,6 +1,7 @@
 /** Tests HTTP triggers over HTTP: their URLs, the payload of the action, the response, and access. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { ECHO, makeAction, publishApp, type Received, type Sent, send } from "./support.js";
 
 const NONE = { type: "none" } as const;
@@ -18,7 +19,7 @@ describe("HTTP triggers", () => {
     service.rest("POST", actions, { body: { name, code: ECHO, active: true, triggers, ...more } });
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     actions = `/v3/apps/${service.appId}/actions`;
     await publishApp(service);
   });

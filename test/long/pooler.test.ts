@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { Client } from "pg";
 import { type ConnectionPooler, hasPgbouncer, startPgbouncer } from "../harness/pgbouncer.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type OwnService, startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const describeWhereInstalled = (title: string, body: (this: Mocha.Suite) => void) => {
@@ -12,7 +12,7 @@ const describeWhereInstalled = (title: string, body: (this: Mocha.Suite) => void
 
 describeWhereInstalled("the service behind a pooler in transaction mode", function () {
   this.timeout(120_000);
-  let service: TestService;
+  let service: OwnService;
   let pooler: ConnectionPooler;
 
   before(async () => {

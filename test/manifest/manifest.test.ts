@@ -3,14 +3,15 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { CODE, INVALID, NAMED, NOTHING, UNCHANGED_PLAN, WHOLE_MANIFEST } from "./samples.js";
 
 describe("the manifest", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
   });
   after(() => service.stop());
 

@@ -1,6 +1,7 @@
 /** Tests downloads: ranges, ETags and dispositions. No upload may run code on the service's origin. */
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { type Media, mediaOf, noise, picture } from "./support.js";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -9,7 +10,7 @@ describe("media: delivery of contents", () => {
   let service: TestService;
   let media: Media;
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     media = mediaOf(service);
   });
   after(() => service.stop());

@@ -6,13 +6,13 @@ import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type OwnService, startTestService } from "../harness/service.js";
 import { mediaOf } from "./support.js";
 
 const SETTINGS_KEY = Buffer.alloc(32, 5).toString("base64");
 
 describe("media: a second process with another store", () => {
-  let service: TestService;
+  let service: OwnService;
   const folders: string[] = [];
   const second: Service[] = [];
   const folder = () => {

@@ -5,7 +5,8 @@ import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { signedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
-import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import type { Answer, TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
 import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
 
@@ -26,7 +27,7 @@ describe("members whose roles change", () => {
   let service: TestService;
   let administrator: Person;
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     const { user, email, token } = await signedInPerson(service);
     administrator = { id: user.id, email, token };
   });

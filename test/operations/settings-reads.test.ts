@@ -6,7 +6,8 @@ import { createKeyRing } from "../../src/engine/key-ring.js";
 import { createDataKeys } from "../../src/operations/settings/data-keys.js";
 import { createSettings } from "../../src/operations/settings/settings.js";
 import { runsAll } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 const READERS = 20;
 const WRITES = runsAll() ? 25 : 3;
@@ -15,7 +16,7 @@ describe("concurrent reads of settings", () => {
   let service: TestService;
   let path: string;
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
     path = `/v1/apps/${service.appId}/settings`;
   });
   after(() => service.stop());

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 describe("scripts at addresses of other hosts", () => {
   let service: TestService;
@@ -289,7 +290,7 @@ describe("scripts at addresses of other hosts", () => {
 
 describe("scripts at private addresses", () => {
   it("are rejected on save", async () => {
-    const service = await startTestService({ ROLES: "api" });
+    const service = await useSharedService("api");
     try {
       for (const host of ["127.0.0.1", "localhost", "169.254.169.254", "[::1]", "10.0.0.1", "0x7f.1"]) {
         const data = { name: "inside", code: "async function execute() {}", dependencies: [`https://${host}/x.js`] };

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { createTracing, NO_TRACING } from "../../src/operations/watch/tracing.js";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type OwnService, startTestService } from "../harness/service.js";
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
 
 const SECRET = "a-secret-of-many-characters";
@@ -32,7 +32,7 @@ describe("traces", function () {
   this.timeout(180_000);
   let collector: TraceCollector;
   let stranger: Awaited<ReturnType<typeof startOtherServer>>;
-  let service: TestService;
+  let service: OwnService;
   const runs: Record<string, number> = {};
 
   const create = async (name: string, body: string) => {

@@ -1,7 +1,8 @@
 /** Tests actions that the service builds from their files: saves, runs, publishes and restores them. */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { addFault, REAL_ACTIONS } from "./real-world.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
@@ -11,7 +12,7 @@ describe("the source of actions", () => {
   let actions: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
     actions = `/v3/apps/${service.appId}/actions`;
   });
   after(() => service.stop());

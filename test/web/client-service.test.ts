@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { launchChromium } from "./chromium.js";
 
 interface SettledCall {
@@ -18,7 +19,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
   let page: Page;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api,runner"), launchChromium()]);
     const actions = `/v3/apps/${service.appId}/actions`;
     const { body } = await service.rest("POST", actions, {
       body: { name: "page", code: ECHO_CODE, environment: "client" },

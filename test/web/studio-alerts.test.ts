@@ -1,7 +1,8 @@
 /** Tests Studio's page of alerts, and that it asks before unsaved changes of alerts, notifications and settings are left. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -13,7 +14,7 @@ describe("alerts in Studio", function () {
   let studio: StudioPage;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api"), launchChromium()]);
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     studio = studioPage(page);

@@ -2,7 +2,8 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { publishApp } from "../http/support.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
@@ -16,7 +17,7 @@ describe("the panel Call in Studio", () => {
   let id: number;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api,runner"), launchChromium()]);
     await publishApp(service);
     const code = "async function execute({ payload }) { return payload; }";
     const data = { name: "called", code, active: true, triggers: [{ trigger: "manual" }] };

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { editHooksAndIndexes, editRules, followEntries, readCells, tryRules } from "./data-forms.js";
@@ -21,7 +22,7 @@ describe("Studio's page of data sources", () => {
   const folder = mkdtempSync(join(tmpdir(), "svc-studio-data-"));
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api"), launchChromium()]);
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);

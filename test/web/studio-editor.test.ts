@@ -2,7 +2,8 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -22,7 +23,7 @@ describe("Studio's editor", () => {
   let beforeEditor: string[];
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api,runner"), launchChromium()]);
     const path = `/v3/apps/${service.appId}/actions`;
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
       body: { __apiKey: "k-123456789", _note: "n", open: 1 },

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, ElementHandle, Page } from "puppeteer";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
 import { mediaOf, picture } from "../media/support.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -19,7 +20,7 @@ describe("Studio's media page", () => {
   let folder: string;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api"), launchChromium()]);
     folder = mkdtempSync(join(tmpdir(), "svc-upload-"));
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });

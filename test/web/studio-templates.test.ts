@@ -2,12 +2,13 @@
 import { expect } from "chai";
 import { draftToInput } from "../../src/web/studio/actions/draft.js";
 import { ACTION_TEMPLATES, createDraftFromTemplate } from "../../src/web/studio/actions/templates.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 
 describe("the templates of Studio", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await useSharedService("api");
   });
   after(() => service.stop());
 

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
@@ -21,7 +22,7 @@ describe("Studio at GET /studio", () => {
   let studio: StudioPage;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api,runner" }), launchChromium()]);
+    [service, browser] = await Promise.all([useSharedService("api,runner"), launchChromium()]);
     page = await browser.newPage();
     await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { DataSource } from "typeorm";
+import type { DataSource, EntityManager } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import type { Credentials } from "./credentials.js";
 
@@ -21,47 +21,59 @@ async function insertRow(executor: SqlClient, sql: string, parameters: unknown[]
   return row!.id;
 }
 
-async function insertPerson(executor: SqlClient, organizationId: number, role: string): Promise<number> {
-  const sql = "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)";
-  return insertRow(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
+type AppWithTokens = Omit<FirstCredentials, "baseUrl">;
+
+/**
+ * Creates an organization, an app, its people and their tokens. The people's email addresses end with `emailDomain`,
+ * and must not exist yet.
+ */
+export async function createAppWithTokens(
+  manager: EntityManager,
+  credentials: Credentials,
+  emailDomain: string,
+): Promise<AppWithTokens> {
+  const organizationId = await insertRow(manager, "INSERT INTO organization (name) VALUES ($1)", [
+    "First organization",
+  ]);
+  const appSql = "INSERT INTO app (organization_id, name) VALUES ($1, $2)";
+  const appId = await insertRow(manager, appSql, [organizationId, "First app"]);
+  const insertPerson = (role: string, emailName: string) =>
+    insertRow(
+      manager,
+      "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)",
+      [organizationId, role, `${emailName}@${emailDomain}`],
+    );
+  const editorId = await insertPerson("Editor", "editor");
+  const adminId = await insertPerson("Admin", "admin");
+  const user = await insertPerson("App User", "app.user");
+  await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editorId]);
+  await manager.query("INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')", [
+    organizationId,
+    adminId,
+  ]);
+  const token = async (credential: Parameters<Credentials["issue"]>[0]) =>
+    (await credentials.issue({ name: "first", ...credential }, manager)).token;
+  return {
+    organizationId,
+    appId,
+    tokens: {
+      editor: await token({ kind: "editor", personId: editorId }),
+      admin: await token({ kind: "admin", personId: adminId }),
+      api: await token({ kind: "api", appId }),
+      viewer: await token({ kind: "viewer", appId, personId: user }),
+      live: await token({ kind: "live", appId, personId: user }),
+    },
+  };
 }
 
-/** Creates one organization, one app, its people and their tokens. Returns null if the database is not empty. */
-async function createFirstCredentials(
-  db: DataSource,
-  credentials: Credentials,
-): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
+/** Creates the first app. Returns null if the database is not empty. */
+async function createFirstCredentials(db: DataSource, credentials: Credentials): Promise<AppWithTokens | null> {
   return db.transaction(async (manager) => {
     // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the
     // first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
-    const organizationId = await insertRow(manager, "INSERT INTO organization (name) VALUES ($1)", [
-      "First organization",
-    ]);
-    const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2)";
-    const appId = await insertRow(manager, sql, [organizationId, "First app"]);
-    const editorId = await insertPerson(manager, organizationId, "Editor");
-    const adminId = await insertPerson(manager, organizationId, "Admin");
-    const user = await insertPerson(manager, organizationId, "App User");
-    await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editorId]);
-    await manager.query("INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')", [
-      organizationId,
-      adminId,
-    ]);
-    const token = async (credential: Parameters<Credentials["issue"]>[0]) =>
-      (await credentials.issue({ name: "first", ...credential }, manager)).token;
-    return {
-      organizationId,
-      appId,
-      tokens: {
-        editor: await token({ kind: "editor", personId: editorId }),
-        admin: await token({ kind: "admin", personId: adminId }),
-        api: await token({ kind: "api", appId }),
-        viewer: await token({ kind: "viewer", appId, personId: user }),
-        live: await token({ kind: "live", appId, personId: user }),
-      },
-    };
+    return createAppWithTokens(manager, credentials, "example.com");
   });
 }
 

@@ -1,0 +1,60 @@
+/**
+ * Provides one service for all test files that need only its default settings. Each file has an app of its own in it. In a run of several
+ * processes, the first one starts the services, and the others get their addresses from the environment.
+ */
+import { pino } from "pino";
+import { openDatabase } from "../../src/data/database.js";
+import { createNotifications } from "../../src/engine/notifications.js";
+import { createAppWithTokens } from "../../src/operations/access/bootstrap.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { createCallers, startTestService, type TestService } from "./service.js";
+import { stopAfterLastFile } from "./shared-processes.js";
+
+/** Roles of a shared service: one that runs no actions, and one that does. */
+const SHARED_ROLES = ["api", "api,runner"] as const;
+type SharedRoles = (typeof SHARED_ROLES)[number];
+
+type SharedAddress = Pick<TestService, "url" | "databaseUrl" | "dataDir">;
+
+const ADDRESSES_VARIABLE = "TEST_SHARED_SERVICES";
+const started = new Map<SharedRoles, Promise<TestService>>();
+let uses = 0;
+
+function start(roles: SharedRoles): Promise<TestService> {
+  const running = started.get(roles);
+  if (running) return running;
+  const service = startTestService({ ROLES: roles });
+  started.set(roles, service);
+  stopAfterLastFile(async () => (await service).stop());
+  return service;
+}
+
+/** Starts the shared services for the processes that this one starts. */
+export async function startSharedServices(): Promise<void> {
+  const addresses: Partial<Record<SharedRoles, SharedAddress>> = {};
+  for (const roles of SHARED_ROLES) {
+    const { url, databaseUrl, dataDir } = await start(roles);
+    addresses[roles] = { url, databaseUrl, dataDir };
+  }
+  process.env[ADDRESSES_VARIABLE] = JSON.stringify(addresses);
+}
+
+async function addressOf(roles: SharedRoles): Promise<SharedAddress> {
+  const addresses = process.env[ADDRESSES_VARIABLE];
+  if (addresses) return (JSON.parse(addresses) as Record<SharedRoles, SharedAddress>)[roles];
+  return start(roles);
+}
+
+/** Creates an app for the calling test file in the shared service that has these roles. `stop` only closes `db`. */
+export async function useSharedService(roles: SharedRoles): Promise<TestService> {
+  const { url, databaseUrl, dataDir } = await addressOf(roles);
+  const db = await openDatabase(databaseUrl, 2);
+  const log = pino({ level: "silent" });
+  const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+  const credentials = createCredentials({ db, notifications });
+  uses += 1;
+  const app = await db.transaction((manager) =>
+    createAppWithTokens(manager, credentials, `use${process.pid}-${uses}.example.com`),
+  );
+  return { ...createCallers(url, app.tokens), ...app, databaseUrl, dataDir, db, stop: () => db.destroy() };
+}
