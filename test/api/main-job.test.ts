@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestService } from "../harness/service.js";
+import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
 
 const CODE = "async function execute(context) { return { greeting: `Hello ${context.payload.name}` }; }";
@@ -7,7 +8,7 @@ const CODE = "async function execute(context) { return { greeting: `Hello ${cont
 describe("a service with one app", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    service = await useSharedService("api,runner");
   });
   after(() => service.stop());
 
@@ -68,9 +69,9 @@ describe("a service with one app", () => {
   describe("the end of a run", () => {
     async function run(code: string, body: unknown = {}) {
       const fields = { name: "subject", code, active: true, triggers: [{ trigger: "manual" }] };
-      const { action } = (await service.rest("POST", "/v3/apps/1/actions", { body: fields })).body;
-      const answer = await service.rest("POST", "/v3/apps/1/actions/subject/runWithResult", { body });
-      await service.rest("DELETE", `/v3/apps/1/actions/${action.id}`);
+      const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: fields })).body;
+      const answer = await service.rest("POST", `/v3/apps/${service.appId}/actions/subject/runWithResult`, { body });
+      await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${action.id}`);
       return answer;
     }
     const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
@@ -85,7 +86,7 @@ describe("a service with one app", () => {
       const text = "\u0000 \u2028 \ud83d\ude00 \ud800 </script>";
       const answer = await run(`async function execute() { return ${JSON.stringify(text)}; }`);
       expect(answer.body.result).to.equal(text);
-      const logs = await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } });
+      const logs = await service.rest("POST", `/v3/apps/${service.appId}/actions/logs`, { body: { limit: 1 } });
       expect(logs.body.logs[0].data.result.data).to.equal(text);
     });
 
@@ -112,12 +113,13 @@ describe("a service with one app", () => {
       const data = JSON.parse('{"toString": [1], "constructor": {"a": 1}, "__proto__": {"b": 2}}');
       const triggers = [{ trigger: "analytics", where: { type: "analytics.event", data } }];
       const fields = { name: "filter", code: "async function execute() {}", environment: "client", triggers };
-      const { action } = (await service.rest("POST", "/v3/apps/1/actions", { body: fields })).body;
-      await service.rest("PUT", `/v3/apps/1/actions/${action.id}`, { body: { description: "changed" } });
-      await service.rest("POST", "/v1/apps/1/publish");
-      const published = (await service.rest("POST", `/v3/apps/1/actions/${action.id}/publish`)).body.action;
+      const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: fields })).body;
+      await service.rest("PUT", `/v3/apps/${service.appId}/actions/${action.id}`, { body: { description: "changed" } });
+      await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+      const published = (await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`)).body
+        .action;
       for (const id of [action.id, published.id]) {
-        const read = (await service.rest("GET", `/v3/apps/1/actions/${id}`)).body.action;
+        const read = (await service.rest("GET", `/v3/apps/${service.appId}/actions/${id}`)).body.action;
         expect(JSON.stringify(read.triggers)).to.equal(JSON.stringify(triggers));
       }
     });
