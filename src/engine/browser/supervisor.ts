@@ -116,7 +116,8 @@ export class BrowserSupervisor {
     if (this.stopped) await chromium.stop();
     const generation = this.createGeneration(chromium);
     try {
-      await generation.pool.fill();
+      // One page is enough for the check of the sandbox and for the first run.
+      await generation.pool.fill(1);
       this.options.log.info(await source.checkSandbox(chromium), "the browser is up");
       if (!chromium.isAlive()) throw new Error("the browser ended during its start");
     } catch (error) {
@@ -125,6 +126,7 @@ export class BrowserSupervisor {
     }
     const previous = this.newestGeneration;
     this.newestGeneration = generation;
+    generation.pool.fillInBackground();
     if (previous !== null) this.retire(previous);
     this.lastFault = "";
     return generation;

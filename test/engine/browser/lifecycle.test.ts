@@ -122,6 +122,17 @@ describe("the life of the browser", () => {
     expect(browsers.countActiveRuns()).to.equal(0);
   });
 
+  it("is up as soon as one context is open, and opens the others of spareContexts afterwards", async () => {
+    const browsers = testBrowsers({ spareContexts: 4 });
+    try {
+      await browsers.start();
+      expect(browsers.countBrowsers().spare).to.equal(1);
+      await until(() => browsers.countBrowsers().spare === 4);
+    } finally {
+      await browsers.stop();
+    }
+  });
+
   it("loses only its own runs when it is killed, reports it, and restarts", async () => {
     const { run: lost, started } = startHangingRun(browsers);
     await started;

@@ -208,8 +208,7 @@ export class PagePool {
     const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
     this.sparePages.length = 0;
     for (const page of unusedPages) this.discard(page);
-    // Ignores the error: the next run opens pages again.
-    this.fill().catch(() => {});
+    this.fillInBackground();
   }
 
   countIdleOf(key: string): number {
@@ -224,16 +223,21 @@ export class PagePool {
   /** True if there is an open or opening page whose renderer has not crashed. */
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
-  /** Opens contexts in advance until there are `spareContexts`. Concurrent calls share the work. */
-  fill(): Promise<void> {
-    this.fillPromise ??= this.refill().finally(() => {
+  /** Opens contexts in advance until there are `count`. Concurrent calls share the work. */
+  fill(count = this.options.spareContexts): Promise<void> {
+    this.fillPromise ??= this.refill(Math.min(count, this.options.spareContexts)).finally(() => {
       this.fillPromise = null;
     });
     return this.fillPromise;
   }
 
-  private async refill(): Promise<void> {
-    for (let failures = 0; this.sparePages.length < this.options.spareContexts && this.options.chromium.isAlive(); ) {
+  /** Opens contexts in advance, and ignores errors: the next run opens its context itself. */
+  fillInBackground(): void {
+    this.fill().catch(() => {});
+  }
+
+  private async refill(count: number): Promise<void> {
+    for (let failures = 0; this.sparePages.length < count && this.options.chromium.isAlive(); ) {
       const endTurn = await this.waitForTurn(ADVANCE_QUEUE_KEY);
       try {
         this.sparePages.push(await this.endTurnAfter(endTurn, this.open()));
@@ -299,8 +303,7 @@ export class PagePool {
   private async openPage({ origin, mode }: PageKey): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS_MAX && this.options.chromium.isAlive(); attempt += 1) {
       const page = this.sparePages.shift() ?? (await this.open());
-      // Ignores the error: the next run opens contexts again.
-      this.fill().catch(() => {});
+      this.fillInBackground();
       if (page.isUsable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
