@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type Config, readConfig } from "../config.js";
 import { StartError } from "../errors.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../operations/access/bootstrap.js";
-import { createPeople } from "../operations/access/people.js";
+import { People } from "../operations/access/people.js";
 import { createPeopleAccounts } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
 
@@ -23,7 +23,7 @@ function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
 }
 
 async function createAdministratorLink({ db, credentials }: CommandDatabase, baseUrl: string): Promise<string> {
-  const people = createPeople({ db });
+  const people = new People({ db });
   const { accounts } = createPeopleAccounts({ db, credentials, people, baseUrl });
   return (await accounts.createSetupLink()).link;
 }

@@ -10,7 +10,7 @@ import { migrateDatabase, openDatabase } from "../data/database.js";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications } from "../engine/notifications.js";
 import { formatFatalError, StartError } from "../errors.js";
-import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/access/credentials.js";
+import { CREDENTIAL_CHANNEL, Credentials } from "../operations/access/credentials.js";
 
 /** Runs a command. Prints its error as one line on standard error. */
 export async function runCommand(command: () => Promise<void>): Promise<void> {
@@ -68,7 +68,7 @@ export function withDatabase<T>(config: Config, work: (database: CommandDatabase
     const db = await openDatabase(url, 2);
     const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: createWarningLog() });
     try {
-      return await work({ db, credentials: createCredentials({ db, notifications }) });
+      return await work({ db, credentials: new Credentials({ db, notifications }) });
     } finally {
       await db.destroy();
     }

@@ -16,12 +16,12 @@ import { createNotificationModules } from "./notifications/notify.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
 import type { LogEvents } from "./records/log-events.js";
 import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
-import { createSettings } from "./settings/settings.js";
+import { Settings } from "./settings/settings.js";
 
 export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: ProcessDependencies,
   parts: {
-    settings: ReturnType<typeof createSettings>;
+    settings: Settings;
     store: DataSourceModules;
     scannerCache: SecretScannerCache;
     logEvents: LogEvents;

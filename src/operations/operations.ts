@@ -8,16 +8,16 @@ import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
 import { type AddAssetUrls, addAssetUrls, createCatalogue } from "../rules/packages.js";
 import { createAccessChecks } from "./access/access-checks.js";
-import { createAppTokens } from "./access/app-tokens.js";
-import { createCredentials } from "./access/credentials.js";
-import { createPeople } from "./access/people.js";
-import { createRejectionDelay } from "./access/refusal-delay.js";
-import { createToolCallLog } from "./access/tool-calls.js";
+import { AppTokens } from "./access/app-tokens.js";
+import { Credentials } from "./access/credentials.js";
+import { People } from "./access/people.js";
+import { RejectionDelay } from "./access/refusal-delay.js";
+import { ToolCallLog } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createInvitationMailer, createServiceMail } from "./accounts/service-mail.js";
 import { ActionFeed } from "./actions/action-feed.js";
 import { createAuthoringModules } from "./actions/authoring.js";
-import { createAi } from "./ai/ai.js";
+import { Ai } from "./ai/ai.js";
 import { AppVersions } from "./apps/app-versions.js";
 import { Apps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
@@ -28,16 +28,16 @@ import { GitPullOrder } from "./git/git-pull-order.js";
 import { GitPulls } from "./git/git-pulls.js";
 import { GitRepository } from "./git/git-repository.js";
 import { GitWebhooks } from "./git/git-webhooks.js";
-import { createTriggerEndpoints } from "./http/endpoints.js";
-import { createHttpTriggers } from "./http/http-triggers.js";
-import { createRejectedRequestCounter } from "./http/rejected-request-counter.js";
-import { createTriggerAuthenticator } from "./http/trigger-authenticator.js";
+import { TriggerEndpoints } from "./http/endpoints.js";
+import { HttpTriggers } from "./http/http-triggers.js";
+import { RejectedRequestCounter } from "./http/rejected-request-counter.js";
+import { TriggerAuthenticator } from "./http/trigger-authenticator.js";
 import { Manifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
-import { createAdministrators } from "./members/administrators.js";
-import { createEditors } from "./members/editors.js";
-import { createInvitations } from "./members/invitations.js";
-import { createMembers } from "./members/members.js";
+import { Administrators } from "./members/administrators.js";
+import { Editors } from "./members/editors.js";
+import { Invitations } from "./members/invitations.js";
+import { Members } from "./members/members.js";
 import { createHookMessageStore, createMessaging } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
@@ -54,14 +54,14 @@ import { RunReplayer } from "./runs/replay.js";
 import { RunQueries } from "./runs/run-queries.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
 import type { Runs } from "./runs/runs.js";
-import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
-import { createSettings } from "./settings/settings.js";
+import { DataKeys, settingsKeyFile } from "./settings/data-keys.js";
+import { Settings } from "./settings/settings.js";
 import { StagePromotions } from "./stages/promotions.js";
 import { Stages } from "./stages/stages.js";
 import { createBacktest } from "./triggers/backtest.js";
-import { createScheduler, type Scheduler } from "./triggers/schedule.js";
-import { createSchedulePause } from "./triggers/schedule-pause.js";
-import { createTriggerIndex } from "./triggers/trigger-index.js";
+import { Scheduler } from "./triggers/schedule.js";
+import { SchedulePause } from "./triggers/schedule-pause.js";
+import { TriggerIndex } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
 import { createDataRetention } from "./upkeep/retention.js";
 import { createLogTrimming } from "./upkeep/trimming.js";
@@ -141,7 +141,7 @@ function createTriggerModules(
     replay: new RunReplayer(db, runs),
     statistics: createRunStatistics({ db, runWords }),
     backtest: createBacktest(db),
-    pause: createSchedulePause(db),
+    pause: new SchedulePause(db),
   };
 }
 
@@ -149,20 +149,20 @@ function createTriggerModules(
 function createAccessModules({ config, db, notifications, diskSpace, baseUrl, log }: ProcessDependencies) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
-  const credentials = createCredentials({ db, notifications });
-  const people = createPeople({ db });
+  const credentials = new Credentials({ db, notifications });
+  const people = new People({ db });
   const accounts = createPeopleAccounts({ db, credentials, people, baseUrl, mail, providers });
-  const members = createMembers({ db, credentials });
+  const members = new Members({ db, credentials });
   return {
     credentials,
     accessChecks: createAccessChecks({ db, rateWindow: createRateWindow(db), limits: config.rateLimits, diskSpace }),
     people,
-    tokens: createAppTokens({ db, credentials, people, log }),
+    tokens: new AppTokens({ db, credentials, people, log }),
     accounts,
     members,
-    administrators: createAdministrators({ db, credentials }),
-    editors: createEditors({ db, credentials, people }),
-    invitations: createInvitations({
+    administrators: new Administrators({ db, credentials }),
+    editors: new Editors({ db, credentials, people }),
+    invitations: new Invitations({
       db,
       credentials,
       members,
@@ -177,12 +177,12 @@ function createAccessModules({ config, db, notifications, diskSpace, baseUrl, lo
 function createHttpTriggerModules(
   { config, db, log }: ProcessDependencies,
   parts: Omit<
-    Parameters<typeof createHttpTriggers>[0],
+    ConstructorParameters<typeof HttpTriggers>[0],
     "db" | "authenticator" | "rejectedRequestCounter" | "maxRequestsPerWindow"
   > &
-    Parameters<typeof createTriggerAuthenticator>[0],
+    ConstructorParameters<typeof TriggerAuthenticator>[0],
 ) {
-  const rejectedRequestCounter = createRejectedRequestCounter({ db, log });
+  const rejectedRequestCounter = new RejectedRequestCounter({ db, log });
   const { accessChecks, endpoints, runs, logs, receivedDataLimiter } = parts;
   const { http: maxRequestsPerWindow } = config.rateLimits;
   const triggerOptions = {
@@ -191,28 +191,28 @@ function createHttpTriggerModules(
     runs,
     logs,
     receivedDataLimiter,
-    authenticator: createTriggerAuthenticator(parts),
+    authenticator: new TriggerAuthenticator(parts),
     rejectedRequestCounter,
     maxRequestsPerWindow,
   };
-  return { endpoints, rejectedRequestCounter, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
+  return { endpoints, rejectedRequestCounter, httpTriggers: new HttpTriggers({ db, ...triggerOptions }) };
 }
 
 /** Creates the OAuth server, and the module that counts and records the tool calls of AI agents. */
 const createProgramModules = (
-  parts: Parameters<typeof createToolCallLog>[0] & ConstructorParameters<typeof OAuthServer>[0],
+  parts: ConstructorParameters<typeof ToolCallLog>[0] & ConstructorParameters<typeof OAuthServer>[0],
 ) => ({
-  toolCalls: createToolCallLog(parts),
+  toolCalls: new ToolCallLog(parts),
   oauth: new OAuthServer(parts),
 });
 
 /** Creates the modules that send requests to other services and to language models. */
 function createIntegrationModules(
   { db, config }: ProcessDependencies,
-  parts: Pick<Parameters<typeof createAi>[0], "settings" | "scannerCache" | "logEvents">,
+  parts: Pick<ConstructorParameters<typeof Ai>[0], "settings" | "scannerCache" | "logEvents">,
 ) {
   const integrations = createRequestParts({ db, config, ...parts });
-  return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
+  return { ...integrations, ai: new Ai({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
 /** Creates the modules that pull the definitions of apps from Git repositories. */
@@ -253,7 +253,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const logEvents = createLogEvents({ db, queueLimits, receivedDataLimiter });
   const ofEvents = { logEvents, receivedDataLimiter };
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
-  const dataKeys = createDataKeys({ db, ring });
+  const dataKeys = new DataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
@@ -263,12 +263,12 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const store = createDataSourceModules({ ...processDependencies, ...ofStore });
   const { sessionOf } = store;
   const userOf = (caller: Caller | null) => store.appUsers.userOf(caller);
-  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
-  const apps = new Apps({ db, credentials, organizationOf: people.organizationOf, settings, ...ofEvents });
+  const settings = new Settings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
+  const apps = new Apps({ db, credentials, organizationOf: (id) => people.organizationOf(id), settings, ...ofEvents });
   const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);
-  const schedule = createScheduler({ db, now, defaultTimezone, measures });
-  const endpoints = createTriggerEndpoints({ db, dataKeys, baseUrl });
-  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
+  const schedule = new Scheduler({ db, now, defaultTimezone, measures });
+  const endpoints = new TriggerEndpoints({ db, dataKeys, baseUrl });
+  const triggerIndex = new TriggerIndex({ now, defaultTimezone });
   const ofAuthoring = { packages, addAssetUrls, triggerIndex, endpoints, serverTimeoutMs, allowPrivateNetwork };
   const authoring = createAuthoringModules({ db, ...ofAuthoring, log });
   const scannerCache = createSecretScannerCache();
@@ -290,7 +290,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
     ...running,
     ...integrations,
     ...access,
-    refusalDelay: createRejectionDelay(),
+    refusalDelay: new RejectionDelay(),
     settings,
     apps,
     authoring,

@@ -206,8 +206,8 @@ export class ServiceStarter {
     const { schema, documents, handleRequest } = api;
     releases.add("api", api.stop);
     const sources = { accessChecks, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
-    const { isListed } = clients.visitors;
-    const readUpgrade = createUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin: isListed });
+    const isListedOrigin = (origin: string) => clients.visitors.isListed(origin);
+    const readUpgrade = createUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
     const sockets = createSocketServer({
       ...shared,
       ...sources,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
-import { createCredentials } from "../../src/operations/access/credentials.js";
+import { Credentials } from "../../src/operations/access/credentials.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -221,7 +221,7 @@ describe("log events", () => {
     async function emitAs(runId: number, actionId: number, type: string): Promise<Record<string, unknown>> {
       const db = await openDatabase(service.databaseUrl, 1);
       const notifications = { listen: () => () => undefined, onGap: () => () => undefined, isHealthy: () => false };
-      const credentials = createCredentials({ db, notifications: notifications as never });
+      const credentials = new Credentials({ db, notifications: notifications as never });
       const { token } = await credentials.issue({ kind: "task", appId: service.appId, runId });
       await db.destroy();
       expect((await add({ type }, token)).http).to.equal(201);

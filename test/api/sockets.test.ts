@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import WebSocket from "ws";
 import { createNotifications } from "../../src/engine/notifications.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -88,7 +88,7 @@ describe("the websocket", () => {
   it("closes when the run of its task token ends, in any process", async () => {
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
-    const elsewhere = createCredentials({ db: service.db, notifications });
+    const elsewhere = new Credentials({ db: service.db, notifications });
     const other = open();
     await other.init({ authToken: service.tokens.editor });
     await other.next();

@@ -1,11 +1,11 @@
 /** Tests repeated refusals: responses to callers without a credential are delayed more each time, those to other callers are not. */
 import { expect } from "chai";
-import { createRejectionDelay } from "../../src/operations/access/refusal-delay.js";
+import { RejectionDelay } from "../../src/operations/access/refusal-delay.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("rejections without a credential", () => {
   it("are immediate at first, then delayed, for a limited number per address; another address is not delayed", async () => {
-    const refusalDelay = createRejectionDelay({
+    const refusalDelay = new RejectionDelay({
       immediateRejections: 3,
       windowMs: 3_600_000,
       delayMs: 1,

@@ -1,8 +1,8 @@
 /** Creates people with accounts in a test's service: their sessions, and links whose tokens are in no response. */
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
-import { createPeople } from "../../src/operations/access/people.js";
+import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
+import { People } from "../../src/operations/access/people.js";
 import { createPeopleAccounts, type PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
 import type { TestService } from "./service.js";
 
@@ -16,8 +16,8 @@ export function createAccounts({
 }: Pick<TestService, "db" | "databaseUrl" | "url">): PeopleAccounts {
   const log = pino({ level: "silent" });
   const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
-  const credentials = createCredentials({ db, notifications });
-  return createPeopleAccounts({ db, credentials, people: createPeople({ db }), baseUrl: url });
+  const credentials = new Credentials({ db, notifications });
+  return createPeopleAccounts({ db, credentials, people: new People({ db }), baseUrl: url });
 }
 
 let made = 0;

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { ActionRow } from "../../src/data/action.js";
 import type { Concurrency, Debounce, Trigger } from "../../src/data/action-types.js";
-import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
+import { TriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 
 export interface LiveVersionFields {
   name: string;
@@ -26,7 +26,7 @@ export async function insertPublishedActions(
   wanted: readonly LiveVersionFields[],
   now: () => number = Date.now,
 ): Promise<ActionRow[]> {
-  const index = createTriggerIndex({ now, defaultTimezone: "UTC" });
+  const index = new TriggerIndex({ now, defaultTimezone: "UTC" });
   return db.transaction(async (manager) => {
     await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
     const copies: ActionRow[] = [];

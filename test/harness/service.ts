@@ -10,7 +10,7 @@ import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { type Service, type StartOptions, startService } from "../../src/service.js";
 import { createTemplate, databaseFrom, startTestServer } from "./postgres.js";
 
@@ -60,7 +60,7 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
   const db = await openDatabase(databaseUrl, 1);
   const log = pino({ level: "silent" });
   const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
-  const credentials = createCredentials({ db, notifications });
+  const credentials = new Credentials({ db, notifications });
   const made = await createFirstAppIfEmpty({ db, credentials, dataDir, baseUrl: "http://127.0.0.1" });
   await db.destroy();
   if (!made) throw new Error("the database was not empty");

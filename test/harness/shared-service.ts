@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { openDatabase } from "../../src/data/database.js";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { createAppWithTokens } from "../../src/operations/access/bootstrap.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { createCallers, startTestService, type TestService } from "./service.js";
 import { stopAfterLastFile } from "./shared-processes.js";
 
@@ -51,7 +51,7 @@ export async function useSharedService(roles: SharedRoles): Promise<TestService>
   const db = await openDatabase(databaseUrl, 2);
   const log = pino({ level: "silent" });
   const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
-  const credentials = createCredentials({ db, notifications });
+  const credentials = new Credentials({ db, notifications });
   uses += 1;
   const app = await db.transaction((manager) =>
     createAppWithTokens(manager, credentials, `use${process.pid}-${uses}.example.com`),

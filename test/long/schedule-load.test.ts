@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createScheduler } from "../../src/operations/triggers/schedule.js";
+import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -47,14 +47,14 @@ async function claim(db: DataSource): Promise<number> {
     "UPDATE schedule SET next_tick = $1 WHERE action_id IN (SELECT action_id FROM schedule ORDER BY action_id LIMIT 100)",
     [new Date(NOON)],
   );
-  const { claimDue } = createScheduler({
+  const scheduler = new Scheduler({
     db,
     now: () => NOON,
     defaultTimezone: "UTC",
     measures: createServiceMetrics(),
   });
   const startedAt = performance.now();
-  await claimDue();
+  await scheduler.claimDue();
   return performance.now() - startedAt;
 }
 
@@ -83,7 +83,7 @@ describe("many schedules", () => {
     }));
     await insertPublishedActions(db, appId, wanted, () => NOON - 60_000);
     const startedAt = performance.now();
-    await createScheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: createServiceMetrics() }).claimDue();
+    await new Scheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: createServiceMetrics() }).claimDue();
     const durationMs = performance.now() - startedAt;
     process.stdout.write(`1,000 due at once were claimed in ${durationMs.toFixed(0)} ms\n`);
     expect(durationMs).to.be.below(5_000);

@@ -7,7 +7,7 @@ import { rows } from "../../src/data/database.js";
 import { createStoreEventsParameters, STORE_EVENTS_SQL } from "../../src/operations/records/log-event-statement.js";
 import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
-import { createScheduler } from "../../src/operations/triggers/schedule.js";
+import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -84,8 +84,8 @@ describe("a queued run", () => {
   it("of a tick is announced once it is written", async () => {
     await insertPublishedActions(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
-    const schedule = createScheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: createServiceMetrics() });
-    expect(await noticesOf(schedule.claimDue)).to.deep.equal(["1"]);
+    const schedule = new Scheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: createServiceMetrics() });
+    expect(await noticesOf(() => schedule.claimDue())).to.deep.equal(["1"]);
   });
 
   it("of a log event is announced, once for each app for any number of runs", async () => {

@@ -103,7 +103,9 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
         }),
       },
       serviceRequests: null,
-      requests: { beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }) } as RunRequests,
+      requests: {
+        beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }),
+      } as unknown as RunRequests,
       log: pino({ level: "silent" }),
     }).execute({ ...RUN, payload }, "holder", signal);
   return { app, perform };

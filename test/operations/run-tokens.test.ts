@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
-import { createCredentials } from "../../src/operations/access/credentials.js";
+import { Credentials } from "../../src/operations/access/credentials.js";
 import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
 
 describe("the token of a run", () => {
@@ -16,7 +16,7 @@ describe("the token of a run", () => {
   });
   after(() => database.stop());
 
-  const create = () => createCredentials({ db, notifications });
+  const create = () => new Credentials({ db, notifications });
   const issueToken = (credentials: ReturnType<typeof create>) =>
     credentials.issue({ kind: "task", appId: 1, expiresAt: new Date(Date.now() + 60_000) });
   /** Lets the token expire in the database, without a notification to the processes. */

@@ -3,9 +3,9 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
-import { createScheduler, type Scheduler } from "../../src/operations/triggers/schedule.js";
-import { createSchedulePause } from "../../src/operations/triggers/schedule-pause.js";
-import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
+import { Scheduler } from "../../src/operations/triggers/schedule.js";
+import { SchedulePause } from "../../src/operations/triggers/schedule-pause.js";
+import { TriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 import { createScheduleWeek } from "../../src/operations/triggers/week.js";
 import { createServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
@@ -39,7 +39,7 @@ describe("schedules", () => {
       organization.id,
     ]);
     appId = app.id;
-    schedule = createScheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
+    schedule = new Scheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
   });
   after(() => database.stop());
 
@@ -212,7 +212,7 @@ describe("schedules", () => {
 
   it("stop while the app's are paused, with a row for each tick, and continue without catching up", async () => {
     await publish(SCHEDULED);
-    const pause = createSchedulePause(db);
+    const pause = new SchedulePause(db);
     const editor = { personId: null, credentialId: null } as unknown as Caller;
     const since = await pause.setPaused(editor, appId, true);
     expect(await pause.setPaused(editor, appId, true)).to.deep.equal(since);
@@ -242,7 +242,7 @@ describe("schedules", () => {
   });
 
   it("have each pause and each resumption in the audit log", async () => {
-    const pause = createSchedulePause(db);
+    const pause = new SchedulePause(db);
     const editor = { personId: null, credentialId: null } as unknown as Caller;
     for (const isPaused of [true, false]) await pause.setPaused(editor, appId, isPaused);
     const entries = await db.query("SELECT app_id AS app, type FROM audit_entry ORDER BY id");
@@ -268,8 +268,9 @@ describe("schedules", () => {
     const wanted = Array.from({ length: count }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
     await publish(...wanted);
     time = NOON;
-    const others = Array.from({ length: 3 }, () =>
-      createScheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() }),
+    const others = Array.from(
+      { length: 3 },
+      () => new Scheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() }),
     );
     await Promise.all(others.map((other) => other.claimDue()));
     const [queued] = await db.query(
@@ -295,7 +296,7 @@ describe("schedules", () => {
   it("keep a tick that is due when the action is published again before it is claimed", async () => {
     const [copy] = await publish(SCHEDULED);
     time = NOON + 1_000;
-    await createTriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, { ...copy!, frequency: "0 * * * *" });
+    await new TriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, { ...copy!, frequency: "0 * * * *" });
     expect(await schedule.lagMs()).to.equal(1_000);
     expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
@@ -303,7 +304,7 @@ describe("schedules", () => {
 
   it("end with the live version: removed, switched off or without its trigger", async () => {
     const copies = await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c" });
-    const index = createTriggerIndex({ now, defaultTimezone: "UTC" });
+    const index = new TriggerIndex({ now, defaultTimezone: "UTC" });
     await db.query("DELETE FROM action WHERE id = $1", [copies[0]!.id]);
     await index.apply(db, { ...copies[1]!, active: false });
     await index.apply(db, { ...copies[2]!, triggers: [] });
@@ -330,7 +331,7 @@ describe("schedules", () => {
       );
       return row.read as number;
     };
-    const single = createScheduler({ db: one, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
+    const single = new Scheduler({ db: one, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
     const before = await read();
     for (let look = 0; look < 10; look += 1) await single.claimDue();
     expect((await read()) - before).to.be.at.most(20);

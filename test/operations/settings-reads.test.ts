@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type pg from "pg";
 import { createKeyRing } from "../../src/engine/key-ring.js";
-import { createDataKeys } from "../../src/operations/settings/data-keys.js";
-import { createSettings } from "../../src/operations/settings/settings.js";
+import { DataKeys } from "../../src/operations/settings/data-keys.js";
+import { Settings } from "../../src/operations/settings/settings.js";
 import { runsAll } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -25,13 +25,13 @@ describe("concurrent reads of settings", () => {
     const { db, appId } = service;
     const set = await service.rest("POST", path, { body: { shown: { deep: [1] } } });
     const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
-    const { http } = createSettings({ db, dataKeys: createDataKeys({ db, ring }) } as Parameters<
-      typeof createSettings
+    const settings = new Settings({ db, dataKeys: new DataKeys({ db, ring }) } as ConstructorParameters<
+      typeof Settings
     >[0]);
     const { statements } = db as unknown as { statements: pg.Pool };
     let asked = 0;
     statements.on("acquire", () => (asked += 1));
-    const answers = await Promise.all(Array.from({ length: READERS }, () => http(appId)));
+    const answers = await Promise.all(Array.from({ length: READERS }, () => settings.http(appId)));
     expect(asked).to.equal(1);
     for (const answer of answers) expect(answer).to.deep.equal(set.body);
     expect(answers[0]!["shown"], "each has its own").not.to.equal(answers[1]!["shown"]);

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
 import { createKeyRing, readKeyFile } from "../../src/engine/key-ring.js";
-import { createDataKeys } from "../../src/operations/settings/data-keys.js";
+import { DataKeys } from "../../src/operations/settings/data-keys.js";
 import { rotateSettingsKey } from "../../src/operations/settings/settings-rotation.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
@@ -50,7 +50,7 @@ describe("rotation of the settings' key", () => {
     // This process has read the key file before the rotation, but has not decrypted a data key yet.
     const oldRing = createKeyRing({ keys: null, path });
     const ids = apps.map((app) => Number(app.split("/")[3]));
-    const dataKeys = () => createDataKeys({ db: service.db, ring: oldRing });
+    const dataKeys = () => new DataKeys({ db: service.db, ring: oldRing });
     const before = await Promise.all(ids.map((id) => dataKeys().find(id)));
     let going = true;
     const during = async (work: (turn: number) => Promise<unknown>) => {
@@ -93,7 +93,7 @@ describe("rotation of the settings' key", () => {
     const apps = await service.db.query("SELECT id FROM app WHERE data_key IS NOT NULL");
     expect(apps).to.have.length.greaterThan(APPS);
     for (const { id } of apps) {
-      expect((await createDataKeys({ db: service.db, ring }).find(id))?.symmetricKeySize).to.equal(32);
+      expect((await new DataKeys({ db: service.db, ring }).find(id))?.symmetricKeySize).to.equal(32);
     }
   });
 
@@ -112,7 +112,7 @@ describe("rotation of the settings' key", () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.url, 3);
     const [first, second, stranger] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const;
-    const keysOf = (...keys: Buffer[]) => createDataKeys({ db, ring: createKeyRing({ keys, path: "" }) });
+    const keysOf = (...keys: Buffer[]) => new DataKeys({ db, ring: createKeyRing({ keys, path: "" }) });
     await keysOf(first).start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     const [{ id }] = await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a') RETURNING id");

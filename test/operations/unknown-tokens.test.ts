@@ -7,7 +7,7 @@ import type { CredentialKind } from "../../src/data/credential.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
-import { createCredentials } from "../../src/operations/access/credentials.js";
+import { Credentials } from "../../src/operations/access/credentials.js";
 import { generateToken, hashToken, isWellFormedToken } from "../../src/operations/access/tokens.js";
 import { longTest } from "../harness/samples.js";
 import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
@@ -77,7 +77,7 @@ describe("an unknown token", () => {
       },
     };
     return {
-      credentials: createCredentials({
+      credentials: new Credentials({
         db: counting as unknown as DataSource,
         notifications,
         rateClock: () => clock.now,
@@ -134,7 +134,7 @@ describe("an unknown token", () => {
       onGap: () => undefined,
       isHealthy: () => true,
     } as unknown as DatabaseNotifications;
-    const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
+    const credentials = new Credentials({ db: changing as unknown as DataSource, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
     const asked = [];
     for (let time = 0; time < 3; time += 1) {
@@ -184,7 +184,7 @@ describe("an unknown token", () => {
     "does not count before the database has responded: known tokens are accepted during any number of lookups",
     async () => {
       const { credentials } = counted();
-      const elsewhere = createCredentials({ db, notifications });
+      const elsewhere = new Credentials({ db, notifications });
       const tokens: string[] = [];
       for (let made = 0; made < UNKNOWN_TOKENS_PER_ADDRESS + 50; made += 1) {
         tokens.push((await elsewhere.issue({ kind: "live", appId: 1 })).token);
@@ -202,8 +202,8 @@ describe("an unknown token", () => {
         return db.query(sql, values);
       },
     };
-    const credentials = createCredentials({ db: failing as unknown as DataSource, notifications });
-    const { token } = await createCredentials({ db, notifications }).issue({ kind: "live", appId: 1 });
+    const credentials = new Credentials({ db: failing as unknown as DataSource, notifications });
+    const { token } = await new Credentials({ db, notifications }).issue({ kind: "live", appId: 1 });
     for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS * 2; sent += 1) {
       const failure = await credentials.resolve(token, "203.0.113.6").catch((error: Error) => error);
       expect((failure as Error).message).to.equal("the database is away");

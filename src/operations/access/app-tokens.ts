@@ -132,63 +132,70 @@ export interface TokenTarget {
   precondition?: ExpectedETags;
 }
 
-export type AppTokens = ReturnType<typeof createAppTokens>;
+interface AppTokensOptions {
+  db: DataSource;
+  credentials: Credentials;
+  people: People;
+  log: Logger;
+}
 
-export function createAppTokens(options: { db: DataSource; credentials: Credentials; people: People; log: Logger }) {
-  const { db, credentials, people, log } = options;
-  return {
-    /** Lists the app's valid tokens, the newest first. */
-    async list(appId: number): Promise<TaggedToken[]> {
-      return (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
-    },
+export class AppTokens {
+  constructor(private readonly options: AppTokensOptions) {}
 
-    /** Creates a token. Only this response contains the token's secret. @throws REQUEST_INVALID */
-    async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
-      const { kind } = data;
-      if (!APP_TOKEN_KINDS.some((knownKind) => knownKind === kind)) {
-        throw new ActionError("REQUEST_INVALID", 'kind must be "api", "viewer" or "live"');
+  /** Lists the app's valid tokens, the newest first. */
+  async list(appId: number): Promise<TaggedToken[]> {
+    return (await selectValidTokens(this.options.db, "app_id = $1", appId)).map(addUpdatedAt);
+  }
+
+  /** Creates a token. Only this response contains the token's secret. @throws REQUEST_INVALID */
+  async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
+    const { db, credentials, people } = this.options;
+    const { kind } = data;
+    if (!APP_TOKEN_KINDS.some((knownKind) => knownKind === kind)) {
+      throw new ActionError("REQUEST_INVALID", 'kind must be "api", "viewer" or "live"');
+    }
+    const personId = await people.requireAppUser(appId, parseOptionalId(data["userId"], "userId"));
+    const name = data["name"] === undefined || data["name"] === null ? null : requireText(data["name"], "name");
+    const scopes = parseScopes(data["scopes"], kind);
+    const expiresAt = parseExpiry(data["expiresAt"]);
+    return db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
+      if (tokenCount!.count >= TOKENS_PER_APP) {
+        throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused tokens`);
       }
-      const personId = await people.requireAppUser(appId, parseOptionalId(data["userId"], "userId"));
-      const name = data["name"] === undefined || data["name"] === null ? null : requireText(data["name"], "name");
-      const scopes = parseScopes(data["scopes"], kind);
-      const expiresAt = parseExpiry(data["expiresAt"]);
-      return db.transaction(async (manager) => {
-        await lockApp(manager, appId);
-        const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
-        if (tokenCount!.count >= TOKENS_PER_APP) {
-          throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused tokens`);
-        }
-        const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
-        const issuedToken = await credentials.issue(fields, manager);
-        reportUnknownField(caller);
-        const tokenFacts = { tokenId: issuedToken.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
-        await recordChange(manager, caller, { appId, type: "token.create", data: tokenFacts });
-        return issuedToken;
-      });
-    },
+      const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
+      const issuedToken = await credentials.issue(fields, manager);
+      reportUnknownField(caller);
+      const tokenFacts = { tokenId: issuedToken.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
+      await recordChange(manager, caller, { appId, type: "token.create", data: tokenFacts });
+      return issuedToken;
+    });
+  }
 
-    /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, RESOURCE_CHANGED */
-    async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
-      if (precondition) {
-        const tokens = (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
-        const token = tokens.find((token) => token.id === id);
-        if (token) requireExpectedItemVersion(token, [tokens], precondition);
-      }
-      await credentials.revoke(id, appId);
-      await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
-    },
+  /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, RESOURCE_CHANGED */
+  async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
+    const { db, credentials } = this.options;
+    if (precondition) {
+      const tokens = (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
+      const token = tokens.find((token) => token.id === id);
+      if (token) requireExpectedItemVersion(token, [tokens], precondition);
+    }
+    await credentials.revoke(id, appId);
+    await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
+  }
 
-    /** Logs a warning once for each API token that expires within 7 days, except tokens with a shorter lifetime. */
-    async warnOfExpiry(): Promise<null> {
-      type ExpiringToken = { id: number; appId: number; name: string | null; expiresAt: Date };
-      for (const { id, appId, name, expiresAt } of await rows<ExpiringToken>(db, MARK_EXPIRY_WARNED)) {
-        const tokenFacts = { tokenId: id, appId, name, expiresAt: expiresAt.toISOString() };
-        log.warn(
-          tokenFacts,
-          "an API token expires within 7 days; create a new token, and use it in all programs that use this one",
-        );
-      }
-      return null;
-    },
-  };
+  /** Logs a warning once for each API token that expires within 7 days, except tokens with a shorter lifetime. */
+  async warnOfExpiry(): Promise<null> {
+    const { db, log } = this.options;
+    type ExpiringToken = { id: number; appId: number; name: string | null; expiresAt: Date };
+    for (const { id, appId, name, expiresAt } of await rows<ExpiringToken>(db, MARK_EXPIRY_WARNED)) {
+      const tokenFacts = { tokenId: id, appId, name, expiresAt: expiresAt.toISOString() };
+      log.warn(
+        tokenFacts,
+        "an API token expires within 7 days; create a new token, and use it in all programs that use this one",
+      );
+    }
+    return null;
+  }
 }

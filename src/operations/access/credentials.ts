@@ -193,189 +193,207 @@ const tokenCacheKey = (token: string): string => hash("sha256", token, "base64")
  * Remembers tokens that were unknown a moment ago, so that they cause no further database query. Also limits the number
  * of unknown tokens per network address.
  */
-function createUnknownTokenLimiter(clock = () => performance.now()) {
-  const recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
+class UnknownTokenLimiter {
+  private readonly recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, {
+    ttl: CALLER_CACHE_MS,
+  });
   /**
    * Cache keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks
    * these tokens.
    */
-  const previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
-  const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS, clock });
-  return {
-    has: (key: string): boolean => recentlyUnknown.has(key),
-    add(key: string): void {
-      recentlyUnknown.set(key, true);
-    },
-    markFound(key: string): void {
-      previouslyValidKeys.set(key, true);
-    },
-    clear: () => recentlyUnknown.clear(),
+  private readonly previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
+  private readonly unknownTokenBucket = createTokenBucket({
+    limit: UNKNOWN_TOKENS_PER_ADDRESS,
+    windowMs: RATE_WINDOW_MS,
+    clock: this.clock,
+  });
 
-    /**
-     * Checks the limit of unknown tokens.
-     * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this
-     *   process before
-     */
-    checkRate(key: string, address: string | undefined): void {
-      if (address === undefined || previouslyValidKeys.has(key)) return;
-      const retryAfter = unknownTokenBucket.takeTokens(getAddressBlock(address), 0);
-      if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
-    },
-    /**
-     * Counts an unknown token for its network address. Do not call it while a lookup is in progress or after a failed
-     * lookup: the token may be valid.
-     */
-    countMiss(key: string, address: string | undefined): void {
-      if (address !== undefined && !previouslyValidKeys.has(key))
-        unknownTokenBucket.charge(getAddressBlock(address), 1);
-    },
-  };
+  constructor(private readonly clock = () => performance.now()) {}
+
+  has(key: string): boolean {
+    return this.recentlyUnknown.has(key);
+  }
+
+  add(key: string): void {
+    this.recentlyUnknown.set(key, true);
+  }
+
+  markFound(key: string): void {
+    this.previouslyValidKeys.set(key, true);
+  }
+
+  clear() {
+    this.recentlyUnknown.clear();
+  }
+
+  /**
+   * Checks the limit of unknown tokens.
+   * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this
+   *   process before
+   */
+  checkRate(key: string, address: string | undefined): void {
+    if (address === undefined || this.previouslyValidKeys.has(key)) return;
+    const retryAfter = this.unknownTokenBucket.takeTokens(getAddressBlock(address), 0);
+    if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
+  }
+
+  /**
+   * Counts an unknown token for its network address. Do not call it while a lookup is in progress or after a failed
+   * lookup: the token may be valid.
+   */
+  countMiss(key: string, address: string | undefined): void {
+    if (address !== undefined && !this.previouslyValidKeys.has(key))
+      this.unknownTokenBucket.charge(getAddressBlock(address), 1);
+  }
 }
 
-export type Credentials = ReturnType<typeof createCredentials>;
-
-export function createCredentials({
-  db,
-  notifications,
-  rateClock,
-}: {
+interface CredentialsOptions {
   db: DataSource;
   notifications: DatabaseNotifications;
   /** Returns the time in milliseconds for the limit of unknown tokens. Tests pass a clock that they move. */
   rateClock?: () => number;
-}) {
-  const callersByHash = createBoundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, { ttl: CALLER_CACHE_MS });
-  const unknownTokens = createUnknownTokenLimiter(rateClock);
+}
+
+export class Credentials {
+  private readonly callersByHash = createBoundedCache<string, Caller>(CALLER_CACHE_MAX_ENTRIES, {
+    ttl: CALLER_CACHE_MS,
+  });
+  private readonly unknownTokens = new UnknownTokenLimiter(this.options.rateClock);
   /**
    * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
    * key is empty until the token is first used.
    */
-  const runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
-  const watchers = new Set<CredentialWatcher>();
-  let epoch = 0;
-  const forgetCallers = () => {
-    epoch += 1;
-    callersByHash.clear();
-    unknownTokens.clear();
-    for (const watcher of watchers) watcher(null);
-  };
-  notifications.listen(CREDENTIAL_CHANNEL, (id) => {
-    if (id === "") return forgetCallers();
-    for (const watcher of watchers) watcher(Number(id));
-  });
-  notifications.onGap(forgetCallers);
+  private readonly runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
+  private readonly watchers = new Set<CredentialWatcher>();
+  private epoch = 0;
+
+  constructor(private readonly options: CredentialsOptions) {
+    const { notifications } = options;
+    notifications.listen(CREDENTIAL_CHANNEL, (id) => {
+      if (id === "") return this.forgetCallers();
+      for (const watcher of this.watchers) watcher(Number(id));
+    });
+    notifications.onGap(() => this.forgetCallers());
+  }
+
+  private forgetCallers() {
+    this.epoch += 1;
+    this.callersByHash.clear();
+    this.unknownTokens.clear();
+    for (const watcher of this.watchers) watcher(null);
+  }
+
+  /** Extends the expiry of a session that is in use. If the database is read-only, the session keeps its old expiry. */
+  private async renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
+    const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
+    const renewedRows = await rows<{ expiresAt: Date }>(this.options.db, RENEW_CREDENTIAL, values).catch(() => []);
+    return renewedRows[0]?.expiresAt ?? expiresAt;
+  }
 
   /**
    * Makes all processes clear their caches of callers, because rights have changed. This process clears its cache at
    * once.
    */
-  async function clearCallerCaches(executor: SqlClient = db): Promise<void> {
+  async clearCallerCaches(executor: SqlClient = this.options.db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
-    forgetCallers();
+    this.forgetCallers();
   }
 
-  /** Extends the expiry of a session that is in use. If the database is read-only, the session keeps its old expiry. */
-  async function renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
-    const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
-    const renewedRows = await rows<{ expiresAt: Date }>(db, RENEW_CREDENTIAL, values).catch(() => []);
-    return renewedRows[0]?.expiresAt ?? expiresAt;
+  /**
+   * Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that
+   * unsubscribes.
+   */
+  watch(watcher: CredentialWatcher): () => void {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
   }
 
-  return {
-    clearCallerCaches,
+  /** Creates a credential. Only the return value contains the token; the database stores a hash of the token. */
+  async issue(
+    credential: NewCredential,
+    executor: SqlClient = this.options.db,
+  ): Promise<{ id: number; token: string }> {
+    const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
+    const {
+      isPageSession: pageSession = false,
+      parentId = null,
+      actionId = null,
+      secret: token = generateToken(kind),
+    } = credential;
+    const { visitorAddressHash = null, scopes = null } = credential;
+    const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
+    const values = [...credentialValues, pageSession, parentId, actionId, visitorAddressHash, scopes];
+    const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
+    this.unknownTokens.markFound(tokenCacheKey(token));
+    if (kind === "task") this.runTokenKeys.set(row!.id, "");
+    return { id: row!.id, token };
+  }
 
-    /**
-     * Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that
-     * unsubscribes.
-     */
-    watch(watcher: CredentialWatcher): () => void {
-      watchers.add(watcher);
-      return () => watchers.delete(watcher);
-    },
+  /**
+   * Returns the caller that the token belongs to, or null if the token is unknown, revoked or expired. Does not query
+   * the database for a malformed token, or for a token that was unknown in the last seconds.
+   * @param address network address of the sender; unknown tokens are counted per address
+   * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never
+   *   valid in this process
+   */
+  async resolve(token: string, address?: string): Promise<Caller | null> {
+    const { db, notifications } = this.options;
+    if (!isWellFormedToken(token)) return null;
+    const key = tokenCacheKey(token);
+    const hit = this.callersByHash.get(key);
+    if (hit && hit.expiresAt > Date.now() && notifications.isHealthy()) return hit;
+    if (this.unknownTokens.has(key) && notifications.isHealthy()) return null;
+    this.unknownTokens.checkRate(key, address);
+    const epochBefore = this.epoch;
+    const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [
+      hashToken(token),
+      PREVIEW_ROLES,
+    ]);
+    if (!row) {
+      this.unknownTokens.countMiss(key, address);
+      if (epochBefore === this.epoch) this.unknownTokens.add(key);
+      return null;
+    }
+    this.unknownTokens.markFound(key);
+    if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await this.renewExpiry(row, address);
+    // Stores the time of the token's last use without waiting. Ignores an error, because the database may be
+    // read-only.
+    if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
+    const caller = callerFromRow(row);
+    // A run's token ends with the run. Only the process that issued the token then removes the token from its cache,
+    // so other processes must not cache the token.
+    const isCacheable = row.kind !== "task" || this.runTokenKeys.has(row.id);
+    // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
+    if (epochBefore !== this.epoch || !isCacheable) return caller;
+    this.callersByHash.set(key, caller);
+    if (row.kind === "task") this.runTokenKeys.set(row.id, key);
+    return caller;
+  }
 
-    /** Creates a credential. Only the return value contains the token; the database stores a hash of the token. */
-    async issue(credential: NewCredential, executor: SqlClient = db): Promise<{ id: number; token: string }> {
-      const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
-      const {
-        isPageSession: pageSession = false,
-        parentId = null,
-        actionId = null,
-        secret: token = generateToken(kind),
-      } = credential;
-      const { visitorAddressHash = null, scopes = null } = credential;
-      const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
-      const values = [...credentialValues, pageSession, parentId, actionId, visitorAddressHash, scopes];
-      const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
-      unknownTokens.markFound(tokenCacheKey(token));
-      if (kind === "task") runTokenKeys.set(row!.id, "");
-      return { id: row!.id, token };
-    },
+  /**
+   * Ends the token of a run. Notifies only open connections that use the token; the caches of other processes never
+   * contain it.
+   */
+  async expire(id: number): Promise<void> {
+    const key = this.runTokenKeys.get(id);
+    this.runTokenKeys.delete(id);
+    if (key) this.callersByHash.delete(key);
+    await this.options.db.query(EXPIRE_CREDENTIAL, [id]);
+  }
 
-    /**
-     * Returns the caller that the token belongs to, or null if the token is unknown, revoked or expired. Does not query
-     * the database for a malformed token, or for a token that was unknown in the last seconds.
-     * @param address network address of the sender; unknown tokens are counted per address
-     * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never
-     *   valid in this process
-     */
-    async resolve(token: string, address?: string): Promise<Caller | null> {
-      if (!isWellFormedToken(token)) return null;
-      const key = tokenCacheKey(token);
-      const hit = callersByHash.get(key);
-      if (hit && hit.expiresAt > Date.now() && notifications.isHealthy()) return hit;
-      if (unknownTokens.has(key) && notifications.isHealthy()) return null;
-      unknownTokens.checkRate(key, address);
-      const epochBefore = epoch;
-      const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [
-        hashToken(token),
-        PREVIEW_ROLES,
-      ]);
-      if (!row) {
-        unknownTokens.countMiss(key, address);
-        if (epochBefore === epoch) unknownTokens.add(key);
-        return null;
-      }
-      unknownTokens.markFound(key);
-      if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await renewExpiry(row, address);
-      // Stores the time of the token's last use without waiting. Ignores an error, because the database may be
-      // read-only.
-      if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
-      const caller = callerFromRow(row);
-      // A run's token ends with the run. Only the process that issued the token then removes the token from its cache,
-      // so other processes must not cache the token.
-      const isCacheable = row.kind !== "task" || runTokenKeys.has(row.id);
-      // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
-      if (epochBefore !== epoch || !isCacheable) return caller;
-      callersByHash.set(key, caller);
-      if (row.kind === "task") runTokenKeys.set(row.id, key);
-      return caller;
-    },
-
-    /**
-     * Ends the token of a run. Notifies only open connections that use the token; the caches of other processes never
-     * contain it.
-     */
-    async expire(id: number): Promise<void> {
-      const key = runTokenKeys.get(id);
-      runTokenKeys.delete(id);
-      if (key) callersByHash.delete(key);
-      await db.query(EXPIRE_CREDENTIAL, [id]);
-    },
-
-    /**
-     * Ends a credential at once, in every process. If `appId` is null, the credential may belong to any app (for the
-     * command line).
-     * @throws ActionError NOT_FOUND
-     */
-    async revoke(id: number, appId: number | null): Promise<void> {
-      const revokedRows = await rows(
-        db,
-        `UPDATE credential SET revoked_at = now()
+  /**
+   * Ends a credential at once, in every process. If `appId` is null, the credential may belong to any app (for the
+   * command line).
+   * @throws ActionError NOT_FOUND
+   */
+  async revoke(id: number, appId: number | null): Promise<void> {
+    const revokedRows = await rows(
+      this.options.db,
+      `UPDATE credential SET revoked_at = now()
           WHERE id = $1 AND revoked_at IS NULL AND ($2::bigint IS NULL OR app_id = $2) RETURNING id`,
-        [id, appId],
-      );
-      if (revokedRows.length === 0) throw new ActionError("NOT_FOUND", "no such token");
-      await clearCallerCaches();
-    },
-  };
+      [id, appId],
+    );
+    if (revokedRows.length === 0) throw new ActionError("NOT_FOUND", "no such token");
+    await this.clearCallerCaches();
+  }
 }

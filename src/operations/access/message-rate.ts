@@ -7,37 +7,37 @@ import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../li
 
 const MESSAGE_RATE_LIMITS = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
 
-/** @param wait waits for the passed number of seconds; tests pass a function that returns at once */
-export function createMessageRateLimiter(
-  rates = MESSAGE_RATE_LIMITS,
-  wait = (waitSeconds: number): Promise<void> => delay(waitSeconds * 1_000),
-) {
-  const sockets = createTokenBucket(rates.socket);
-  const senders = createTokenBucket(rates.sender);
+export class MessageRateLimiter {
+  private readonly sockets = createTokenBucket(this.rates.socket);
+  private readonly senders = createTokenBucket(this.rates.sender);
 
-  async function waitForTokens(bucket: TokenBucket, key: string, isOpen: () => boolean): Promise<void> {
+  /** @param wait waits for the passed number of seconds; tests pass a function that returns at once */
+  constructor(
+    private readonly rates = MESSAGE_RATE_LIMITS,
+    private readonly wait = (waitSeconds: number): Promise<void> => delay(waitSeconds * 1_000),
+  ) {}
+
+  private async waitForTokens(bucket: TokenBucket, key: string, isOpen: () => boolean): Promise<void> {
     for (let waitSeconds = bucket.takeTokens(key); waitSeconds > 0 && isOpen(); waitSeconds = bucket.takeTokens(key))
-      await wait(waitSeconds);
+      await this.wait(waitSeconds);
   }
 
-  async function waitForBuckets(
+  private async waitForBuckets(
     counts: readonly (readonly [TokenBucket, string])[],
     isOpen: () => boolean,
   ): Promise<void> {
-    for (const [bucket, key] of counts) await waitForTokens(bucket, key, isOpen);
+    for (const [bucket, key] of counts) await this.waitForTokens(bucket, key, isOpen);
   }
 
-  return {
-    /**
-     * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network
-     * address).
-     * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be
-     *   handled or the socket has closed
-     */
-    takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
-      const counts = [[sockets, socket] as const, ...senderKeys.map((sender) => [senders, sender] as const)];
-      const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
-      return fullBucketIndex === -1 ? null : waitForBuckets(counts.slice(fullBucketIndex), isOpen);
-    },
-  };
+  /**
+   * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network
+   * address).
+   * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be
+   *   handled or the socket has closed
+   */
+  takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
+    const counts = [[this.sockets, socket] as const, ...senderKeys.map((sender) => [this.senders, sender] as const)];
+    const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
+    return fullBucketIndex === -1 ? null : this.waitForBuckets(counts.slice(fullBucketIndex), isOpen);
+  }
 }

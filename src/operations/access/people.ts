@@ -19,12 +19,21 @@ export const BELONGS_TO_APP_SQL = `(person.organization_id = app.organization_id
 
 const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 
-export type People = ReturnType<typeof createPeople>;
+export class People {
+  constructor(private readonly options: { db: DataSource }) {}
 
-export function createPeople({ db }: { db: DataSource }) {
-  async function organizationOf(id: number | null): Promise<number> {
+  /**
+   * Returns the user that `Svc.Session` shows to an action: the user of the page, or the user of the server run
+   * (specification, Authentication 3).
+   */
+  readonly session: ReadSession = async ({ appId, personId, copy }) => {
+    const personRows = personId === null ? [] : await rows<Person>(this.options.db, SELECT_PERSON, [personId]);
+    return { appId, user: personRows[0] ?? null, environment: copy };
+  };
+
+  async organizationOf(id: number | null): Promise<number> {
     const [row] = await rows<{ id: number }>(
-      db,
+      this.options.db,
       "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1",
       [id],
     );
@@ -33,32 +42,18 @@ export function createPeople({ db }: { db: DataSource }) {
   }
 
   /**
-   * Returns the user that `Svc.Session` shows to an action: the user of the page, or the user of the server run
-   * (specification, Authentication 3).
+   * Checks that `userId` is null or the ID of a person who belongs to the app, and returns it.
+   * @throws REQUEST_INVALID
    */
-  const session: ReadSession = async ({ appId, personId, copy }) => {
-    const personRows = personId === null ? [] : await rows<Person>(db, SELECT_PERSON, [personId]);
-    return { appId, user: personRows[0] ?? null, environment: copy };
-  };
-
-  return {
-    organizationOf,
-    session,
-
-    /**
-     * Checks that `userId` is null or the ID of a person who belongs to the app, and returns it.
-     * @throws REQUEST_INVALID
-     */
-    async requireAppUser(appId: number, userId: number | null): Promise<number | null> {
-      if (userId === null) return null;
-      const personRows = await rows(
-        db,
-        `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP_SQL} WHERE person.id = $1 AND app.id = $2`,
-        [userId, appId],
-      );
-      if (personRows.length === 0)
-        throw new ActionError("REQUEST_INVALID", `"userId" must be the ID of a member of this app's organization`);
-      return userId;
-    },
-  };
+  async requireAppUser(appId: number, userId: number | null): Promise<number | null> {
+    if (userId === null) return null;
+    const personRows = await rows(
+      this.options.db,
+      `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP_SQL} WHERE person.id = $1 AND app.id = $2`,
+      [userId, appId],
+    );
+    if (personRows.length === 0)
+      throw new ActionError("REQUEST_INVALID", `"userId" must be the ID of a member of this app's organization`);
+    return userId;
+  }
 }

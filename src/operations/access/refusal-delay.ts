@@ -15,30 +15,31 @@ const REJECTION_DELAY_LIMITS = {
   maxDelayedPerAddress: 128,
 };
 
-export type RejectionDelay = ReturnType<typeof createRejectionDelay>;
+export class RejectionDelay {
+  private readonly refusalBucket = createTokenBucket({
+    limit: this.bounds.immediateRejections,
+    windowMs: this.bounds.windowMs,
+  });
+  private readonly waitingBySender = new Map<string, number>();
+  private delayedCount = 0;
 
-export function createRejectionDelay(bounds = REJECTION_DELAY_LIMITS) {
-  const refusalBucket = createTokenBucket({ limit: bounds.immediateRejections, windowMs: bounds.windowMs });
-  const waitingBySender = new Map<string, number>();
-  let delayedCount = 0;
+  constructor(private readonly bounds = REJECTION_DELAY_LIMITS) {}
 
-  return {
-    /**
-     * Waits until the service may send a rejection to this network address.
-     * @returns false if too many rejections wait already; then close the connection without a response
-     */
-    async wait(sender: string): Promise<boolean> {
-      if (refusalBucket.takeTokens(sender) === 0) return true;
-      const waitingCount = waitingBySender.get(sender) ?? 0;
-      if (waitingCount >= bounds.maxDelayedPerAddress || delayedCount >= bounds.maxDelayed) return false;
-      waitingBySender.set(sender, waitingCount + 1);
-      delayedCount += 1;
-      await delay(bounds.delayMs, undefined, { ref: false });
-      delayedCount -= 1;
-      const waitingLeft = waitingBySender.get(sender)! - 1;
-      if (waitingLeft > 0) waitingBySender.set(sender, waitingLeft);
-      else waitingBySender.delete(sender);
-      return true;
-    },
-  };
+  /**
+   * Waits until the service may send a rejection to this network address.
+   * @returns false if too many rejections wait already; then close the connection without a response
+   */
+  async wait(sender: string): Promise<boolean> {
+    if (this.refusalBucket.takeTokens(sender) === 0) return true;
+    const waitingCount = this.waitingBySender.get(sender) ?? 0;
+    if (waitingCount >= this.bounds.maxDelayedPerAddress || this.delayedCount >= this.bounds.maxDelayed) return false;
+    this.waitingBySender.set(sender, waitingCount + 1);
+    this.delayedCount += 1;
+    await delay(this.bounds.delayMs, undefined, { ref: false });
+    this.delayedCount -= 1;
+    const waitingLeft = this.waitingBySender.get(sender)! - 1;
+    if (waitingLeft > 0) this.waitingBySender.set(sender, waitingLeft);
+    else this.waitingBySender.delete(sender);
+    return true;
+  }
 }

@@ -19,8 +19,6 @@ const MAX_ARGUMENT_NAMES = 20;
  */
 const RESOURCE_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
-export type ToolCallLog = ReturnType<typeof createToolCallLog>;
-
 const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
 /** Returns the names of all arguments, and the values of the arguments that identify a resource. */
@@ -34,31 +32,26 @@ function describeArguments(args: Readonly<Record<string, unknown>>): Record<stri
   return { arguments: input, ...Object.fromEntries(values) };
 }
 
-export function createToolCallLog({
-  db,
-  accessChecks,
-}: {
-  db: DataSource;
-  accessChecks: Pick<AccessChecks, "countToolCall">;
-}) {
-  return {
-    /**
-     * Counts a tool call and writes its audit entry.
-     * @param isRefused true if the tool does not exist or the caller may not use it
-     * @throws RATE_LIMIT_EXCEEDED
-     */
-    async record(
-      visitor: AccessRequest & { caller: Caller },
-      appId: number,
-      tool: string,
-      args: Readonly<Record<string, unknown>>,
-      { isRefused }: { isRefused: boolean },
-    ): Promise<void> {
-      await accessChecks.countToolCall(visitor, appId);
-      // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
-      const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
-      const toolCallFact: AuditRecord = { type: "app.mcp.call", data };
-      await recordChange(db, visitor.caller, { appId, ...toolCallFact });
-    },
-  };
+export class ToolCallLog {
+  constructor(private readonly options: { db: DataSource; accessChecks: Pick<AccessChecks, "countToolCall"> }) {}
+
+  /**
+   * Counts a tool call and writes its audit entry.
+   * @param isRefused true if the tool does not exist or the caller may not use it
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  async record(
+    visitor: AccessRequest & { caller: Caller },
+    appId: number,
+    tool: string,
+    args: Readonly<Record<string, unknown>>,
+    { isRefused }: { isRefused: boolean },
+  ): Promise<void> {
+    const { db, accessChecks } = this.options;
+    await accessChecks.countToolCall(visitor, appId);
+    // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
+    const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
+    const toolCallFact: AuditRecord = { type: "app.mcp.call", data };
+    await recordChange(db, visitor.caller, { appId, ...toolCallFact });
+  }
 }

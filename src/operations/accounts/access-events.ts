@@ -66,18 +66,18 @@ const SELECT_ACCESS_EVENTS = `
           OR organization_id IS NULL AND $2)
    ORDER BY id DESC LIMIT $4`;
 
-export type ListAccessLogEntries = ReturnType<typeof createAccessLogLister>;
+/**
+ * Returns the organization's entries of the audit log of access, the newest first.
+ * @throws ActionError REQUEST_INVALID
+ */
+export type ListAccessLogEntries = (
+  organizationId: number,
+  isAdministrator: boolean,
+  options: { limit?: number | null; cursor?: string | null },
+) => Promise<AccessLogPage>;
 
-export function createAccessLogLister({ db }: { db: DataSource }) {
-  /**
-   * Returns the organization's entries of the audit log of access, the newest first.
-   * @throws ActionError REQUEST_INVALID
-   */
-  return async (
-    organizationId: number,
-    isAdministrator: boolean,
-    options: { limit?: number | null; cursor?: string | null },
-  ): Promise<AccessLogPage> => {
+export function createAccessLogLister({ db }: { db: DataSource }): ListAccessLogEntries {
+  return async (organizationId, isAdministrator, options) => {
     const { limit } = parsePageLimits(options);
     const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessLogEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);

@@ -87,35 +87,37 @@ const currentPassphraseError = () =>
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
-export type Accounts = ReturnType<typeof createAccounts>;
-
-export function createAccounts(options: {
+interface AccountsOptions {
   db: DataSource;
   people: People;
   sessions: PersonSessions;
   links: OneTimeLinks;
   attempts: PersonSignInAttempts;
   sendReset: SendResetLink;
-}) {
-  const { db, people, sessions, links, attempts, sendReset } = options;
-  const resetBucket = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: PASSPHRASE_RESET_WINDOW_MS });
+}
 
-  async function personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
-    const [foundPerson] = await rows<PersonRow>(db, sql, [key]);
+async function insertPerson(values: unknown[], executor: SqlClient): Promise<User> {
+  const [user] = await rows<User>(executor, INSERT_PERSON, values).catch((error: unknown) => {
+    throw isUniqueViolation(error) ? new ActionError("EMAIL_IN_USE") : error;
+  });
+  return user!;
+}
+
+export class Accounts {
+  private readonly resetBucket = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: PASSPHRASE_RESET_WINDOW_MS });
+
+  constructor(private readonly options: AccountsOptions) {}
+
+  private async personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
+    const [foundPerson] = await rows<PersonRow>(this.options.db, sql, [key]);
     if (!foundPerson) return null;
     const { passphraseHash, ...user } = foundPerson;
     return { user, passphraseHash };
   }
 
-  async function insertPerson(values: unknown[], executor: SqlClient): Promise<User> {
-    const [user] = await rows<User>(executor, INSERT_PERSON, values).catch((error: unknown) => {
-      throw isUniqueViolation(error) ? new ActionError("EMAIL_IN_USE") : error;
-    });
-    return user!;
-  }
-
-  async function sendResetTo(email: string, address: string | undefined): Promise<void> {
-    const person = await personOf(SELECT_PERSON_BY_EMAIL, email);
+  private async sendResetTo(email: string, address: string | undefined): Promise<void> {
+    const { db, links, sendReset } = this.options;
+    const person = await this.personOf(SELECT_PERSON_BY_EMAIL, email);
     if (!person || !sendReset) return;
     const { user } = person;
     const link = await db.transaction(async (manager) => {
@@ -128,221 +130,229 @@ export function createAccounts(options: {
     if (link !== null) await sendReset(user, link);
   }
 
-  return {
-    /** Returns the person with this ID. @throws NOT_FOUND */
-    async user(id: number): Promise<User> {
-      const foundPerson = await personOf(SELECT_PERSON_BY_ID, id);
-      if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
-      return foundPerson.user;
-    },
+  /** Returns the person with this ID. @throws NOT_FOUND */
+  async user(id: number): Promise<User> {
+    const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, id);
+    if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
+    return foundPerson.user;
+  }
 
-    hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ADMINISTRATOR)).length > 0,
+  async hasAdministrator(): Promise<boolean> {
+    return (await rows(this.options.db, HAS_ADMINISTRATOR)).length > 0;
+  }
 
-    /**
-     * Creates the one-time link with which the first administrator creates an account. Revokes earlier set-up links
-     * that are unused.
-     */
-    async createSetupLink(): Promise<IssuedLink> {
-      return db.transaction(async (manager) => {
-        await links.revokeAll("setup", null, manager);
-        return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
-      });
-    },
+  /**
+   * Creates the one-time link with which the first administrator creates an account. Revokes earlier set-up links
+   * that are unused.
+   */
+  async createSetupLink(): Promise<IssuedLink> {
+    const { db, links } = this.options;
+    return db.transaction(async (manager) => {
+      await links.revokeAll("setup", null, manager);
+      return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
+    });
+  }
 
-    /**
-     * Creates an administrator of the service and starts a session for them. If `body` has no passphrase, the session
-     * can only register a passkey at first.
-     * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, LINK_EXPIRED, EMAIL_IN_USE
-     */
-    async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
-      const email = requireEmail(body["email"], "email");
-      const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
-      const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      await links.readValidLink(body["token"], "setup");
-      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
-      const organizationId = await people.organizationOf(null);
-      return db.transaction(async (manager) => {
-        await links.redeem(body["token"], "setup", manager);
-        const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
-        await manager.query(INSERT_OWNER, [organizationId, user.id]);
-        refuseUnknownFields(body, SETUP_BODY_SHAPE);
-        const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
-        const session = await sessions.beginSession(user.id, request, sessionOptions, manager);
-        const { address } = request;
-        await recordAccessEvent(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
-        return { user, session };
-      });
-    },
-
-    /**
-     * Creates an account for an invited person and starts a session for them. If `body` has no passphrase, the session
-     * can only register a passkey at first.
-     * @param acceptInvitation marks the invitation as used, in the transaction that creates the account
-     * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, EMAIL_IN_USE
-     */
-    async join(
-      request: SignInRequest,
-      body: Record<string, unknown>,
-      { email, organizationId }: { email: string; organizationId: number },
-      acceptInvitation: (user: User, manager: EntityManager) => Promise<void>,
-    ): Promise<SignInResult> {
-      const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
-      const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
-      return db.transaction(async (manager) => {
-        const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
-        await acceptInvitation(user, manager);
-        const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
-        return { user, session: await sessions.beginSession(user.id, request, sessionOptions, manager) };
-      });
-    },
-
-    /**
-     * Signs a person in by passphrase. The response and its duration are the same for an unknown account, an account
-     * without a passphrase, and a wrong passphrase.
-     * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED after too many failures; OVERLOADED
-     */
-    async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
-      const email = requireEmail(body["email"], "email");
-      const passphrase = readPassphrase(body["passphrase"]);
+  /**
+   * Creates an administrator of the service and starts a session for them. If `body` has no passphrase, the session
+   * can only register a passkey at first.
+   * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, LINK_EXPIRED, EMAIL_IN_USE
+   */
+  async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
+    const { db, people, sessions, links } = this.options;
+    const email = requireEmail(body["email"], "email");
+    const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
+    const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+    await links.readValidLink(body["token"], "setup");
+    const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
+    const organizationId = await people.organizationOf(null);
+    return db.transaction(async (manager) => {
+      await links.redeem(body["token"], "setup", manager);
+      const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
+      await manager.query(INSERT_OWNER, [organizationId, user.id]);
+      refuseUnknownFields(body, SETUP_BODY_SHAPE);
+      const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
+      const session = await sessions.beginSession(user.id, request, sessionOptions, manager);
       const { address } = request;
-      const person = await attempts.runCounted(email.toLowerCase(), address, async () => {
-        const foundPerson = await personOf(SELECT_PERSON_BY_EMAIL, email);
-        return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashQueueKeyFor(request)))
-          ? foundPerson
-          : null;
-      });
-      if (person) {
-        refuseUnknownFields(body, SIGN_IN_BODY_SHAPE);
-        const signedIn = await db.transaction(async (manager) => {
-          if (!(await lockPassphrase(manager, person.user.id, person.passphraseHash!))) return null;
-          return this.beginSession(request, person.user, { by: "passphrase" }, manager);
-        });
-        if (signedIn) return signedIn;
-      }
-      await recordAccessEvent(db, { type: "person.signInFailed", address, data: { email } });
-      throw new ActionError("SIGN_IN_FAILED");
-    },
-
-    /**
-     * Starts a session for a person who has proven their identity. The transaction of `executor` must have locked the
-     * method of the proof, and must have checked it after that. Otherwise the session could outlast a reset.
-     */
-    async beginSession(
-      request: SignInRequest,
-      user: User,
-      proof: IdentityProof,
-      executor: EntityManager,
-    ): Promise<SignInResult> {
-      const { address, caller: replacedCaller } = request;
-      const { by, provider = null } = proof;
-      const session = await sessions.beginSession(user.id, request, { replacedCaller, provider }, executor);
-      const data = provider === null ? { by } : { by, provider };
-      await recordAccessEvent(executor, {
-        type: "person.signIn",
-        personId: user.id,
-        subjectId: user.id,
-        address,
-        data,
-      });
+      await recordAccessEvent(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
       return { user, session };
-    },
+    });
+  }
 
-    /** Ends the caller's session. Does nothing if the caller's token does not belong to a session. */
-    async signOut({ caller, address }: SignInRequest): Promise<void> {
-      if (!caller?.session || caller.personId === null) return;
-      const { personId } = caller;
-      await sessions.endSession(personId, caller.credentialId);
-      await recordAccessEvent(db, { type: "person.signOut", personId, subjectId: personId, address });
-    },
+  /**
+   * Creates an account for an invited person and starts a session for them. If `body` has no passphrase, the session
+   * can only register a passkey at first.
+   * @param acceptInvitation marks the invitation as used, in the transaction that creates the account
+   * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, EMAIL_IN_USE
+   */
+  async join(
+    request: SignInRequest,
+    body: Record<string, unknown>,
+    { email, organizationId }: { email: string; organizationId: number },
+    acceptInvitation: (user: User, manager: EntityManager) => Promise<void>,
+  ): Promise<SignInResult> {
+    const { db, sessions } = this.options;
+    const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
+    const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+    const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
+    return db.transaction(async (manager) => {
+      const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
+      await acceptInvitation(user, manager);
+      const sessionOptions = { replacedCaller: request.caller, isProvisional: passphraseHash === null };
+      return { user, session: await sessions.beginSession(user.id, request, sessionOptions, manager) };
+    });
+  }
 
-    /**
-     * Sends a link for a new passphrase if the account exists. Returns before it looks for the account, so that the
-     * duration does not reveal whether the account exists.
-     * @throws ActionError REQUEST_INVALID; RATE_LIMIT_EXCEEDED if the network address sent too many requests
-     */
-    requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
-      const email = requireEmail(body["email"], "email");
-      refuseUnknownFields(body, RESET_REQUEST_BODY_SHAPE);
-      const retryAfter = resetBucket.takeTokens(getAddressBlock(address ?? ""));
-      if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
-      runInBackground(sendResetTo(email, address));
-    },
-
-    /**
-     * Creates a link for a new passphrase, which an administrator sends to the person.
-     * @param check throws if the administrator may not create the link; runs in the same transaction
-     */
-    async createResetLink(
-      personId: number,
-      createdBy: number | null,
-      check: (manager: EntityManager) => Promise<void>,
-    ): Promise<IssuedLink> {
-      return db.transaction(async (manager) => {
-        await check(manager);
-        const resetLink = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
-        await recordAccessEvent(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
-        return resetLink;
+  /**
+   * Signs a person in by passphrase. The response and its duration are the same for an unknown account, an account
+   * without a passphrase, and a wrong passphrase.
+   * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED after too many failures; OVERLOADED
+   */
+  async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
+    const { db, attempts } = this.options;
+    const email = requireEmail(body["email"], "email");
+    const passphrase = readPassphrase(body["passphrase"]);
+    const { address } = request;
+    const person = await attempts.runCounted(email.toLowerCase(), address, async () => {
+      const foundPerson = await this.personOf(SELECT_PERSON_BY_EMAIL, email);
+      return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashQueueKeyFor(request)))
+        ? foundPerson
+        : null;
+    });
+    if (person) {
+      refuseUnknownFields(body, SIGN_IN_BODY_SHAPE);
+      const signedIn = await db.transaction(async (manager) => {
+        if (!(await lockPassphrase(manager, person.user.id, person.passphraseHash!))) return null;
+        return this.beginSession(request, person.user, { by: "passphrase" }, manager);
       });
-    },
+      if (signedIn) return signedIn;
+    }
+    await recordAccessEvent(db, { type: "person.signInFailed", address, data: { email } });
+    throw new ActionError("SIGN_IN_FAILED");
+  }
 
-    /**
-     * Sets the passphrase of the person to whom the reset link belongs. Ends all sessions and tokens of the person, and
-     * the access of authorized programs. The person's passkeys and identities at OpenID providers stay valid.
-     * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
-     */
-    async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
-      const passphrase = checkPassphrase(body["passphrase"]);
-      const { id: linkId, personId } = await links.readValidLink(body["token"], "reset");
-      const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
-      await db.transaction(async (manager) => {
-        await lockPersonAndLinks(manager, personId!, linkId);
-        await links.redeem(body["token"], "reset", manager);
-        refuseUnknownFields(body, RESET_CONFIRMATION_BODY_SHAPE);
-        await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);
-        await links.revokeAll("reset", personId, manager);
-        await sessions.endAllWithTokens(personId!, manager);
-        await recordAccessEvent(manager, { type: "person.reset", subjectId: personId, address: request.address });
-      });
-    },
+  /**
+   * Starts a session for a person who has proven their identity. The transaction of `executor` must have locked the
+   * method of the proof, and must have checked it after that. Otherwise the session could outlast a reset.
+   */
+  async beginSession(
+    request: SignInRequest,
+    user: User,
+    proof: IdentityProof,
+    executor: EntityManager,
+  ): Promise<SignInResult> {
+    const { address, caller: replacedCaller } = request;
+    const { by, provider = null } = proof;
+    const session = await this.options.sessions.beginSession(user.id, request, { replacedCaller, provider }, executor);
+    const data = provider === null ? { by } : { by, provider };
+    await recordAccessEvent(executor, {
+      type: "person.signIn",
+      personId: user.id,
+      subjectId: user.id,
+      address,
+      data,
+    });
+    return { user, session };
+  }
 
-    /**
-     * Changes the caller's first name, last name or passphrase. To change a passphrase, the request must contain the
-     * current one. A new passphrase ends all other sessions of the person.
-     * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, SIGN_IN_FAILED, RATE_LIMIT_EXCEEDED
-     */
-    async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {
-      const { credentialId, personId } = request.caller;
-      const foundPerson = await personOf(SELECT_PERSON_BY_ID, personId);
-      if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
-      const { user, passphraseHash } = foundPerson;
-      const name = (field: "firstName" | "lastName") =>
-        isPresent(body[field]) ? requireText(body[field], field) : user[field];
-      const names = { firstName: name("firstName"), lastName: name("lastName") };
-      const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      if (passphrase !== null && passphraseHash !== null) {
-        const currentPassphrase = readPassphrase(body["currentPassphrase"]);
-        const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
-          (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyFor(request))) ? true : null,
-        );
-        if (!isRight) throw currentPassphraseError();
-      }
-      // A request can contain unchanged fields of the account, so that clients can send back an account that they have
-      // read. A changed ID or e-mail address is rejected as an unknown field.
-      const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
-      refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
-      const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
-      await db.transaction(async (manager) => {
-        if (hashed !== null) await lockCallersSignInMethods(manager, { personId: user.id, credentialId });
-        const values = [user.id, names.firstName, names.lastName, hashed, passphraseHash];
-        if ((await rows(manager, UPDATE_PERSON, values)).length === 0) throw currentPassphraseError();
-        if (hashed === null) return;
-        await sessions.endAllSessions(user.id, credentialId, manager);
-        await sessions.grantFullRights(credentialId, manager);
-        const { address } = request;
-        await recordAccessEvent(manager, { type: "person.passphrase", personId: user.id, subjectId: user.id, address });
-      });
-      return { ...user, ...names };
-    },
-  };
+  /** Ends the caller's session. Does nothing if the caller's token does not belong to a session. */
+  async signOut({ caller, address }: SignInRequest): Promise<void> {
+    const { db, sessions } = this.options;
+    if (!caller?.session || caller.personId === null) return;
+    const { personId } = caller;
+    await sessions.endSession(personId, caller.credentialId);
+    await recordAccessEvent(db, { type: "person.signOut", personId, subjectId: personId, address });
+  }
+
+  /**
+   * Sends a link for a new passphrase if the account exists. Returns before it looks for the account, so that the
+   * duration does not reveal whether the account exists.
+   * @throws ActionError REQUEST_INVALID; RATE_LIMIT_EXCEEDED if the network address sent too many requests
+   */
+  requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
+    const email = requireEmail(body["email"], "email");
+    refuseUnknownFields(body, RESET_REQUEST_BODY_SHAPE);
+    const retryAfter = this.resetBucket.takeTokens(getAddressBlock(address ?? ""));
+    if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
+    runInBackground(this.sendResetTo(email, address));
+  }
+
+  /**
+   * Creates a link for a new passphrase, which an administrator sends to the person.
+   * @param check throws if the administrator may not create the link; runs in the same transaction
+   */
+  async createResetLink(
+    personId: number,
+    createdBy: number | null,
+    check: (manager: EntityManager) => Promise<void>,
+  ): Promise<IssuedLink> {
+    const { db, links } = this.options;
+    return db.transaction(async (manager) => {
+      await check(manager);
+      const resetLink = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
+      await recordAccessEvent(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
+      return resetLink;
+    });
+  }
+
+  /**
+   * Sets the passphrase of the person to whom the reset link belongs. Ends all sessions and tokens of the person, and
+   * the access of authorized programs. The person's passkeys and identities at OpenID providers stay valid.
+   * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
+   */
+  async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
+    const { db, sessions, links } = this.options;
+    const passphrase = checkPassphrase(body["passphrase"]);
+    const { id: linkId, personId } = await links.readValidLink(body["token"], "reset");
+    const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
+    await db.transaction(async (manager) => {
+      await lockPersonAndLinks(manager, personId!, linkId);
+      await links.redeem(body["token"], "reset", manager);
+      refuseUnknownFields(body, RESET_CONFIRMATION_BODY_SHAPE);
+      await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);
+      await links.revokeAll("reset", personId, manager);
+      await sessions.endAllWithTokens(personId!, manager);
+      await recordAccessEvent(manager, { type: "person.reset", subjectId: personId, address: request.address });
+    });
+  }
+
+  /**
+   * Changes the caller's first name, last name or passphrase. To change a passphrase, the request must contain the
+   * current one. A new passphrase ends all other sessions of the person.
+   * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, SIGN_IN_FAILED, RATE_LIMIT_EXCEEDED
+   */
+  async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {
+    const { db, sessions, attempts } = this.options;
+    const { credentialId, personId } = request.caller;
+    const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, personId);
+    if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
+    const { user, passphraseHash } = foundPerson;
+    const name = (field: "firstName" | "lastName") =>
+      isPresent(body[field]) ? requireText(body[field], field) : user[field];
+    const names = { firstName: name("firstName"), lastName: name("lastName") };
+    const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+    if (passphrase !== null && passphraseHash !== null) {
+      const currentPassphrase = readPassphrase(body["currentPassphrase"]);
+      const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
+        (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyFor(request))) ? true : null,
+      );
+      if (!isRight) throw currentPassphraseError();
+    }
+    // A request can contain unchanged fields of the account, so that clients can send back an account that they have
+    // read. A changed ID or e-mail address is rejected as an unknown field.
+    const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
+    refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
+    const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
+    await db.transaction(async (manager) => {
+      if (hashed !== null) await lockCallersSignInMethods(manager, { personId: user.id, credentialId });
+      const values = [user.id, names.firstName, names.lastName, hashed, passphraseHash];
+      if ((await rows(manager, UPDATE_PERSON, values)).length === 0) throw currentPassphraseError();
+      if (hashed === null) return;
+      await sessions.endAllSessions(user.id, credentialId, manager);
+      await sessions.grantFullRights(credentialId, manager);
+      const { address } = request;
+      await recordAccessEvent(manager, { type: "person.passphrase", personId: user.id, subjectId: user.id, address });
+    });
+    return { ...user, ...names };
+  }
 }

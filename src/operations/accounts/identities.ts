@@ -73,10 +73,74 @@ const SELECT_IDENTITIES = `
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
 const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
 
-export type IdentityStore = ReturnType<typeof createIdentities>;
+export class IdentityStore {
+  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
 
-export function createIdentities({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  async function list(personId: number, executor: SqlClient = db): Promise<ProviderIdentity[]> {
+  /**
+   * Returns the account of an identity; null if no account has this identity. Locks the identity until the
+   * transaction ends.
+   */
+  async ownerOf({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
+    await rows(executor, LOCK_IDENTITY, [issuer, subject]);
+    type Owner = { personId: number; managesRoles: boolean };
+    return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
+  }
+
+  /**
+   * Locks the person's sign-in methods, and marks the identity as used. Returns false if the person has removed the
+   * identity.
+   */
+  async markUsed({ issuer, subject }: ProvenIdentity, personId: number, executor: SqlClient): Promise<boolean> {
+    await lockSignInMethods(executor, personId);
+    return (await rows(executor, MARK_IDENTITY_USED, [issuer, subject, personId])).length > 0;
+  }
+
+  async insert(
+    executor: SqlClient,
+    personId: number,
+    provider: string,
+    { issuer, subject }: ProvenIdentity,
+    { managesRoles }: { managesRoles: boolean },
+  ): Promise<void> {
+    await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
+  }
+
+  /**
+   * Creates a person in the identity's organization. If the identity has no organization, uses the organization that
+   * was created first. Returns null if the organization does not exist.
+   */
+  async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
+    const { organizationId, firstName, lastName, email } = identity;
+    return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;
+  }
+
+  /**
+   * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps the
+   * role owner.
+   */
+  async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
+    await rows(executor, LOCK_ORGANIZATION, [organizationId]);
+    const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, COUNT_OTHER_OWNERS, [
+      organizationId,
+      id,
+    ]);
+    if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
+    const changedRows =
+      role === null
+        ? await rows(executor, REMOVE_ROLE, [organizationId, id])
+        : await rows(executor, SET_ROLE, [organizationId, id, role]);
+    if (changedRows.length === 0) return;
+    await revokeInvalidLinks(executor, id);
+    await recordAccessEvent(executor, {
+      type: "member.role",
+      subjectId: id,
+      organizationId,
+      data: { role, by: "openid" },
+    });
+    await this.options.credentials.clearCallerCaches(executor);
+  }
+
+  async list(personId: number, executor: SqlClient = this.options.db): Promise<ProviderIdentity[]> {
     type Row = Pick<ProviderIdentity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
     return (await rows<Row>(executor, SELECT_IDENTITIES, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
       ...row,
@@ -86,95 +150,27 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     }));
   }
 
-  return {
-    /**
-     * Returns the account of an identity; null if no account has this identity. Locks the identity until the
-     * transaction ends.
-     */
-    async ownerOf({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
-      await rows(executor, LOCK_IDENTITY, [issuer, subject]);
-      type Owner = { personId: number; managesRoles: boolean };
-      return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
-    },
-
-    /**
-     * Locks the person's sign-in methods, and marks the identity as used. Returns false if the person has removed the
-     * identity.
-     */
-    async markUsed({ issuer, subject }: ProvenIdentity, personId: number, executor: SqlClient): Promise<boolean> {
-      await lockSignInMethods(executor, personId);
-      return (await rows(executor, MARK_IDENTITY_USED, [issuer, subject, personId])).length > 0;
-    },
-
-    async insert(
-      executor: SqlClient,
-      personId: number,
-      provider: string,
-      { issuer, subject }: ProvenIdentity,
-      { managesRoles }: { managesRoles: boolean },
-    ): Promise<void> {
-      await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
-    },
-
-    /**
-     * Creates a person in the identity's organization. If the identity has no organization, uses the organization that
-     * was created first. Returns null if the organization does not exist.
-     */
-    async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
-      const { organizationId, firstName, lastName, email } = identity;
-      return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;
-    },
-
-    /**
-     * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps the
-     * role owner.
-     */
-    async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
-      await rows(executor, LOCK_ORGANIZATION, [organizationId]);
-      const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, COUNT_OTHER_OWNERS, [
-        organizationId,
-        id,
-      ]);
-      if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
-      const changedRows =
-        role === null
-          ? await rows(executor, REMOVE_ROLE, [organizationId, id])
-          : await rows(executor, SET_ROLE, [organizationId, id, role]);
-      if (changedRows.length === 0) return;
-      await revokeInvalidLinks(executor, id);
-      await recordAccessEvent(executor, {
-        type: "member.role",
-        subjectId: id,
-        organizationId,
-        data: { role, by: "openid" },
+  /**
+   * Removes an identity from the caller's account.
+   * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this identity
+   */
+  async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
+    const { personId } = caller;
+    await this.options.db.transaction(async (manager) => {
+      await lockSignInMethods(manager, personId);
+      const identities = await this.list(personId, manager);
+      const identity = identities.find((identity) => identity.id === id);
+      if (identity) requireExpectedItemVersion(identity, [identities], precondition);
+      const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
+      if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
+      await requireSignInMethod(manager, personId);
+      await recordAccessEvent(manager, {
+        type: "person.identity.delete",
+        personId,
+        subjectId: personId,
+        address,
+        data: removed,
       });
-      await credentials.clearCallerCaches(executor);
-    },
-
-    list,
-
-    /**
-     * Removes an identity from the caller's account.
-     * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this identity
-     */
-    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
-      const { personId } = caller;
-      await db.transaction(async (manager) => {
-        await lockSignInMethods(manager, personId);
-        const identities = await list(personId, manager);
-        const identity = identities.find((identity) => identity.id === id);
-        if (identity) requireExpectedItemVersion(identity, [identities], precondition);
-        const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
-        if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
-        await requireSignInMethod(manager, personId);
-        await recordAccessEvent(manager, {
-          type: "person.identity.delete",
-          personId,
-          subjectId: personId,
-          address,
-          data: removed,
-        });
-      });
-    },
-  };
+    });
+  }
 }

@@ -55,53 +55,56 @@ function requireValidLink(row: RedeemedLink | undefined): RedeemedLink {
   throw new ActionError("LINK_EXPIRED");
 }
 
-export type OneTimeLinks = ReturnType<typeof createOneTimeLinks>;
+interface OneTimeLinksOptions {
+  db: DataSource;
+  /** URL at which people open the service. It comes from the configuration, never from a request. */
+  baseUrl: string;
+}
 
-/** @param baseUrl URL at which people open the service. It comes from the configuration, never from a request */
-export function createOneTimeLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
-  return {
-    /** Creates a one-time link. For an invitation, pass the executor of the transaction that creates the invitation. */
-    async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: SqlClient = db) {
-      const token = generateSecret(`svc_${kind}`);
-      const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
-      const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
-      const linkUrl = `${baseUrl}/studio/${PAGE_BY_LINK_KIND[kind]}#token=${token}`;
-      const issuedLink: IssuedLink = { id: row!.id, token, link: linkUrl, expiresAt: row!.expiresAt.toISOString() };
-      return issuedLink;
-    },
+export class OneTimeLinks {
+  constructor(private readonly options: OneTimeLinksOptions) {}
 
-    /**
-     * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this
-     * transaction fails, the link stays valid.
-     * @throws REQUEST_INVALID if `token` is not a string; LINK_EXPIRED if the link is unknown, of another kind, used,
-     *   revoked or expired
-     */
-    async redeem(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
-      return requireValidLink(
-        (await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(requireTokenText(token)), kind]))[0],
-      );
-    },
+  /** Creates a one-time link. For an invitation, pass the executor of the transaction that creates the invitation. */
+  async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: SqlClient = this.options.db) {
+    const token = generateSecret(`svc_${kind}`);
+    const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
+    const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
+    const linkUrl = `${this.options.baseUrl}/studio/${PAGE_BY_LINK_KIND[kind]}#token=${token}`;
+    const issuedLink: IssuedLink = { id: row!.id, token, link: linkUrl, expiresAt: row!.expiresAt.toISOString() };
+    return issuedLink;
+  }
 
-    /** Reads a valid link without marking it as used. @throws the same errors as `redeem` */
-    async readValidLink(token: unknown, kind: LinkKind, executor: SqlClient = db): Promise<RedeemedLink> {
-      return requireValidLink(
-        (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
-      );
-    },
+  /**
+   * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this
+   * transaction fails, the link stays valid.
+   * @throws REQUEST_INVALID if `token` is not a string; LINK_EXPIRED if the link is unknown, of another kind, used,
+   *   revoked or expired
+   */
+  async redeem(token: unknown, kind: LinkKind, executor: SqlClient = this.options.db): Promise<RedeemedLink> {
+    return requireValidLink(
+      (await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(requireTokenText(token)), kind]))[0],
+    );
+  }
 
-    /** Revokes an unused link. Returns false if there is no unused link with this ID. */
-    async revoke(id: number, executor: SqlClient = db): Promise<boolean> {
-      return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
-    },
+  /** Reads a valid link without marking it as used. @throws the same errors as `redeem` */
+  async readValidLink(token: unknown, kind: LinkKind, executor: SqlClient = this.options.db): Promise<RedeemedLink> {
+    return requireValidLink(
+      (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
+    );
+  }
 
-    /**
-     * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for
-     * people without an account.
-     */
-    async revokeAll(kind: LinkKind, personId: number | null, executor: SqlClient = db): Promise<void> {
-      await executor.query(REVOKE_LINKS_OF_PERSON, [kind, personId]);
-    },
-  };
+  /** Revokes an unused link. Returns false if there is no unused link with this ID. */
+  async revoke(id: number, executor: SqlClient = this.options.db): Promise<boolean> {
+    return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
+  }
+
+  /**
+   * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for
+   * people without an account.
+   */
+  async revokeAll(kind: LinkKind, personId: number | null, executor: SqlClient = this.options.db): Promise<void> {
+    await executor.query(REVOKE_LINKS_OF_PERSON, [kind, personId]);
+  }
 }
 
 const TOKEN_MAX_CHARACTERS = 200;

@@ -92,32 +92,31 @@ function identityFromClaims(provider: OpenIdProvider, claims: Record<string, unk
   };
 }
 
-export type OpenId = ReturnType<typeof createOpenId>;
-
-export function createOpenId(options: {
+interface OpenIdOptions {
   db: DataSource;
   providers: readonly OpenIdProvider[];
   accounts: Accounts;
   identities: IdentityStore;
-}) {
-  const { db, providers, accounts, identities } = options;
-  const discoveredProviders = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
-  const callbackBucket = createTokenBucket({ limit: CALLBACKS_PER_ADDRESS, windowMs: CALLBACK_WINDOW_MS });
+}
+
+export class OpenId {
+  private readonly discoveredProviders = new Map<
+    string,
+    { configuration: Promise<client.Configuration>; at: number }
+  >();
+  private readonly callbackBucket = createTokenBucket({ limit: CALLBACKS_PER_ADDRESS, windowMs: CALLBACK_WINDOW_MS });
+
+  constructor(private readonly options: OpenIdOptions) {}
 
   /** Returns the configured provider with this ID. @throws NOT_FOUND */
-  function requireProvider(id: string): OpenIdProvider {
-    const provider = providers.find((provider) => provider.id === id);
+  private requireProvider(id: string): OpenIdProvider {
+    const provider = this.options.providers.find((provider) => provider.id === id);
     if (!provider) throw new ActionError("NOT_FOUND", "there is no OpenID provider with this ID");
     return provider;
   }
 
-  async function configurationOf({
-    id,
-    issuer,
-    clientId,
-    clientSecret,
-  }: OpenIdProvider): Promise<client.Configuration> {
-    const discovery = discoveredProviders.get(id);
+  private async configurationOf({ id, issuer, clientId, clientSecret }: OpenIdProvider): Promise<client.Configuration> {
+    const discovery = this.discoveredProviders.get(id);
     if (discovery && discovery.at > Date.now() - PROVIDER_CACHE_MS) return discovery.configuration;
     const url = new URL(issuer);
     const discoveryOptions = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
@@ -125,18 +124,18 @@ export function createOpenId(options: {
       execute: discoveryOptions,
       timeout: DISCOVERY_SECONDS,
     });
-    discoveredProviders.set(id, { configuration, at: Date.now() });
+    this.discoveredProviders.set(id, { configuration, at: Date.now() });
     try {
       return await configuration;
     } catch {
-      discoveredProviders.delete(id);
+      this.discoveredProviders.delete(id);
       throw new OpenIdSignInError("unavailable");
     }
   }
 
-  async function beginSignIn(id: string, redirectUri: string, next: string, linkedBy: number | null) {
-    const provider = requireProvider(id);
-    const configuration = await configurationOf(provider);
+  private async beginSignIn(id: string, redirectUri: string, next: string, linkedBy: number | null) {
+    const provider = this.requireProvider(id);
+    const configuration = await this.configurationOf(provider);
     const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
     const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
@@ -154,8 +153,8 @@ export function createOpenId(options: {
    * Exchanges the authorization code in the callback URL for tokens, and returns the identity that they contain.
    * @throws OpenIdSignInError
    */
-  async function proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
-    const configuration = await configurationOf(provider);
+  private async proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
+    const configuration = await this.configurationOf(provider);
     const { state, nonce, verifier } = flow;
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
     const tokens = await client.authorizationCodeGrant(configuration, callback, checks).catch(() => {
@@ -170,7 +169,8 @@ export function createOpenId(options: {
     return identityFromClaims(provider, { ...userInfo, ...claims }, issuer);
   }
 
-  async function linkIdentity(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
+  private async linkIdentity(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
+    const { db, identities } = this.options;
     const { caller, address } = request;
     if (!caller?.session || caller.credentialId !== by || caller.personId === null)
       throw new OpenIdSignInError("failed");
@@ -193,7 +193,8 @@ export function createOpenId(options: {
   }
 
   /** Creates the account for an identity that signs in for the first time. */
-  async function createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
+  private async createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
+    const { identities } = this.options;
     if (!provider.autoCreate) throw new OpenIdSignInError("no-account");
     if (identity.email === null) throw new OpenIdSignInError("no-account");
     const isMapped = provider.organizations.size > 0;
@@ -213,14 +214,15 @@ export function createOpenId(options: {
     return user;
   }
 
-  async function signIn(
+  private async signIn(
     request: SignInRequest,
     provider: OpenIdProvider,
     identity: ProvenIdentity,
   ): Promise<SignInResult> {
+    const { db, accounts, identities } = this.options;
     return db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
-      const user = owner ? await accounts.user(owner.personId) : await createUser(manager, provider, identity);
+      const user = owner ? await accounts.user(owner.personId) : await this.createUser(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0) await identities.setRole(manager, user, identity.role);
       if (owner && !(await identities.markUsed(identity, user.id, manager))) throw new OpenIdSignInError("no-account");
@@ -228,68 +230,68 @@ export function createOpenId(options: {
     });
   }
 
-  return {
-    /** Returns the providers that the sign-in page offers. */
-    list: (): { id: string; name: string }[] => providers.map(({ id, name }) => ({ id, name })),
+  /** Returns the providers that the sign-in page offers. */
+  list(): { id: string; name: string }[] {
+    return this.options.providers.map(({ id, name }) => ({ id, name }));
+  }
 
-    /**
-     * Starts a sign-in. Returns the provider's URL to which the browser is redirected, and the secrets to store in the
-     * browser's cookie.
-     * @throws NOT_FOUND; OVERLOADED while the provider does not answer
-     */
-    async start(id: string, redirectUri: string, next: string) {
-      return beginSignIn(id, redirectUri, next, null).catch(rethrowAsOverloaded);
-    },
+  /**
+   * Starts a sign-in. Returns the provider's URL to which the browser is redirected, and the secrets to store in the
+   * browser's cookie.
+   * @throws NOT_FOUND; OVERLOADED while the provider does not answer
+   */
+  async start(id: string, redirectUri: string, next: string) {
+    return this.beginSignIn(id, redirectUri, next, null).catch(rethrowAsOverloaded);
+  }
 
-    /**
-     * Starts to link an identity at the provider to the account of the signed-in caller.
-     * @throws the same errors as `start`
-     */
-    async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
-      return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowAsOverloaded);
-    },
+  /**
+   * Starts to link an identity at the provider to the account of the signed-in caller.
+   * @throws the same errors as `start`
+   */
+  async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
+    return this.beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowAsOverloaded);
+  }
 
-    /**
-     * Handles the provider's callback: signs the person in, or links the identity to the person's account.
-     * @param flow the secrets from the browser's cookie; null if the cookie is missing or invalid
-     * @param callback URL to which the provider sent the browser
-     * @throws ActionError NOT_FOUND; RATE_LIMIT_EXCEEDED if the network address sends too many callbacks
-     */
-    async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
-      const provider = requireProvider(id);
-      const retryAfter = callbackBucket.takeTokens(getAddressBlock(request.address ?? ""));
-      if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
-      const next = flow?.next ?? "";
-      try {
-        if (flow === null || flow.provider !== id) throw new OpenIdSignInError("failed");
-        const identity = await proveIdentity(provider, flow, callback);
-        if (flow.linkedBy !== null) {
-          await linkIdentity(request, provider, identity, flow.linkedBy);
-          return { kind: "linked", next };
-        }
-        return { kind: "signed-in", signedIn: await signIn(request, provider, identity), next };
-      } catch (error) {
-        if (!(error instanceof OpenIdSignInError)) throw error;
-        const { reason } = error;
-        await recordAccessEvent(db, {
-          type: "person.signInFailed",
-          address: request.address,
-          data: { by: "openid", provider: id, reason },
-        });
-        return { kind: "refused", reason, next };
+  /**
+   * Handles the provider's callback: signs the person in, or links the identity to the person's account.
+   * @param flow the secrets from the browser's cookie; null if the cookie is missing or invalid
+   * @param callback URL to which the provider sent the browser
+   * @throws ActionError NOT_FOUND; RATE_LIMIT_EXCEEDED if the network address sends too many callbacks
+   */
+  async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
+    const provider = this.requireProvider(id);
+    const retryAfter = this.callbackBucket.takeTokens(getAddressBlock(request.address ?? ""));
+    if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
+    const next = flow?.next ?? "";
+    try {
+      if (flow === null || flow.provider !== id) throw new OpenIdSignInError("failed");
+      const identity = await this.proveIdentity(provider, flow, callback);
+      if (flow.linkedBy !== null) {
+        await this.linkIdentity(request, provider, identity, flow.linkedBy);
+        return { kind: "linked", next };
       }
-    },
+      return { kind: "signed-in", signedIn: await this.signIn(request, provider, identity), next };
+    } catch (error) {
+      if (!(error instanceof OpenIdSignInError)) throw error;
+      const { reason } = error;
+      await recordAccessEvent(this.options.db, {
+        type: "person.signInFailed",
+        address: request.address,
+        data: { by: "openid", provider: id, reason },
+      });
+      return { kind: "refused", reason, next };
+    }
+  }
 
-    /** Returns the URL at which the provider signs the browser out; null if the provider has no such URL. */
-    async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
-      const provider = providers.find((provider) => provider.id === id);
-      if (!provider) return null;
-      // If the provider does not answer, the browser is signed out of this service only.
-      const configuration = await configurationOf(provider).catch(() => null);
-      if (!configuration?.serverMetadata().end_session_endpoint) return null;
-      return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
-    },
-  };
+  /** Returns the URL at which the provider signs the browser out; null if the provider has no such URL. */
+  async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
+    const provider = this.options.providers.find((provider) => provider.id === id);
+    if (!provider) return null;
+    // If the provider does not answer, the browser is signed out of this service only.
+    const configuration = await this.configurationOf(provider).catch(() => null);
+    if (!configuration?.serverMetadata().end_session_endpoint) return null;
+    return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
+  }
 }
 
 /** Rethrows the error of a session that has ended as a failed sign-in. Rethrows other errors unchanged. */

@@ -128,23 +128,25 @@ function checkWebAuthnResponse(body: Record<string, unknown>): void {
   }
 }
 
-export type Passkeys = ReturnType<typeof createPasskeys>;
-
-export function createPasskeys(options: {
+interface PasskeysOptions {
   db: DataSource;
   accounts: Accounts;
   sessions: PersonSessions;
   attempts: PersonSignInAttempts;
-}) {
-  const { db, accounts, sessions, attempts } = options;
-  const challengeLimit = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
+}
 
-  async function rememberChallenge(
+export class Passkeys {
+  private readonly challengeLimit = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
+
+  constructor(private readonly options: PasskeysOptions) {}
+
+  private async rememberChallenge(
     challenge: string,
     sessionId: number | null,
     address: string | undefined,
   ): Promise<void> {
-    const retryAfter = challengeLimit.takeTokens(getAddressBlock(address ?? ""));
+    const { db } = this.options;
+    const retryAfter = this.challengeLimit.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many passkey challenges", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
@@ -154,10 +156,12 @@ export function createPasskeys(options: {
    * Returns a function that deletes a challenge. The function returns true if the challenge was still valid and was
    * issued to this session. `sessionId` is null for a sign-in.
    */
-  const spendChallengeOf = (sessionId: number | null) => async (challenge: string) =>
-    (await rows(db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
+  private spendChallengeOf(sessionId: number | null) {
+    return async (challenge: string) =>
+      (await rows(this.options.db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
+  }
 
-  async function verifyRegistration(
+  private async verifyRegistration(
     { caller }: SignedInRequest,
     { origin }: PasskeyPage,
     body: Record<string, unknown>,
@@ -165,7 +169,7 @@ export function createPasskeys(options: {
     const verification = await (await loadWebAuthn())
       .verifyRegistrationResponse({
         response: body as unknown as RegistrationResponseJSON,
-        expectedChallenge: spendChallengeOf(caller.credentialId),
+        expectedChallenge: this.spendChallengeOf(caller.credentialId),
         expectedOrigin: origin,
         expectedRPID: new URL(origin).hostname,
         supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
@@ -179,7 +183,7 @@ export function createPasskeys(options: {
   }
 
   /** Returns the passkey that signed a valid challenge of this service; null if the signature is not valid. */
-  async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<UsedPasskey | null> {
+  private async verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<UsedPasskey | null> {
     type FoundPasskey = {
       id: number;
       personId: number;
@@ -187,13 +191,13 @@ export function createPasskeys(options: {
       counter: number;
       transports: AuthenticatorTransport[];
     };
-    const [passkey] = await rows<FoundPasskey>(db, SELECT_PASSKEY, [body["id"]]);
+    const [passkey] = await rows<FoundPasskey>(this.options.db, SELECT_PASSKEY, [body["id"]]);
     if (!passkey) return null;
     const { publicKey, counter, transports } = passkey;
     const verification = await (await loadWebAuthn())
       .verifyAuthenticationResponse({
         response: body as unknown as AuthenticationResponseJSON,
-        expectedChallenge: spendChallengeOf(null),
+        expectedChallenge: this.spendChallengeOf(null),
         expectedOrigin: origin,
         expectedRPID: new URL(origin).hostname,
         credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },
@@ -205,7 +209,8 @@ export function createPasskeys(options: {
   }
 
   /** Starts a session of the passkey's person. Returns null if the passkey was removed after its verification. */
-  async function beginSession(request: SignInRequest, { id, personId, counter }: UsedPasskey) {
+  private async beginSession(request: SignInRequest, { id, personId, counter }: UsedPasskey) {
+    const { db, accounts } = this.options;
     const user = await accounts.user(personId);
     return db.transaction(async (manager) => {
       await lockSignInMethods(manager, personId);
@@ -214,118 +219,119 @@ export function createPasskeys(options: {
     });
   }
 
-  return {
-    async list(personId: number): Promise<Passkey[]> {
-      return (await rows<PasskeyRow>(db, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
-    },
+  async list(personId: number): Promise<Passkey[]> {
+    return (await rows<PasskeyRow>(this.options.db, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
+  }
 
-    /** Returns one passkey of the person. @throws NOT_FOUND */
-    async get(personId: number, id: number): Promise<Passkey> {
-      const [row] = await rows<PasskeyRow>(db, SELECT_PASSKEYS_OF_PERSON, [personId, id]);
-      if (!row) throw new ActionError("NOT_FOUND", "no such passkey");
-      return toPasskey(row);
-    },
+  /** Returns one passkey of the person. @throws NOT_FOUND */
+  async get(personId: number, id: number): Promise<Passkey> {
+    const [row] = await rows<PasskeyRow>(this.options.db, SELECT_PASSKEYS_OF_PERSON, [personId, id]);
+    if (!row) throw new ActionError("NOT_FOUND", "no such passkey");
+    return toPasskey(row);
+  }
 
-    /** Returns the WebAuthn options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
-    async registrationOptions(
-      { caller, address }: SignedInRequest,
-      { origin }: PasskeyPage,
-    ): Promise<PublicKeyCredentialCreationOptionsJSON> {
-      const [user] = await rows<User>(db, SELECT_USER, [caller.personId]);
-      const registrationOptions = await (await loadWebAuthn()).generateRegistrationOptions({
-        rpName: SERVICE_NAME,
-        rpID: new URL(origin).hostname,
-        userName: user!.email,
-        userDisplayName: `${user!.firstName} ${user!.lastName}`,
-        excludeCredentials: await rows(db, SELECT_PASSKEY_IDS, [caller.personId]),
-        supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
-        authenticatorSelection: { residentKey: "required", userVerification: "required" },
+  /** Returns the WebAuthn options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
+  async registrationOptions(
+    { caller, address }: SignedInRequest,
+    { origin }: PasskeyPage,
+  ): Promise<PublicKeyCredentialCreationOptionsJSON> {
+    const { db } = this.options;
+    const [user] = await rows<User>(db, SELECT_USER, [caller.personId]);
+    const registrationOptions = await (await loadWebAuthn()).generateRegistrationOptions({
+      rpName: SERVICE_NAME,
+      rpID: new URL(origin).hostname,
+      userName: user!.email,
+      userDisplayName: `${user!.firstName} ${user!.lastName}`,
+      excludeCredentials: await rows(db, SELECT_PASSKEY_IDS, [caller.personId]),
+      supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+    });
+    await this.rememberChallenge(registrationOptions.challenge, caller.credentialId, address);
+    return registrationOptions;
+  }
+
+  /**
+   * Stores a passkey that the browser created. If the session could only register a passkey until now, it gets full
+   * rights.
+   * @throws REQUEST_INVALID
+   */
+  async register(request: SignedInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
+    const { db, sessions } = this.options;
+    const { caller, address } = request;
+    const { personId, credentialId } = caller;
+    const { name: input, ...response } = body;
+    const name = input === undefined || input === null ? DEFAULT_PASSKEY_NAME : requireText(input, "name");
+    checkWebAuthnResponse(response);
+    const { id, publicKey, counter, transports = [] } = await this.verifyRegistration(request, page, response);
+    return db.transaction(async (manager) => {
+      await lockCallersSignInMethods(manager, caller);
+      if ((await rows(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).length >= PASSKEYS_PER_PERSON) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `a person can have at most ${PASSKEYS_PER_PERSON} passkeys; remove one first`,
+        );
+      }
+      const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
+      const [row] = await rows<PasskeyRow>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
+        throw isUniqueViolation(error)
+          ? new ActionError("REQUEST_INVALID", "this passkey is already registered")
+          : error;
       });
-      await rememberChallenge(registrationOptions.challenge, caller.credentialId, address);
-      return registrationOptions;
-    },
+      refuseUnknownFields(response, CREDENTIAL_FIELDS);
+      await sessions.grantFullRights(credentialId, manager);
+      await recordAccessEvent(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
+      return toPasskey(row!);
+    });
+  }
 
-    /**
-     * Stores a passkey that the browser created. If the session could only register a passkey until now, it gets full
-     * rights.
-     * @throws REQUEST_INVALID
-     */
-    async register(request: SignedInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
-      const { caller, address } = request;
-      const { personId, credentialId } = caller;
-      const { name: input, ...response } = body;
-      const name = input === undefined || input === null ? DEFAULT_PASSKEY_NAME : requireText(input, "name");
-      checkWebAuthnResponse(response);
-      const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
-      return db.transaction(async (manager) => {
-        await lockCallersSignInMethods(manager, caller);
-        if ((await rows(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).length >= PASSKEYS_PER_PERSON) {
-          throw new ActionError(
-            "REQUEST_INVALID",
-            `a person can have at most ${PASSKEYS_PER_PERSON} passkeys; remove one first`,
-          );
-        }
-        const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
-        const [row] = await rows<PasskeyRow>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
-          throw isUniqueViolation(error)
-            ? new ActionError("REQUEST_INVALID", "this passkey is already registered")
-            : error;
-        });
-        refuseUnknownFields(response, CREDENTIAL_FIELDS);
-        await sessions.grantFullRights(credentialId, manager);
-        await recordAccessEvent(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
-        return toPasskey(row!);
-      });
-    },
+  /**
+   * Returns the WebAuthn options with which the browser signs in, by any passkey for this service on this device or
+   * on a phone.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  async authenticationOptions(
+    { address }: SignInRequest,
+    { origin }: PasskeyPage,
+  ): Promise<PublicKeyCredentialRequestOptionsJSON> {
+    const registrationOptions = await (await loadWebAuthn()).generateAuthenticationOptions({
+      rpID: new URL(origin).hostname,
+      userVerification: "required",
+    });
+    await this.rememberChallenge(registrationOptions.challenge, null, address);
+    return registrationOptions;
+  }
 
-    /**
-     * Returns the WebAuthn options with which the browser signs in, by any passkey for this service on this device or
-     * on a phone.
-     * @throws RATE_LIMIT_EXCEEDED
-     */
-    async authenticationOptions(
-      { address }: SignInRequest,
-      { origin }: PasskeyPage,
-    ): Promise<PublicKeyCredentialRequestOptionsJSON> {
-      const registrationOptions = await (await loadWebAuthn()).generateAuthenticationOptions({
-        rpID: new URL(origin).hostname,
-        userVerification: "required",
-      });
-      await rememberChallenge(registrationOptions.challenge, null, address);
-      return registrationOptions;
-    },
+  /**
+   * Signs in the person whose passkey signed the challenge.
+   * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED
+   */
+  async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
+    const { db, attempts } = this.options;
+    checkWebAuthnResponse(body);
+    const { address } = request;
+    const passkey = await attempts.runCounted(`passkey ${body["id"]}`, address, () => this.verifySignIn(page, body));
+    const signedIn = passkey && (await this.beginSession(request, passkey));
+    if (signedIn) return signedIn;
+    await recordAccessEvent(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
+    throw new ActionError("SIGN_IN_FAILED");
+  }
 
-    /**
-     * Signs in the person whose passkey signed the challenge.
-     * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED
-     */
-    async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
-      checkWebAuthnResponse(body);
-      const { address } = request;
-      const passkey = await attempts.runCounted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
-      const signedIn = passkey && (await beginSession(request, passkey));
-      if (signedIn) return signedIn;
-      await recordAccessEvent(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
-      throw new ActionError("SIGN_IN_FAILED");
-    },
-
-    /**
-     * Removes a passkey of the caller.
-     * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this passkey
-     */
-    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
-      const { personId } = caller;
-      await db.transaction(async (manager) => {
-        await lockSignInMethods(manager, personId);
-        const passkeys = (await rows<PasskeyRow>(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
-        const passkey = passkeys.find((passkey) => passkey.id === id);
-        if (passkey) requireExpectedItemVersion(passkey, [passkeys], precondition);
-        if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
-          throw new ActionError("NOT_FOUND", "no such passkey");
-        }
-        await requireSignInMethod(manager, personId);
-        await recordAccessEvent(manager, { type: "person.passkey.delete", personId, subjectId: personId, address });
-      });
-    },
-  };
+  /**
+   * Removes a passkey of the caller.
+   * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this passkey
+   */
+  async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
+    const { personId } = caller;
+    await this.options.db.transaction(async (manager) => {
+      await lockSignInMethods(manager, personId);
+      const passkeys = (await rows<PasskeyRow>(manager, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
+      const passkey = passkeys.find((passkey) => passkey.id === id);
+      if (passkey) requireExpectedItemVersion(passkey, [passkeys], precondition);
+      if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
+        throw new ActionError("NOT_FOUND", "no such passkey");
+      }
+      await requireSignInMethod(manager, personId);
+      await recordAccessEvent(manager, { type: "person.passkey.delete", personId, subjectId: personId, address });
+    });
+  }
 }

@@ -7,15 +7,15 @@ import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
 import { createAccessLogLister } from "./access-events.js";
-import { createAccounts } from "./accounts.js";
+import { Accounts } from "./accounts.js";
 import { createCallerAccess } from "./caller-access.js";
-import { createIdentities } from "./identities.js";
-import { createOneTimeLinks } from "./links.js";
-import { createOpenId } from "./open-id.js";
-import { createPasskeys } from "./passkeys.js";
-import { createPersonSessions } from "./person-sessions.js";
+import { IdentityStore } from "./identities.js";
+import { OneTimeLinks } from "./links.js";
+import { OpenId } from "./open-id.js";
+import { Passkeys } from "./passkeys.js";
+import { PersonSessions } from "./person-sessions.js";
 import type { SendServiceMail } from "./service-mail.js";
-import { createPersonSignInAttempts } from "./sign-in-attempts.js";
+import { PersonSignInAttempts } from "./sign-in-attempts.js";
 
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
@@ -49,23 +49,23 @@ export function createPeopleAccounts(options: {
   providers?: readonly OpenIdProvider[];
 }) {
   const { db, credentials, people, baseUrl, mail = null, providers = [] } = options;
-  const sessions = createPersonSessions({ db, credentials });
-  const links = createOneTimeLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
-  const attempts = createPersonSignInAttempts({ db });
+  const sessions = new PersonSessions({ db, credentials });
+  const links = new OneTimeLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
+  const attempts = new PersonSignInAttempts({ db });
   const sendReset =
     mail &&
     ((user: User, link: string) =>
       mail({ to: user.email, subject: "Your new passphrase", text: composeResetMail(user, link) }));
-  const accounts = createAccounts({ db, people, sessions, links, attempts, sendReset });
-  const identities = createIdentities({ db, credentials });
+  const accounts = new Accounts({ db, people, sessions, links, attempts, sendReset });
+  const identities = new IdentityStore({ db, credentials });
   return {
     accounts,
     sessions,
     links,
     attempts,
-    passkeys: createPasskeys({ db, accounts, sessions, attempts }),
+    passkeys: new Passkeys({ db, accounts, sessions, attempts }),
     identities,
-    openId: createOpenId({ db, providers, accounts, identities }),
+    openId: new OpenId({ db, providers, accounts, identities }),
     whoAmI: createCallerAccess({ db }),
     listAccess: createAccessLogLister({ db }),
     mail,

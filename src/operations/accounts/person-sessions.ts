@@ -89,106 +89,107 @@ const REVOKE_GRANTS = "UPDATE oauth_grant SET revoked_at = now() WHERE person_id
 
 const CLEAR_PROVISIONAL_FLAG = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
 
-export type PersonSessions = ReturnType<typeof createPersonSessions>;
+export class PersonSessions {
+  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
 
-export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   /**
    * Ends the person's session with the ID `id`. If `id` is null, ends all sessions except the session `except`. Returns
    * the number of ended sessions.
    */
-  async function endSessions(
+  private async endSessions(
     personId: number,
     id: number | null,
     except: number | null,
     executor: SqlClient,
   ): Promise<number> {
     const endedSessions = await rows(executor, END_SESSIONS, [personId, id, except]);
-    if (endedSessions.length > 0) await credentials.clearCallerCaches(executor);
+    if (endedSessions.length > 0) await this.options.credentials.clearCallerCaches(executor);
     return endedSessions.length;
   }
 
-  /** Returns the person's valid sessions, the most recently used first. */
-  async function list(personId: number, currentId: number): Promise<PersonSession[]> {
-    type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
-      Pick<PersonSession, "id" | "device" | "address">;
-    return (await rows<Row>(db, SELECT_SESSIONS, [personId])).map(({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
-      ...row,
-      createdAt: createdAt.toISOString(),
-      updatedAt: createdAt.toISOString(),
-      lastUsedAt: lastUsedAt.toISOString(),
-      expiresAt: expiresAt.toISOString(),
-      isCurrent: row.id === currentId,
-    }));
+  /**
+   * Starts a session and ends the browser's previous session, so that the token of the previous session stops
+   * working.
+   */
+  async beginSession(
+    personId: number,
+    { address, userAgent }: SessionOrigin,
+    { replacedCaller = null, isProvisional = false, provider = null }: NewSessionOptions = {},
+    executor: SqlClient = this.options.db,
+  ): Promise<NewSession> {
+    if (replacedCaller?.session && replacedCaller.personId !== null) {
+      await this.endSessions(replacedCaller.personId, replacedCaller.credentialId, null, executor);
+    }
+    const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
+    const { id, token } = await this.options.credentials.issue(
+      { kind: "editor", personId, name: "session", expiresAt },
+      executor,
+    );
+    await rows(executor, INSERT_SESSION, [
+      id,
+      personId,
+      isProvisional,
+      describeDevice(userAgent),
+      address ?? null,
+      provider,
+    ]);
+    await executor.query("UPDATE person SET last_seen_at = now() WHERE id = $1", [personId]);
+    return { token, expiresAt: expiresAt.toISOString() };
   }
 
-  return {
-    /**
-     * Starts a session and ends the browser's previous session, so that the token of the previous session stops
-     * working.
-     */
-    async beginSession(
-      personId: number,
-      { address, userAgent }: SessionOrigin,
-      { replacedCaller = null, isProvisional = false, provider = null }: NewSessionOptions = {},
-      executor: SqlClient = db,
-    ): Promise<NewSession> {
-      if (replacedCaller?.session && replacedCaller.personId !== null) {
-        await endSessions(replacedCaller.personId, replacedCaller.credentialId, null, executor);
-      }
-      const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
-      const { id, token } = await credentials.issue({ kind: "editor", personId, name: "session", expiresAt }, executor);
-      await rows(executor, INSERT_SESSION, [
-        id,
-        personId,
-        isProvisional,
-        describeDevice(userAgent),
-        address ?? null,
-        provider,
-      ]);
-      await executor.query("UPDATE person SET last_seen_at = now() WHERE id = $1", [personId]);
-      return { token, expiresAt: expiresAt.toISOString() };
-    },
+  /** Returns the person's valid sessions, the most recently used first. */
+  async list(personId: number, currentId: number): Promise<PersonSession[]> {
+    type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
+      Pick<PersonSession, "id" | "device" | "address">;
+    return (await rows<Row>(this.options.db, SELECT_SESSIONS, [personId])).map(
+      ({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
+        ...row,
+        createdAt: createdAt.toISOString(),
+        updatedAt: createdAt.toISOString(),
+        lastUsedAt: lastUsedAt.toISOString(),
+        expiresAt: expiresAt.toISOString(),
+        isCurrent: row.id === currentId,
+      }),
+    );
+  }
 
-    list,
+  /** Returns the ID of the OpenID provider with which the person signed in to the session; null if they used none. */
+  async providerOf(id: number): Promise<string | null> {
+    const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
+    return (await rows<{ provider: string | null }>(this.options.db, sql, [id]))[0]?.provider ?? null;
+  }
 
-    /** Returns the ID of the OpenID provider with which the person signed in to the session; null if they used none. */
-    async providerOf(id: number): Promise<string | null> {
-      const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
-      return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;
-    },
+  /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
+  async endSession(personId: number, id: number, precondition?: ExpectedETags): Promise<void> {
+    if (precondition) {
+      const sessions = await this.list(personId, id);
+      const session = sessions.find((session) => session.id === id);
+      if (session) requireExpectedItemVersion(session, [sessions], precondition);
+    }
+    const endedCount = await this.options.db.transaction(async (manager) => {
+      await lockSignInMethods(manager, personId);
+      return this.endSessions(personId, id, null, manager);
+    });
+    if (endedCount === 0) throw new ActionError("NOT_FOUND", "no such session");
+  }
 
-    /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
-    async endSession(personId: number, id: number, precondition?: ExpectedETags): Promise<void> {
-      if (precondition) {
-        const sessions = await list(personId, id);
-        const session = sessions.find((session) => session.id === id);
-        if (session) requireExpectedItemVersion(session, [sessions], precondition);
-      }
-      const endedCount = await db.transaction(async (manager) => {
-        await lockSignInMethods(manager, personId);
-        return endSessions(personId, id, null, manager);
-      });
-      if (endedCount === 0) throw new ActionError("NOT_FOUND", "no such session");
-    },
+  /** Ends all sessions of the person. If `except` is set, the session with this ID stays valid. */
+  async endAllSessions(personId: number, except: number | null = null, executor?: SqlClient): Promise<void> {
+    if (!executor) return this.options.db.transaction((manager) => this.endAllSessions(personId, except, manager));
+    await lockSignInMethods(executor, personId);
+    await this.endSessions(personId, null, except, executor);
+  }
 
-    /** Ends all sessions of the person. If `except` is set, the session with this ID stays valid. */
-    async endAllSessions(personId: number, except: number | null = null, executor?: SqlClient): Promise<void> {
-      if (!executor) return db.transaction((manager) => this.endAllSessions(personId, except, manager));
-      await lockSignInMethods(executor, personId);
-      await endSessions(personId, null, except, executor);
-    },
+  /** Ends all sessions of the person, the person's tokens, and the access that the person has granted to programs. */
+  async endAllWithTokens(personId: number, executor: SqlClient): Promise<void> {
+    await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
+    await executor.query(REVOKE_GRANTS, [personId]);
+    await this.options.credentials.clearCallerCaches(executor);
+  }
 
-    /** Ends all sessions of the person, the person's tokens, and the access that the person has granted to programs. */
-    async endAllWithTokens(personId: number, executor: SqlClient): Promise<void> {
-      await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
-      await executor.query(REVOKE_GRANTS, [personId]);
-      await credentials.clearCallerCaches(executor);
-    },
-
-    /** Gives full rights to a session that could only register a passkey. */
-    async grantFullRights(credentialId: number, executor: SqlClient = db): Promise<void> {
-      await executor.query(CLEAR_PROVISIONAL_FLAG, [credentialId]);
-      await credentials.clearCallerCaches(executor);
-    },
-  };
+  /** Gives full rights to a session that could only register a passkey. */
+  async grantFullRights(credentialId: number, executor: SqlClient = this.options.db): Promise<void> {
+    await executor.query(CLEAR_PROVISIONAL_FLAG, [credentialId]);
+    await this.options.credentials.clearCallerCaches(executor);
+  }
 }

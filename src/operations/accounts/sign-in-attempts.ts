@@ -59,25 +59,25 @@ async function saveAttempts(manager: EntityManager, subject: Buffer, state: Sign
   ]);
 }
 
-export type PersonSignInAttempts = ReturnType<typeof createPersonSignInAttempts>;
+async function databaseTime(manager: EntityManager): Promise<number> {
+  const [row] = await rows<{ now: Date }>(manager, "SELECT clock_timestamp() AS now", []);
+  return row!.now.getTime();
+}
 
-export function createPersonSignInAttempts({ db }: { db: DataSource }) {
-  async function databaseTime(manager: EntityManager): Promise<number> {
-    const [row] = await rows<{ now: Date }>(manager, "SELECT clock_timestamp() AS now", []);
-    return row!.now.getTime();
-  }
+async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[]): Promise<AttemptRow[]> {
+  return rows<AttemptRow>(manager, LOCK_FAILURES, [[...subjects].sort(Buffer.compare)]);
+}
 
-  async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[]): Promise<AttemptRow[]> {
-    return rows<AttemptRow>(manager, LOCK_FAILURES, [[...subjects].sort(Buffer.compare)]);
-  }
+export class PersonSignInAttempts {
+  constructor(private readonly options: { db: DataSource }) {}
 
   /**
    * Counts an attempt as failed before its outcome is known, so that attempts in progress count too. Returns the time
    * of the attempt.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
-  async function countAttempt(subjects: readonly Buffer[]): Promise<number> {
-    return db.transaction(async (manager) => {
+  private async countAttempt(subjects: readonly Buffer[]): Promise<number> {
+    return this.options.db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
       const now = await databaseTime(manager);
       const until = Math.max(...lockedRows.map((row) => getBlockedUntil(toAttemptState(row), now) ?? 0));
@@ -94,13 +94,13 @@ export function createPersonSignInAttempts({ db }: { db: DataSource }) {
    * Removes one attempt from the counts of failures. If the attempt succeeded, removes all failures for this account
    * from this network address.
    */
-  async function uncountAttempt(
+  private async uncountAttempt(
     attemptedAt: number,
     ofAddress: Buffer,
     ofAccount: Buffer,
     hasSucceeded: boolean,
   ): Promise<void> {
-    await db.transaction(async (manager) => {
+    await this.options.db.transaction(async (manager) => {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
         if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
@@ -109,30 +109,28 @@ export function createPersonSignInAttempts({ db }: { db: DataSource }) {
     });
   }
 
-  return {
-    /**
-     * Runs `attempt`, a sign-in to `account` from `address`. Counts a null result as a failed sign-in. If `attempt`
-     * throws, for example because the service is overloaded, nothing is counted.
-     * @throws ActionError RATE_LIMIT_EXCEEDED while the caller must wait, before `attempt` runs; errors of `attempt`
-     */
-    async runCounted<T>(
-      account: string,
-      address: string | undefined,
-      attempt: () => Promise<T | null>,
-    ): Promise<T | null> {
-      const networkAddress = getAddressBlock(address ?? "");
-      const addressKey = hashAttemptKey("address", networkAddress);
-      const accountKey = hashAttemptKey("account", account, networkAddress);
-      const at = await countAttempt([addressKey, accountKey]);
-      let result: T | null;
-      try {
-        result = await attempt();
-      } catch (error) {
-        await uncountAttempt(at, addressKey, accountKey, false);
-        throw error;
-      }
-      if (result !== null) await uncountAttempt(at, addressKey, accountKey, true);
-      return result;
-    },
-  };
+  /**
+   * Runs `attempt`, a sign-in to `account` from `address`. Counts a null result as a failed sign-in. If `attempt`
+   * throws, for example because the service is overloaded, nothing is counted.
+   * @throws ActionError RATE_LIMIT_EXCEEDED while the caller must wait, before `attempt` runs; errors of `attempt`
+   */
+  async runCounted<T>(
+    account: string,
+    address: string | undefined,
+    attempt: () => Promise<T | null>,
+  ): Promise<T | null> {
+    const networkAddress = getAddressBlock(address ?? "");
+    const addressKey = hashAttemptKey("address", networkAddress);
+    const accountKey = hashAttemptKey("account", account, networkAddress);
+    const at = await this.countAttempt([addressKey, accountKey]);
+    let result: T | null;
+    try {
+      result = await attempt();
+    } catch (error) {
+      await this.uncountAttempt(at, addressKey, accountKey, false);
+      throw error;
+    }
+    if (result !== null) await this.uncountAttempt(at, addressKey, accountKey, true);
+    return result;
+  }
 }

@@ -27,7 +27,7 @@ import { findSecretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
 import { CompletionParts } from "./completion-parts.js";
-import { createAiUsage } from "./usage.js";
+import { AiUsageRecorder } from "./usage.js";
 
 /**
  * Reply to a request that the package svc-ai sends: the value that the action receives, or the error with which the
@@ -146,9 +146,7 @@ async function createProviderError(
   return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", text);
 }
 
-export type Ai = ReturnType<typeof createAi>;
-
-export function createAi(options: {
+interface AiDependencies {
   db: DataSource;
   settings: Settings;
   scannerCache: SecretScannerCache;
@@ -156,14 +154,23 @@ export function createAi(options: {
   logEvents: LogEvents;
   /** True if the URL of a provider may use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
-}) {
-  const { db, settings, scannerCache, requestSender, logEvents, allowHttp } = options;
-  const usage = createAiUsage({ db });
-  const budgets = new LRUCache<number, RunRequestBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
+}
 
-  function budgetOf(runId: number): RunRequestBudget {
-    const runBudget = budgets.get(runId) ?? new RunRequestBudget();
-    budgets.set(runId, runBudget);
+async function maskAnswer(scan: SecretScanner, answer: AiAnswer): Promise<AiAnswer> {
+  const json = JSON.stringify(answer);
+  const maskedJson = await scan.maskJson(json);
+  return maskedJson === json ? answer : (JSON.parse(maskedJson) as AiAnswer);
+}
+
+export class Ai {
+  private readonly usage = new AiUsageRecorder({ db: this.options.db });
+  private readonly budgets = new LRUCache<number, RunRequestBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
+
+  constructor(private readonly options: AiDependencies) {}
+
+  private budgetOf(runId: number): RunRequestBudget {
+    const runBudget = this.budgets.get(runId) ?? new RunRequestBudget();
+    this.budgets.set(runId, runBudget);
     return runBudget;
   }
 
@@ -171,14 +178,16 @@ export function createAi(options: {
    * Returns the ID of the run from which the caller sent the request, if this run executes a server action.
    * @throws AiError INTEGRATION_UNAVAILABLE for other callers
    */
-  async function runOf({ runId }: Caller, appId: number): Promise<number> {
+  private async runOf({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
-      runId === null ? [] : await rows<{ environment: string }>(db, SELECT_RUN_ENVIRONMENT, [runId, appId]);
+      runId === null
+        ? []
+        : await rows<{ environment: string }>(this.options.db, SELECT_RUN_ENVIRONMENT, [runId, appId]);
     if (runId !== null && runRows[0]?.environment === "server") return runId;
     throw new AiError("INTEGRATION_UNAVAILABLE", "Svc.AI is available in server actions only");
   }
 
-  async function sendRequest(
+  private async sendRequest(
     { appId, runId, setting, model, signal }: ModelRequest,
     requested: AiOptions,
     parts: CompletionParts | null,
@@ -186,7 +195,7 @@ export function createAi(options: {
     const { path, headers, body } = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
     const origin = normalizeOrigin(url);
-    const response = await requestSender.send(
+    const response = await this.options.requestSender.send(
       {
         ...{ url, method: "POST", body, timeoutMs: AI_TIMEOUT_MS },
         headers: parts ? { ...headers, "accept-encoding": "identity" } : headers,
@@ -194,7 +203,7 @@ export function createAi(options: {
       },
       {
         pool: `${appId} ai`,
-        budget: budgetOf(runId),
+        budget: this.budgetOf(runId),
         mayUseOrigin: (requested) => requested === origin,
         originOf: normalizeOrigin,
         hasCredential: true,
@@ -205,7 +214,7 @@ export function createAi(options: {
       throw await createProviderError(
         url,
         response,
-        async (text) => (await (await scanOf(appId)).mask([{ text }]))[0]!,
+        async (text) => (await (await this.scanOf(appId)).mask([{ text }]))[0]!,
       );
     return parts
       ? parts.finishCompletion()
@@ -216,28 +225,24 @@ export function createAi(options: {
    * Returns the scanner that masks the app's secrets in answers. A provider (or a server that imitates a provider)
    * could include the received key in its answer.
    */
-  async function scanOf(appId: number): Promise<SecretScanner> {
+  private async scanOf(appId: number): Promise<SecretScanner> {
+    const { settings, scannerCache } = this.options;
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
     return scannerCache.getScan(String(appId), `${appId}:${version}`, secrets);
   }
 
-  async function maskAnswer(scan: SecretScanner, answer: AiAnswer): Promise<AiAnswer> {
-    const json = JSON.stringify(answer);
-    const maskedJson = await scan.maskJson(json);
-    return maskedJson === json ? answer : (JSON.parse(maskedJson) as AiAnswer);
-  }
-
-  async function performCall(
+  private async performCall(
     caller: Caller,
     { appId, call, options, disconnectSignal, onTextPart }: AiRequest,
   ): Promise<AiAnswer> {
-    const runId = await runOf(caller, appId);
+    const { db, settings, logEvents, allowHttp } = this.options;
+    const runId = await this.runOf(caller, appId);
     const requested = readAiOptions(call, options);
     const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING), allowHttp);
     const model = selectModel(setting, requested.model);
     const expected = estimateTotalTokens(requested);
-    const settle = await usage.reserve(appId, expected, setting);
+    const settle = await this.usage.reserve(appId, expected, setting);
     const started = performance.now();
     let used = 0;
     let parts: CompletionParts | null = null;
@@ -247,13 +252,13 @@ export function createAi(options: {
         const passOn = onTextPart ?? (async () => undefined);
         parts = new CompletionParts(
           PROVIDER_APIS[setting.provider].createEventReader(model),
-          await scanOf(appId),
+          await this.scanOf(appId),
           passOn,
         );
       }
-      const receivedAnswer = await sendRequest({ appId, runId, setting, model, signal }, requested, parts);
+      const receivedAnswer = await this.sendRequest({ appId, runId, setting, model, signal }, requested, parts);
       // Gets the scanner again, because the app may have got a new secret while the provider answered.
-      const answer = await maskAnswer(await scanOf(appId), receivedAnswer);
+      const answer = await maskAnswer(await this.scanOf(appId), receivedAnswer);
       used = usedTokens(answer, expected);
       const callFacts = { model, ...tokenUsageOf(answer), durationMs: Math.round(performance.now() - started) };
       const data = { ...callFacts, ...(setting.logTexts && loggedTexts(requested, answer)) };
@@ -272,18 +277,16 @@ export function createAi(options: {
     }
   }
 
-  return {
-    /**
-     * Sends a request to the AI provider. An error of the provider, the setting or the options does not reject the
-     * promise: the reply then contains the error code and the message.
-     */
-    async callModel(caller: Caller, request: AiRequest): Promise<AiReply> {
-      try {
-        return { answer: await performCall(caller, request) };
-      } catch (error) {
-        if (!(error instanceof AiError || error instanceof OutgoingError)) throw error;
-        return { failure: { code: error.code, message: error.message } };
-      }
-    },
-  };
+  /**
+   * Sends a request to the AI provider. An error of the provider, the setting or the options does not reject the
+   * promise: the reply then contains the error code and the message.
+   */
+  async callModel(caller: Caller, request: AiRequest): Promise<AiReply> {
+    try {
+      return { answer: await this.performCall(caller, request) };
+    } catch (error) {
+      if (!(error instanceof AiError || error instanceof OutgoingError)) throw error;
+      return { failure: { code: error.code, message: error.message } };
+    }
+  }
 }

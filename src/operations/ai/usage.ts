@@ -27,27 +27,28 @@ const RESERVE_TOKENS = `
 const CORRECT_TOKEN_COUNT =
   "UPDATE ai_usage SET tokens = greatest(0, tokens + $3) WHERE app_id = $1 AND day = $2::date RETURNING day";
 
-export function createAiUsage({ db }: { db: DataSource }) {
-  return {
-    /**
-     * Counts a call before the service sends it, with an estimated number of tokens. Returns a function that replaces
-     * the estimate by the number of tokens that the call has used.
-     * @throws AiError LIMIT if a daily limit is reached
-     */
-    async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
-      const { dailyRequests, dailyTokens } = limits;
-      const [counted] = await rows<{ day: string }>(db, RESERVE_TOKENS, [appId, expected, dailyRequests, dailyTokens]);
-      if (!counted) {
-        const dailyLimits = [
-          dailyRequests !== null && `${dailyRequests} requests`,
-          dailyTokens !== null && `${dailyTokens} tokens`,
-        ];
-        const limitText = dailyLimits.filter(Boolean).join(" and ");
-        throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING})`);
-      }
-      return async (used: number): Promise<void> => {
-        if (used !== expected) await rows(db, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);
-      };
-    },
-  };
+export class AiUsageRecorder {
+  constructor(private readonly options: { db: DataSource }) {}
+
+  /**
+   * Counts a call before the service sends it, with an estimated number of tokens. Returns a function that replaces
+   * the estimate by the number of tokens that the call has used.
+   * @throws AiError LIMIT if a daily limit is reached
+   */
+  async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
+    const { db } = this.options;
+    const { dailyRequests, dailyTokens } = limits;
+    const [counted] = await rows<{ day: string }>(db, RESERVE_TOKENS, [appId, expected, dailyRequests, dailyTokens]);
+    if (!counted) {
+      const dailyLimits = [
+        dailyRequests !== null && `${dailyRequests} requests`,
+        dailyTokens !== null && `${dailyTokens} tokens`,
+      ];
+      const limitText = dailyLimits.filter(Boolean).join(" and ");
+      throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING})`);
+    }
+    return async (used: number): Promise<void> => {
+      if (used !== expected) await rows(db, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);
+    };
+  }
 }

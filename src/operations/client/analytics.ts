@@ -32,37 +32,36 @@ function parseEvent(event: unknown, index: number): { input: LogEventInput; byte
   return { input, bytes: measureEventBytes(event, eventPath) };
 }
 
-export type Analytics = ReturnType<typeof createAnalytics>;
-
-export function createAnalytics(options: {
+interface AnalyticsOptions {
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
-}) {
-  const { logEvents, receivedDataLimiter, countRequest } = options;
+}
 
-  return {
-    /**
-     * Records a list of events `[{createdAt, type, data}]` (specification, Analytics event payload) as
-     * `app.analytics.*` log events, in the order of the list. Records none of the events if it throws.
-     * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
-      if (!Array.isArray(events) || events.length > ANALYTICS_EVENTS_PER_REQUEST) {
-        const expected = `events must be an array of at most ${ANALYTICS_EVENTS_PER_REQUEST} events`;
-        throw new ActionError("REQUEST_INVALID", expected);
-      }
-      const parsedEvents = events.map(parseEvent);
-      refuseUnknownFields(events, [EVENT_SHAPE], "events");
-      reportUnknownField(caller);
-      countRequest(caller);
-      // Records either all events of the request or none. After a partial failure, the client would send all events
-      // again.
-      const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
-      receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
-      await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));
-      return { count: parsedEvents.length };
-    },
-  };
+export class Analytics {
+  constructor(private readonly options: AnalyticsOptions) {}
+
+  /**
+   * Records a list of events `[{createdAt, type, data}]` (specification, Analytics event payload) as
+   * `app.analytics.*` log events, in the order of the list. Records none of the events if it throws.
+   * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
+    const { logEvents, receivedDataLimiter, countRequest } = this.options;
+    if (!Array.isArray(events) || events.length > ANALYTICS_EVENTS_PER_REQUEST) {
+      const expected = `events must be an array of at most ${ANALYTICS_EVENTS_PER_REQUEST} events`;
+      throw new ActionError("REQUEST_INVALID", expected);
+    }
+    const parsedEvents = events.map(parseEvent);
+    refuseUnknownFields(events, [EVENT_SHAPE], "events");
+    reportUnknownField(caller);
+    countRequest(caller);
+    // Records either all events of the request or none. After a partial failure, the client would send all events
+    // again.
+    const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
+    receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
+    await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));
+    return { count: parsedEvents.length };
+  }
 }

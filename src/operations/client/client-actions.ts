@@ -136,62 +136,67 @@ async function accessErrorOf(
   return metRules === null || (await meetsRule(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 
-export type ClientActions = ReturnType<typeof createClientActions>;
+interface ClientActionsOptions {
+  db: DataSource;
+  addAssetUrls: AddAssetUrls;
+  userOf: FindAppUser;
+}
 
-export function createClientActions(options: { db: DataSource; addAssetUrls: AddAssetUrls; userOf: FindAppUser }) {
-  const { db, addAssetUrls, userOf } = options;
+export class ClientActions {
+  constructor(private readonly options: ClientActionsOptions) {}
 
-  function toClientAction(row: ClientActionRow): ClientAction | null {
+  private toClientAction(row: ClientActionRow): ClientAction | null {
     const triggers = row.triggers.filter(isAnalyticsTrigger);
     if (triggers.length === 0) return null;
-    return { id: row.id, integrity: integrityHash(compileScript(row)), triggers, assets: addAssetUrls(row.assets) };
+    return {
+      id: row.id,
+      integrity: integrityHash(compileScript(row)),
+      triggers,
+      assets: this.options.addAssetUrls(row.assets),
+    };
   }
 
-  return {
-    /**
-     * Returns all actions that a client can start on analytics events, sorted by ID. `copy` selects drafts or live
-     * versions.
-     */
-    async list(appId: number, copy: DraftOrLive): Promise<ClientAction[]> {
-      const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
-      const clientRows = await rows<ClientActionRow>(db, sql, [appId, copy]);
-      return clientRows.flatMap((row) => toClientAction(row) ?? []);
-    },
+  /**
+   * Returns all actions that a client can start on analytics events, sorted by ID. `copy` selects drafts or live
+   * versions.
+   */
+  async list(appId: number, copy: DraftOrLive): Promise<ClientAction[]> {
+    const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
+    const clientRows = await rows<ClientActionRow>(this.options.db, sql, [appId, copy]);
+    return clientRows.flatMap((row) => this.toClientAction(row) ?? []);
+  }
 
-    /** Returns the action with this ID if clients can start it on analytics events; otherwise null. */
-    async find(appId: number, copy: DraftOrLive, id: number): Promise<ClientAction | null> {
-      const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
-      const [row] = await rows<ClientActionRow>(db, sql, [appId, copy, id]);
-      return row ? toClientAction(row) : null;
-    },
+  /** Returns the action with this ID if clients can start it on analytics events; otherwise null. */
+  async find(appId: number, copy: DraftOrLive, id: number): Promise<ClientAction | null> {
+    const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
+    const [row] = await rows<ClientActionRow>(this.options.db, sql, [appId, copy, id]);
+    return row ? this.toClientAction(row) : null;
+  }
 
-    /**
-     * Returns the error ACTION_ACCESS_DENIED if the access rule does not allow the caller to run the action; otherwise
-     * null. Uses a separate database connection, so do not call this method in a transaction.
-     */
-    async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
-      if (!isPageCaller(caller)) return null;
-      const [row] = await queryPreparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [
-        appId,
-        id,
-        caller.copy,
-      ]);
-      return row ? accessErrorOf(caller, row, userOf) : null;
-    },
+  /**
+   * Returns the error ACTION_ACCESS_DENIED if the access rule does not allow the caller to run the action; otherwise
+   * null. Uses a separate database connection, so do not call this method in a transaction.
+   */
+  async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
+    const { db, userOf } = this.options;
+    if (!isPageCaller(caller)) return null;
+    const [row] = await queryPreparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [appId, id, caller.copy]);
+    return row ? accessErrorOf(caller, row, userOf) : null;
+  }
 
-    /**
-     * Returns the compiled script of an action. Editors, administrators and the action's debug page always get the
-     * script. Other clients get it only if they can run the action.
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
-     */
-    async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
-      const row = await findClientActionRow(db, appId, id);
-      const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;
-      if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
-      const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
-      if (refusal) throw refusal;
-      const script = compileScript(row);
-      return { id, name: row.name, script, integrity: integrityHash(script), assets: addAssetUrls(row.assets) };
-    },
-  };
+  /**
+   * Returns the compiled script of an action. Editors, administrators and the action's debug page always get the
+   * script. Other clients get it only if they can run the action.
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
+   */
+  async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
+    const { db, addAssetUrls, userOf } = this.options;
+    const row = await findClientActionRow(db, appId, id);
+    const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;
+    if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
+    const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
+    if (refusal) throw refusal;
+    const script = compileScript(row);
+    return { id, name: row.name, script, integrity: integrityHash(script), assets: addAssetUrls(row.assets) };
+  }
 }

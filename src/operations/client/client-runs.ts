@@ -115,9 +115,7 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
 const outcomeBytes = (outcome: RunOutcome): number =>
   Buffer.byteLength(outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error));
 
-export type ClientRuns = ReturnType<typeof createClientRuns>;
-
-export function createClientRuns(options: {
+interface ClientRunsOptions {
   db: DataSource;
   repository: RunRepository;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
@@ -126,89 +124,92 @@ export function createClientRuns(options: {
   clientActions: Pick<ClientActions, "findAccessError">;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;
-}) {
-  const { db, repository, timeoutMs, receivedDataLimiter, clientActions, countRequest } = options;
+}
+
+async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, run: ClientRunReport) {
+  if (run.idempotencyKey === null) return undefined;
+  const key = [run.actionId, credentialId, run.idempotencyKey, run.appId];
+  return (await rows<{ id: number; trigger: TriggerType }>(manager, SELECT_ANNOUNCED_RUN, key))[0];
+}
+
+export class ClientRuns {
+  constructor(private readonly options: ClientRunsOptions) {}
 
   /**
    * Returns the outcome of the run, or a timeout if the run was successful but took longer than the time limit. A
    * browser may fail to stop an action in time.
    */
-  function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
+  private limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
+    const { timeoutMs } = this.options;
     if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;
     return createTimeoutRunOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
-  }
-
-  async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, run: ClientRunReport) {
-    if (run.idempotencyKey === null) return undefined;
-    const key = [run.actionId, credentialId, run.idempotencyKey, run.appId];
-    return (await rows<{ id: number; trigger: TriggerType }>(manager, SELECT_ANNOUNCED_RUN, key))[0];
   }
 
   /**
    * Inserts a row for a run that a browser executes. A second report with the same idempotency key inserts nothing.
    * @throws the errors of `findReportedAction`
    */
-  async function acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
+  private async acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findReportedAction(manager, caller, appId, actionId);
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
-    return { ...(await repository.insert(run, BROWSER_HOLDER_ID, manager)), trigger };
+    return { ...(await this.options.repository.insert(run, BROWSER_HOLDER_ID, manager)), trigger };
   }
 
-  return {
-    /**
-     * Records the start of a run in a browser. If the page does not report the end with the same idempotency key, the
-     * run fails at its time limit.
-     * @throws the errors of `report`
-     */
-    async start(caller: Caller, run: ClientRunReport): Promise<{ runId: number }> {
-      const { payload } = readPayload(run.body);
-      if (run.idempotencyKey === null) {
-        throw new ActionError(
-          "REQUEST_INVALID",
-          "the report of a run's start requires an Idempotency-Key header; send the same key with the report of its end",
-        );
-      }
-      countRequest(caller);
-      receivedDataLimiter.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
-      const refusal = await clientActions.findAccessError(caller, run.appId, run.actionId);
-      if (refusal) throw refusal;
-      return db.transaction(async (manager) => {
-        const { id } = await acceptReport(manager, caller, run, payload);
-        reportUnknownField(caller);
-        return { runId: id };
-      });
-    },
-
-    /**
-     * Records the end of a run that a browser executed (specification, Execution log entry: `runOn` is `client`). Also
-     * inserts the run if its start was not reported.
-     * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3,
-     *   ACTION_ACCESS_DENIED, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
-      const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
-      const outcome = limitOutcome(reported, durationMs);
-      countRequest(caller);
-      receivedDataLimiter.takeRows(
-        caller,
-        report.appId,
-        Buffer.byteLength(payload) + outcomeBytes(outcome),
-        ROWS_PER_REPORT,
+  /**
+   * Records the start of a run in a browser. If the page does not report the end with the same idempotency key, the
+   * run fails at its time limit.
+   * @throws the errors of `report`
+   */
+  async start(caller: Caller, run: ClientRunReport): Promise<{ runId: number }> {
+    const { db, receivedDataLimiter, clientActions, countRequest } = this.options;
+    const { payload } = readPayload(run.body);
+    if (run.idempotencyKey === null) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        "the report of a run's start requires an Idempotency-Key header; send the same key with the report of its end",
       );
-      const refusal = await clientActions.findAccessError(caller, report.appId, report.actionId);
-      return db.transaction(async (manager) => {
-        // If the start was recorded, the end is always recorded too, even if the page may no longer run the action.
-        const started = await findAnnouncedRun(manager, caller, report);
-        if (!started && refusal) throw refusal;
-        const run = started ?? (await acceptReport(manager, caller, report, payload));
-        refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
-        const endedRun = { trigger: run.trigger, actionId: report.actionId };
-        await repository.finish(run.id, BROWSER_HOLDER_ID, createBrowserRunEnd(endedRun, outcome, durationMs), manager);
-        return { runId: run.id };
-      });
-    },
-  };
+    }
+    countRequest(caller);
+    receivedDataLimiter.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
+    const refusal = await clientActions.findAccessError(caller, run.appId, run.actionId);
+    if (refusal) throw refusal;
+    return db.transaction(async (manager) => {
+      const { id } = await this.acceptReport(manager, caller, run, payload);
+      reportUnknownField(caller);
+      return { runId: id };
+    });
+  }
+
+  /**
+   * Records the end of a run that a browser executed (specification, Execution log entry: `runOn` is `client`). Also
+   * inserts the run if its start was not reported.
+   * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3,
+   *   ACTION_ACCESS_DENIED, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
+    const { db, repository, receivedDataLimiter, clientActions, countRequest } = this.options;
+    const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
+    const outcome = this.limitOutcome(reported, durationMs);
+    countRequest(caller);
+    receivedDataLimiter.takeRows(
+      caller,
+      report.appId,
+      Buffer.byteLength(payload) + outcomeBytes(outcome),
+      ROWS_PER_REPORT,
+    );
+    const refusal = await clientActions.findAccessError(caller, report.appId, report.actionId);
+    return db.transaction(async (manager) => {
+      // If the start was recorded, the end is always recorded too, even if the page may no longer run the action.
+      const started = await findAnnouncedRun(manager, caller, report);
+      if (!started && refusal) throw refusal;
+      const run = started ?? (await this.acceptReport(manager, caller, report, payload));
+      refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
+      const endedRun = { trigger: run.trigger, actionId: report.actionId };
+      await repository.finish(run.id, BROWSER_HOLDER_ID, createBrowserRunEnd(endedRun, outcome, durationMs), manager);
+      return { runId: run.id };
+    });
+  }
 }

@@ -17,12 +17,12 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { FindAppUser } from "../runs/run-access.js";
 import type { RunRepository } from "../runs/run-repository.js";
-import { createAnalytics } from "./analytics.js";
-import { createClientActions } from "./client-actions.js";
+import { Analytics } from "./analytics.js";
+import { ClientActions } from "./client-actions.js";
 import { createClientFeed } from "./client-feed.js";
-import { createClientRuns } from "./client-runs.js";
-import { createPageSessions } from "./page-sessions.js";
-import { createVisitorSessions } from "./visitors.js";
+import { ClientRuns } from "./client-runs.js";
+import { PageSessions } from "./page-sessions.js";
+import { VisitorSessions } from "./visitors.js";
 
 /**
  * Returns a function that counts the requests of each credential. The function throws if a credential sends too many,
@@ -55,16 +55,20 @@ export function createClients(options: {
 }) {
   const { db, credentials, notifications, repository, logEvents, receivedDataLimiter, diskSpace } = options;
   const { addAssetUrls, userOf, timeoutMs, allowHttp, log } = options;
-  const clientActions = createClientActions({ db, addAssetUrls, userOf });
+  const clientActions = new ClientActions({ db, addAssetUrls, userOf });
   const countRequest = createRequestCounter();
-  const sessions = createPageSessions({ db, credentials, logEvents, diskSpace });
-  const { countVisit, startVisit } = sessions;
+  const sessions = new PageSessions({ db, credentials, logEvents, diskSpace });
   return {
-    visitors: createVisitorSessions({ db, beginVisit: startVisit, countVisit, allowHttp }),
+    visitors: new VisitorSessions({
+      db,
+      beginVisit: (...visit) => sessions.startVisit(...visit),
+      countVisit: (address) => sessions.countVisit(address),
+      allowHttp,
+    }),
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,
-    clientRuns: createClientRuns({ db, repository, timeoutMs, receivedDataLimiter, clientActions, countRequest }),
-    analytics: createAnalytics({ logEvents, receivedDataLimiter, countRequest }),
+    clientRuns: new ClientRuns({ db, repository, timeoutMs, receivedDataLimiter, clientActions, countRequest }),
+    analytics: new Analytics({ logEvents, receivedDataLimiter, countRequest }),
   };
 }

@@ -53,42 +53,47 @@ const REDEEM_PREVIEW_CODE = `
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
      AND created_at > now() - interval '${CODE_LIFETIME_SECONDS} seconds' RETURNING id`;
 
-export type PageSessions = ReturnType<typeof createPageSessions>;
-
-export function createPageSessions(options: {
+interface PageSessionsOptions {
   db: DataSource;
   credentials: Credentials;
   logEvents: LogEvents;
   diskSpace: DiskSpace;
-}) {
-  const { db, credentials, logEvents, diskSpace } = options;
-  const sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
-  const viewerBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE, windowMs: RATE_WINDOW_MS });
-  const removeOldestVisitors = createVisitorLimits();
-  const viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
+}
+
+export class PageSessions {
+  private readonly sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  private readonly viewerBucket = createTokenBucket({
+    limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
+    windowMs: RATE_WINDOW_MS,
+  });
+  private readonly removeOldestVisitors = createVisitorLimits();
+  private readonly viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
+
+  constructor(private readonly options: PageSessionsOptions) {}
 
   /**
    * Emits the log event of an opened page. Emits nothing if this viewer, or all viewers of the app together, open too
    * many pages, or if the disk is nearly full. The page opens even if no event is emitted.
    */
-  async function emitView(executor: SqlClient, emitter: LogEventEmitter, appId: number, viewer: string): Promise<void> {
+  private async emitView(executor: SqlClient, emitter: LogEventEmitter, appId: number, viewer: string): Promise<void> {
+    const { logEvents, diskSpace } = this.options;
     if (
       diskSpace.level() !== "enough" ||
-      viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||
-      viewBucket.takeTokens(String(appId)) > 0
+      this.viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||
+      this.viewBucket.takeTokens(String(appId)) > 0
     )
       return;
     await logEvents.emit(executor, emitter, appId, createAppViewEvent(emitter.kind === "live" ? "live" : "viewer"));
   }
 
-  async function appOf(appId: number): Promise<{ id: number; name: string; published: boolean } | null> {
+  private async appOf(appId: number): Promise<{ id: number; name: string; published: boolean } | null> {
     const sql = "SELECT id, name, published_at IS NOT NULL AS published FROM app WHERE id = $1";
-    const [app] = await rows<{ id: number; name: string; published: boolean }>(db, sql, [appId]);
+    const [app] = await rows<{ id: number; name: string; published: boolean }>(this.options.db, sql, [appId]);
     return app ?? null;
   }
 
-  function countNewSession(limitKey: string): void {
-    const retryAfter = sessionBucket.takeTokens(limitKey);
+  private countNewSession(limitKey: string): void {
+    const retryAfter = this.sessionBucket.takeTokens(limitKey);
     if (retryAfter > 0) throw rateLimitError("too many new sessions", retryAfter);
   }
 
@@ -96,44 +101,46 @@ export function createPageSessions(options: {
    * Creates the credential of a page and returns its token.
    * @param viewer key of the viewer in the limit of logged page views; null to log no page view
    */
-  async function mintCredential(
+  private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
   ): Promise<string> {
+    const { db, credentials } = this.options;
     return db.transaction(async (manager: SqlClient) => {
       await rows(manager, DELETE_OLD_PREVIEW_CODES);
-      if (session.visitorAddressHash) await removeOldestVisitors(manager, session.appId, session.visitorAddressHash);
+      if (session.visitorAddressHash)
+        await this.removeOldestVisitors(manager, session.appId, session.visitorAddressHash);
       const { id, token } = await credentials.issue({ ...session, isPageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
-      if (viewer !== null) await emitView(manager, emitter, appId, viewer);
+      if (viewer !== null) await this.emitView(manager, emitter, appId, viewer);
       return token;
     });
   }
 
-  async function openSession(token: string, app: { id: number; name: string }): Promise<PageSession> {
-    const caller = await credentials.resolve(token);
+  private async openSession(token: string, app: { id: number; name: string }): Promise<PageSession> {
+    const caller = await this.options.credentials.resolve(token);
     if (!caller) throw new ActionError("NOT_FOUND");
     return { token, caller, app };
   }
 
   /** Creates the session of a visitor's page and returns its token. */
-  function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
+  private mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
     const addressBlockBytes = hashVisitorAddress(appId, address);
-    return mintCredential(
+    return this.mintCredential(
       { kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash: addressBlockBytes },
       viewer,
     );
   }
 
   /** Checks that the caller may open the viewer and debug pages of the app. Returns the caller and the app. */
-  async function checkPreview(
+  private async checkPreview(
     caller: Caller | null,
     { appId }: PreviewPage,
   ): Promise<{ caller: Caller; app: PageSession["app"] }> {
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (!mayPerformOnApp(caller, "previewApp", appId)) throw new ActionError("FORBIDDEN");
-    const app = await appOf(appId);
+    const app = await this.appOf(appId);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return { caller, app };
   }
@@ -142,84 +149,90 @@ export function createPageSessions(options: {
    * Creates the session of a viewer or debug page and returns its token.
    * @param secret one-time code to use instead of a generated token
    */
-  async function mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
-    countNewSession(`credential ${caller.credentialId}`);
+  private async mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
+    this.countNewSession(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
     const expiresAt = new Date(Date.now() + PREVIEW_LIFETIME_MS);
     const name = actionId === null ? "app viewer" : "debug page";
     const viewer = actionId === null ? `person ${personId}` : null;
-    return mintCredential({ kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret }, viewer);
+    return this.mintCredential(
+      { kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret },
+      viewer,
+    );
   }
 
-  return {
-    /**
-     * Checks that the caller may open the page.
-     * @throws UNAUTHORIZED; FORBIDDEN for all callers except editors of the app; APP_NOT_FOUND (only for
-     *   administrators)
-     */
-    async checkAccess(caller: Caller | null, preview: PreviewPage): Promise<void> {
-      await checkPreview(caller, preview);
-    },
+  /**
+   * Checks that the caller may open the page.
+   * @throws UNAUTHORIZED; FORBIDDEN for all callers except editors of the app; APP_NOT_FOUND (only for
+   *   administrators)
+   */
+  async checkAccess(caller: Caller | null, preview: PreviewPage): Promise<void> {
+    await this.checkPreview(caller, preview);
+  }
 
-    /**
-     * Creates a session for an anonymous visitor of a published app.
-     * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created
-     *   too many sessions
-     */
-    async visit(appId: number, address: string): Promise<PageSession> {
-      const app = await appOf(appId);
-      if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
-      const viewer = getAddressBlock(address);
-      countNewSession(viewer);
-      const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
-      return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
-    },
+  /**
+   * Creates a session for an anonymous visitor of a published app.
+   * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created
+   *   too many sessions
+   */
+  async visit(appId: number, address: string): Promise<PageSession> {
+    const app = await this.appOf(appId);
+    if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
+    const viewer = getAddressBlock(address);
+    this.countNewSession(viewer);
+    const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
+    return this.openSession(await this.mintVisit(appId, address, expiresAt, viewer), app);
+  }
 
-    /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
-    countVisit: (address: string) => countNewSession(getAddressBlock(address)),
+  /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
+  countVisit(address: string) {
+    this.countNewSession(getAddressBlock(address));
+  }
 
-    /**
-     * Creates a session for a visitor of a page on another origin, and returns the session's token.
-     * @throws RATE_LIMIT_EXCEEDED
-     */
-    startVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
+  /**
+   * Creates a session for a visitor of a page on another origin, and returns the session's token.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  startVisit(appId: number, address: string, expiresAt: Date) {
+    return this.mintVisit(appId, address, expiresAt, null);
+  }
 
-    /**
-     * Creates a session of a viewer or debug page for an editor of the app.
-     * @throws the errors of `checkAccess`; RATE_LIMIT_EXCEEDED
-     */
-    async preview(caller: Caller | null, preview: PreviewPage): Promise<PageSession> {
-      const { caller: editor, app } = await checkPreview(caller, preview);
-      return openSession(await mintPreview(editor, preview), app);
-    },
+  /**
+   * Creates a session of a viewer or debug page for an editor of the app.
+   * @throws the errors of `checkAccess`; RATE_LIMIT_EXCEEDED
+   */
+  async preview(caller: Caller | null, preview: PreviewPage): Promise<PageSession> {
+    const { caller: editor, app } = await this.checkPreview(caller, preview);
+    return this.openSession(await this.mintPreview(editor, preview), app);
+  }
 
-    /**
-     * Creates a session for a viewer or debug page on another origin. Returns a one-time code, which the page must
-     * exchange for the session's token within a minute. The code itself gives no access.
-     * @throws the errors of `preview`
-     */
-    async createCode(caller: Caller | null, preview: PreviewPage): Promise<string> {
-      const { caller: editor } = await checkPreview(caller, preview);
-      return mintPreview(editor, preview, generateSecret("once"));
-    },
+  /**
+   * Creates a session for a viewer or debug page on another origin. Returns a one-time code, which the page must
+   * exchange for the session's token within a minute. The code itself gives no access.
+   * @throws the errors of `preview`
+   */
+  async createCode(caller: Caller | null, preview: PreviewPage): Promise<string> {
+    const { caller: editor } = await this.checkPreview(caller, preview);
+    return this.mintPreview(editor, preview, generateSecret("once"));
+  }
 
-    /**
-     * Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another
-     * page.
-     */
-    async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
-      const token = generateToken("viewer");
-      const sql = [hashToken(code), hashToken(token), appId, actionId];
-      const redeemedRows = await rows(db, REDEEM_PREVIEW_CODE, sql);
-      const app = redeemedRows.length > 0 ? await appOf(appId) : null;
-      return app && openSession(token, app);
-    },
+  /**
+   * Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another
+   * page.
+   */
+  async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
+    const token = generateToken("viewer");
+    const sql = [hashToken(code), hashToken(token), appId, actionId];
+    const redeemedRows = await rows(this.options.db, REDEEM_PREVIEW_CODE, sql);
+    const app = redeemedRows.length > 0 ? await this.appOf(appId) : null;
+    return app && this.openSession(token, app);
+  }
 
-    /** Ends the sessions of all pages that were opened with the session or token of this credential. */
-    async endSession(credentialId: number): Promise<void> {
-      const sql =
-        "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";
-      if ((await rows(db, sql, [credentialId])).length > 0) await credentials.clearCallerCaches();
-    },
-  };
+  /** Ends the sessions of all pages that were opened with the session or token of this credential. */
+  async endSession(credentialId: number): Promise<void> {
+    const { db, credentials } = this.options;
+    const sql =
+      "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";
+    if ((await rows(db, sql, [credentialId])).length > 0) await credentials.clearCallerCaches();
+  }
 }

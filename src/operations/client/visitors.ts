@@ -115,90 +115,91 @@ const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): AllowedVisitorO
   updatedAt: updatedAt.toISOString(),
 });
 
-export type VisitorSessions = ReturnType<typeof createVisitorSessions>;
-
-export function createVisitorSessions(options: {
+interface VisitorSessionsOptions {
   db: DataSource;
   /** Creates a visitor's session for the network address, and returns its token. @throws RATE_LIMIT_EXCEEDED */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a visitor's session in the limit of the network address. @throws RATE_LIMIT_EXCEEDED */
   countVisit: (address: string) => void;
   allowHttp: boolean;
-}) {
-  const { db, beginVisit, countVisit, allowHttp } = options;
+}
 
-  const listedOrigins = new LRUCache<string, boolean>({
+export class VisitorSessions {
+  private readonly listedOrigins = new LRUCache<string, boolean>({
     max: LISTED_ORIGIN_CACHE_MAX_ENTRIES,
     ttl: LISTED_ORIGIN_CACHE_MS,
   });
 
-  async function readOrigins(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
+  constructor(private readonly options: VisitorSessionsOptions) {}
+
+  private async readOrigins(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
     const sql = `SELECT origins, published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1`;
-    return (await rows<{ origins: string[]; isPublished: boolean }>(db, sql, [appId]))[0] ?? null;
+    return (await rows<{ origins: string[]; isPublished: boolean }>(this.options.db, sql, [appId]))[0] ?? null;
   }
 
-  async function renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
+  private async renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
     const values = [caller.credentialId, appId, VISITOR_SESSION_MS, VISITOR_SESSION_RENEWALS_MAX_MS];
-    const [renewed] = await rows<{ expiresAt: Date }>(db, RENEW_VISITOR, values);
+    const [renewed] = await rows<{ expiresAt: Date }>(this.options.db, RENEW_VISITOR, values);
     return renewed ? { token, expiresAt: renewed.expiresAt.toISOString() } : null;
   }
 
-  return {
-    /** True if at least one app has the origin in its list of page origins. */
-    async isListed(origin: string): Promise<boolean> {
-      const isKnownListed = listedOrigins.get(origin);
-      if (isKnownListed !== undefined) return isKnownListed;
-      const isListed =
-        origin.length <= ORIGIN_MAX_CHARACTERS && (await rows(db, SELECT_LISTED_ORIGIN, [origin])).length > 0;
-      listedOrigins.set(origin, isListed);
-      return isListed;
-    },
+  /** True if at least one app has the origin in its list of page origins. */
+  async isListed(origin: string): Promise<boolean> {
+    const isKnownListed = this.listedOrigins.get(origin);
+    if (isKnownListed !== undefined) return isKnownListed;
+    const isListed =
+      origin.length <= ORIGIN_MAX_CHARACTERS &&
+      (await rows(this.options.db, SELECT_LISTED_ORIGIN, [origin])).length > 0;
+    this.listedOrigins.set(origin, isListed);
+    return isListed;
+  }
 
-    /** Returns the app's list of page origins, with the time of the app's last change. */
-    async listOrigins(appId: number): Promise<AllowedVisitorOrigins> {
-      const [app] = await rows<StoredOrigins>(db, SELECT_ORIGINS, [appId]);
-      if (!app) throw new ActionError("APP_NOT_FOUND");
-      return toListedOrigins(app);
-    },
+  /** Returns the app's list of page origins, with the time of the app's last change. */
+  async listOrigins(appId: number): Promise<AllowedVisitorOrigins> {
+    const [app] = await rows<StoredOrigins>(this.options.db, SELECT_ORIGINS, [appId]);
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    return toListedOrigins(app);
+  }
 
-    /** Replaces the app's list of page origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
-    async setOrigins(
-      caller: Caller,
-      { appId, precondition }: { appId: number; precondition: ExpectedETags },
-      input: unknown,
-    ): Promise<AllowedVisitorOrigins> {
-      const origins = parsePageOrigins(input, allowHttp);
-      reportUnknownField(caller);
-      return db.transaction(async (manager) => {
-        const [before] = await rows<StoredOrigins>(manager, `${SELECT_ORIGINS} FOR NO KEY UPDATE`, [appId]);
-        if (!before) throw new ActionError("APP_NOT_FOUND");
-        requireExpectedVersion(toListedOrigins(before), precondition);
-        const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
-        await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });
-        return toListedOrigins(app!);
-      });
-    },
+  /** Replaces the app's list of page origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+  async setOrigins(
+    caller: Caller,
+    { appId, precondition }: { appId: number; precondition: ExpectedETags },
+    input: unknown,
+  ): Promise<AllowedVisitorOrigins> {
+    const { db, allowHttp } = this.options;
+    const origins = parsePageOrigins(input, allowHttp);
+    reportUnknownField(caller);
+    return db.transaction(async (manager) => {
+      const [before] = await rows<StoredOrigins>(manager, `${SELECT_ORIGINS} FOR NO KEY UPDATE`, [appId]);
+      if (!before) throw new ActionError("APP_NOT_FOUND");
+      requireExpectedVersion(toListedOrigins(before), precondition);
+      const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
+      await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });
+      return toListedOrigins(app!);
+    });
+  }
 
-    /**
-     * Creates a session for a page on one of the app's listed origins. If the page has a session, extends it instead.
-     * @throws FORBIDDEN for other origins, even if the app does not exist; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
-     */
-    async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
-      countVisit(address);
-      const app = await readOrigins(appId);
-      if (origin === undefined || !app?.origins.includes(origin)) {
-        throw new ActionError(
-          "FORBIDDEN",
-          "the page's origin is not in the app's list of origins; an editor can add the origin",
-        );
-      }
-      if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
-      const renewedVisit = current?.caller.kind === "live" ? await renewVisitor(appId, current) : null;
-      if (renewedVisit) return renewedVisit;
-      const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
-      return { token: await beginVisit(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
-    },
-  };
+  /**
+   * Creates a session for a page on one of the app's listed origins. If the page has a session, extends it instead.
+   * @throws FORBIDDEN for other origins, even if the app does not exist; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
+   */
+  async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
+    const { beginVisit, countVisit } = this.options;
+    countVisit(address);
+    const app = await this.readOrigins(appId);
+    if (origin === undefined || !app?.origins.includes(origin)) {
+      throw new ActionError(
+        "FORBIDDEN",
+        "the page's origin is not in the app's list of origins; an editor can add the origin",
+      );
+    }
+    if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
+    const renewedVisit = current?.caller.kind === "live" ? await this.renewVisitor(appId, current) : null;
+    if (renewedVisit) return renewedVisit;
+    const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
+    return { token: await beginVisit(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
+  }
 }
 
 /**

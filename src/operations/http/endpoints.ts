@@ -37,21 +37,26 @@ const UPSERT_SECRET = `
   INSERT INTO http_secret (action_id, sealed) VALUES ($1, $2)
   ON CONFLICT (action_id) DO UPDATE SET sealed = CASE WHEN $3 THEN excluded.sealed ELSE http_secret.sealed END`;
 
-export type TriggerEndpoints = ReturnType<typeof createTriggerEndpoints>;
+interface TriggerEndpointsOptions {
+  db: DataSource;
+  dataKeys: DataKeys;
+  baseUrl: string;
+}
 
-export function createTriggerEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
-  const { db, dataKeys, baseUrl } = options;
+export class TriggerEndpoints {
   /** Cache of decrypted secrets. The key is the ID of the draft and the encrypted bytes. */
-  const openedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
+  private readonly openedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
 
-  async function openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
+  constructor(private readonly options: TriggerEndpointsOptions) {}
+
+  private async openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
     const key = `${masterId} ${sealedSecret.toString("base64")}`;
-    const openedSecret = openedSecrets.get(key);
+    const openedSecret = this.openedSecrets.get(key);
     if (openedSecret !== undefined) return openedSecret;
-    const dataKey = await dataKeys.find(appId);
+    const dataKey = await this.options.dataKeys.find(appId);
     if (!dataKey) return null;
     const secret = decryptText(dataKey, sealedSecret, secretLabel(masterId));
-    openedSecrets.set(key, secret);
+    this.openedSecrets.set(key, secret);
     return secret;
   }
 
@@ -59,21 +64,22 @@ export function createTriggerEndpoints(options: { db: DataSource; dataKeys: Data
    * Stores a new random secret for a draft. If the draft already has a secret, replaces it only if `shouldReplace` is
    * true.
    */
-  async function writeSecret(
+  private async writeSecret(
     manager: EntityManager,
     appId: number,
     masterId: number,
     shouldReplace: boolean,
   ): Promise<void> {
-    const dataKey = await dataKeys.findOrMake(appId, manager);
+    const dataKey = await this.options.dataKeys.findOrMake(appId, manager);
     const sealedSecret = encryptText(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
     await rows(manager, UPSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 
   /** Adds the list `endpoints` (URLs of HTTP triggers) to each action that has HTTP triggers. */
-  async function withEndpoints<A extends ActionWithTriggers>(
+  private async withEndpoints<A extends ActionWithTriggers>(
     actions: readonly A[],
   ): Promise<(A & { endpoints?: TriggerEndpoint[] })[]> {
+    const { db, baseUrl } = this.options;
     const ids = actions.filter(({ triggers }) => hasSecretTrigger(triggers)).map(({ id }) => id);
     const secretRows =
       ids.length === 0 ? [] : await rows<{ id: number; masterId: number; sealed: Buffer }>(db, SELECT_SECRETS, [ids]);
@@ -84,7 +90,7 @@ export function createTriggerEndpoints(options: { db: DataSource; dataKeys: Data
         const httpConditions = httpTriggerConditions(triggers);
         if (httpConditions.length === 0) return action;
         const stored = secrets.get(id);
-        const secret = stored ? await openSecret(appId, stored.masterId, stored.sealed) : null;
+        const secret = stored ? await this.openSecret(appId, stored.masterId, stored.sealed) : null;
         const endpoints = httpConditions.map(({ method, path, auth }) => ({
           method: method ?? null,
           url: `${baseUrl}/h/${appId}/${encodeURI(path)}${auth.type === "secret" ? `/${secret}` : ""}`,
@@ -99,50 +105,49 @@ export function createTriggerEndpoints(options: { db: DataSource; dataKeys: Data
    * Adds the URLs of HTTP triggers for callers who can edit all these actions. Other callers get no URLs, because some
    * URLs contain secrets.
    */
-  const addUrls = async <A extends ActionWithTriggers>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
-    actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
-      ? withEndpoints(actions)
+  async addUrls<A extends ActionWithTriggers>(caller: Caller, actions: readonly A[]): Promise<A[]> {
+    return actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
+      ? this.withEndpoints(actions)
       : [...actions];
+  }
 
-  return {
-    addUrls: addUrls,
-    addUrlsToOne: async <A extends ActionWithTriggers>(caller: Caller, action: A): Promise<A> =>
-      (await addUrls(caller, [action]))[0]!,
+  async addUrlsToOne<A extends ActionWithTriggers>(caller: Caller, action: A): Promise<A> {
+    return (await this.addUrls(caller, [action]))[0]!;
+  }
 
-    /**
-     * Creates a secret for a draft if one of its triggers needs a secret and none is stored. Call this function in the
-     * transaction that writes the draft.
-     */
-    async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
-      if (!hasSecretTrigger(triggers)) return;
-      const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
-      if (secretRows.length === 0) await writeSecret(manager, appId, masterId, false);
-    },
+  /**
+   * Creates a secret for a draft if one of its triggers needs a secret and none is stored. Call this function in the
+   * transaction that writes the draft.
+   */
+  async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
+    if (!hasSecretTrigger(triggers)) return;
+    const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
+    if (secretRows.length === 0) await this.writeSecret(manager, appId, masterId, false);
+  }
 
-    /**
-     * Returns true if the URL segment equals the stored secret of the trigger. The comparison takes constant time, so
-     * that its duration reveals nothing about the secret.
-     */
-    async isSecretSegment(
-      { masterId, sealed: sealedSecret }: TriggerRoute,
-      appId: number,
-      segment: string,
-    ): Promise<boolean> {
-      const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
-      if (!secret) return false;
-      const [expected, input] = [Buffer.from(secret), Buffer.from(segment)];
-      return expected.length === input.length && timingSafeEqual(expected, input);
-    },
+  /**
+   * Returns true if the URL segment equals the stored secret of the trigger. The comparison takes constant time, so
+   * that its duration reveals nothing about the secret.
+   */
+  async isSecretSegment(
+    { masterId, sealed: sealedSecret }: TriggerRoute,
+    appId: number,
+    segment: string,
+  ): Promise<boolean> {
+    const secret = sealedSecret && (await this.openSecret(appId, masterId, sealedSecret));
+    if (!secret) return false;
+    const [expected, input] = [Buffer.from(secret), Buffer.from(segment)];
+    return expected.length === input.length && timingSafeEqual(expected, input);
+  }
 
-    /**
-     * Replaces the secret that the URLs of a draft and its live version contain. URLs with the old secret stop working.
-     * Returns false if no trigger needs a secret.
-     */
-    async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
-      const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
-      if (secretRows.length === 0 && !hasSecretTrigger(triggers)) return false;
-      await writeSecret(manager, appId, masterId, true);
-      return true;
-    },
-  };
+  /**
+   * Replaces the secret that the URLs of a draft and its live version contain. URLs with the old secret stop working.
+   * Returns false if no trigger needs a secret.
+   */
+  async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
+    const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
+    if (secretRows.length === 0 && !hasSecretTrigger(triggers)) return false;
+    await this.writeSecret(manager, appId, masterId, true);
+    return true;
+  }
 }

@@ -175,9 +175,7 @@ function eventIdHashOf({ where }: TriggerRoute, request: TriggerRequest, body: u
         .digest();
 }
 
-export type HttpTriggers = ReturnType<typeof createHttpTriggers>;
-
-export function createHttpTriggers(options: {
+interface HttpTriggersOptions {
   db: DataSource;
   accessChecks: AccessChecks;
   endpoints: TriggerEndpoints;
@@ -191,31 +189,28 @@ export function createHttpTriggers(options: {
    * address, the limit is HTTP_ADDRESS_FACTOR times as high.
    */
   maxRequestsPerWindow: number;
-}) {
-  const {
-    db,
-    accessChecks,
-    endpoints,
-    authenticator,
-    rejectedRequestCounter,
-    runs,
-    logs,
-    receivedDataLimiter,
-    maxRequestsPerWindow: limit,
-  } = options;
-  const cached = new LRUCache<string, MatchingRoutes>({
+}
+
+export class HttpTriggers {
+  private readonly cached = new LRUCache<string, MatchingRoutes>({
     max: CACHED_ADDRESSES_MAX,
     maxSize: CACHED_BYTES_MAX,
     maxEntrySize: CACHED_ENTRY_MAX_BYTES,
     sizeCalculation: estimateCachedBytes,
   });
-  const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
+  private readonly addresses = createTokenBucket({
+    limit: Math.max(1, this.options.maxRequestsPerWindow) * HTTP_ADDRESS_FACTOR,
+    windowMs: RATE_WINDOW_MS,
+  });
+
+  constructor(private readonly options: HttpTriggersOptions) {}
 
   /**
    * Returns the response of an event's first run, for a repeated request with the same event ID. Returns null if the
    * log entry of this run was deleted, and undefined while this run is in progress.
    */
-  async function earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
+  private async earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
+    const { db, logs } = this.options;
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
       ended: boolean;
     }[];
@@ -228,10 +223,10 @@ export function createHttpTriggers(options: {
    * Returns the response for an event that already has a run. Returns null if that run failed: then start another run
    * for the event.
    */
-  async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerResponse | null> {
-    const storedAnswer = await earlierAnswer(run.id);
+  private async repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerResponse | null> {
+    const storedAnswer = await this.earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
-      await deleteEventKey(db, eventKey, run.id);
+      await deleteEventKey(this.options.db, eventKey, run.id);
       return null;
     }
     if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: true };
@@ -239,11 +234,11 @@ export function createHttpTriggers(options: {
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
-  async function answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerResponse> {
+  private async answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerResponse> {
     for (;;) {
-      const run = await runs.accept(requested, isAwaited, gone);
+      const run = await this.options.runs.accept(requested, isAwaited, gone);
       if (run.isRepeated) {
-        const repeatedAnswer = await repeatAnswer(run, requested.eventKey!, isAwaited);
+        const repeatedAnswer = await this.repeatAnswer(run, requested.eventKey!, isAwaited);
         if (repeatedAnswer) return repeatedAnswer;
         continue;
       }
@@ -252,109 +247,112 @@ export function createHttpTriggers(options: {
     }
   }
 
-  return {
-    /**
-     * Counts a request in the limit of its network address. The request counts even if it fails later.
-     * @throws RATE_LIMIT_EXCEEDED
-     */
-    countAddress(address: string | undefined, appId: number): void {
-      const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
-      if (wait > 0) throw rateLimitError("too many requests from this address", wait);
-    },
+  /**
+   * Counts a request in the limit of its network address. The request counts even if it fails later.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  countAddress(address: string | undefined, appId: number): void {
+    const wait =
+      this.options.maxRequestsPerWindow === 0
+        ? 0
+        : this.addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
+    if (wait > 0) throw rateLimitError("too many requests from this address", wait);
+  }
 
-    /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */
-    async find(address: TriggerAddress): Promise<MatchedTriggers> {
-      const found = await findRoutes(db, address, (route, segment) =>
-        endpoints.isSecretSegment(route, address.appId, segment),
-      );
-      const { routes, match } = found;
-      // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
-      const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
-      const key = triggerCacheKey(address);
-      if (isCacheable) cached.set(key, found);
-      else if (match !== null) cached.delete(key);
-      return { ...found, address, isCached: false };
-    },
+  /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */
+  async find(address: TriggerAddress): Promise<MatchedTriggers> {
+    const { db, endpoints } = this.options;
+    const found = await findRoutes(db, address, (route, segment) =>
+      endpoints.isSecretSegment(route, address.appId, segment),
+    );
+    const { routes, match } = found;
+    // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
+    const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
+    const key = triggerCacheKey(address);
+    if (isCacheable) this.cached.set(key, found);
+    else if (match !== null) this.cached.delete(key);
+    return { ...found, address, isCached: false };
+  }
 
-    /**
-     * Returns the cached triggers of a URL if one of them accepts the method; otherwise null. Only `run` checks whether
-     * cached triggers have changed, so they must not be used to build a response without a run.
-     */
-    findCached(address: TriggerAddress, method: string): MatchedTriggers | null {
-      const found = address.isDraft ? undefined : cached.get(triggerCacheKey(address));
-      return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
-    },
+  /**
+   * Returns the cached triggers of a URL if one of them accepts the method; otherwise null. Only `run` checks whether
+   * cached triggers have changed, so they must not be used to build a response without a run.
+   */
+  findCached(address: TriggerAddress, method: string): MatchedTriggers | null {
+    const found = address.isDraft ? undefined : this.cached.get(triggerCacheKey(address));
+    return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
+  }
 
-    /**
-     * Checks that the caller of a draft's URL may edit the app's actions, and returns the caller.
-     * @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions
-     */
-    checkAuthor(caller: Caller | null, appId: number): Caller {
-      if (!caller) throw new ActionError("UNAUTHORIZED");
-      if (mayPerformOnApp(caller, "updateAction", appId)) return caller;
-      throw new ActionError("FORBIDDEN");
-    },
+  /**
+   * Checks that the caller of a draft's URL may edit the app's actions, and returns the caller.
+   * @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions
+   */
+  checkAuthor(caller: Caller | null, appId: number): Caller {
+    if (!caller) throw new ActionError("UNAUTHORIZED");
+    if (mayPerformOnApp(caller, "updateAction", appId)) return caller;
+    throw new ActionError("FORBIDDEN");
+  }
 
-    /**
-     * Runs the action of the trigger that matches the request's method.
-     * @param author editor who calls a draft: the editor's credential replaces the authentication that the trigger
-     *   requires; null for live versions
-     * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError,
-     *   RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
-     */
-    async run(
-      { address, routes, match, isCached }: MatchedTriggers,
-      author: Caller | null,
-      request: TriggerRequest,
-      visitor: AccessRequest,
-    ): Promise<TriggerResponse> {
-      const { appId, isDraft } = address;
-      const route = selectRoute(routes, request.method)!;
-      const { where, actionId } = route;
-      const caller =
-        author ??
-        (await authenticator.check(route, request).catch((error: unknown) => {
-          if (error instanceof TriggerAuthenticationError) {
-            if (isCached) throw new RoutesChangedError();
-            rejectedRequestCounter.count(route.masterId, error, request.address);
-          }
-          throw error;
-        }));
-      if (!request.countedLimits.has("quota")) {
-        request.countedLimits.add("quota");
-        await accessChecks.countTriggerRequest(visitor, appId);
-      }
-      const body = await parseBody(request.body, request.header("content-type") ?? null);
-      const payload = buildPayload(route, address, request, body);
-      if (where.auth.type === "none" && !isDraft && !request.countedLimits.has("payload")) {
-        request.countedLimits.add("payload");
-        const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
-        receivedDataLimiter.takePayload(sender, appId, Buffer.byteLength(payload));
-      }
-      const requested: NamedRun = {
-        appId,
-        ref: { id: actionId },
-        trigger: "http",
-        needsPublishedApp: !isDraft,
-        // The access rules of actions apply only to callers with runtime tokens (pages). The sender of a request to an
-        // HTTP trigger has no such token.
-        access: { metRules: null, user: null, meetsRule: async () => true },
-        copy: isDraft ? "master" : "production",
-        payload,
-        personId: caller?.personId ?? null,
-        credentialId: caller?.credentialId ?? null,
-        idempotencyKey: null,
-        // A draft ignores event IDs, so that each repeated request starts a run and editors can test with the same
-        // request.
-        eventKey: isDraft ? null : eventIdHashOf(route, request, body),
-        routeMatch: match,
-      };
-      try {
-        return await answer(requested, where.respond !== "immediately", request.disconnectSignal);
-      } catch (error) {
-        if (!isNotRunnable(error)) throw error;
-        throw isCached ? new RoutesChangedError() : new ActionError("NOT_FOUND");
-      }
-    },
-  };
+  /**
+   * Runs the action of the trigger that matches the request's method.
+   * @param author editor who calls a draft: the editor's credential replaces the authentication that the trigger
+   *   requires; null for live versions
+   * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError,
+   *   RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
+   */
+  async run(
+    { address, routes, match, isCached }: MatchedTriggers,
+    author: Caller | null,
+    request: TriggerRequest,
+    visitor: AccessRequest,
+  ): Promise<TriggerResponse> {
+    const { accessChecks, authenticator, rejectedRequestCounter, receivedDataLimiter } = this.options;
+    const { appId, isDraft } = address;
+    const route = selectRoute(routes, request.method)!;
+    const { where, actionId } = route;
+    const caller =
+      author ??
+      (await authenticator.check(route, request).catch((error: unknown) => {
+        if (error instanceof TriggerAuthenticationError) {
+          if (isCached) throw new RoutesChangedError();
+          rejectedRequestCounter.count(route.masterId, error, request.address);
+        }
+        throw error;
+      }));
+    if (!request.countedLimits.has("quota")) {
+      request.countedLimits.add("quota");
+      await accessChecks.countTriggerRequest(visitor, appId);
+    }
+    const body = await parseBody(request.body, request.header("content-type") ?? null);
+    const payload = buildPayload(route, address, request, body);
+    if (where.auth.type === "none" && !isDraft && !request.countedLimits.has("payload")) {
+      request.countedLimits.add("payload");
+      const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
+      receivedDataLimiter.takePayload(sender, appId, Buffer.byteLength(payload));
+    }
+    const requested: NamedRun = {
+      appId,
+      ref: { id: actionId },
+      trigger: "http",
+      needsPublishedApp: !isDraft,
+      // The access rules of actions apply only to callers with runtime tokens (pages). The sender of a request to an
+      // HTTP trigger has no such token.
+      access: { metRules: null, user: null, meetsRule: async () => true },
+      copy: isDraft ? "master" : "production",
+      payload,
+      personId: caller?.personId ?? null,
+      credentialId: caller?.credentialId ?? null,
+      idempotencyKey: null,
+      // A draft ignores event IDs, so that each repeated request starts a run and editors can test with the same
+      // request.
+      eventKey: isDraft ? null : eventIdHashOf(route, request, body),
+      routeMatch: match,
+    };
+    try {
+      return await this.answer(requested, where.respond !== "immediately", request.disconnectSignal);
+    } catch (error) {
+      if (!isNotRunnable(error)) throw error;
+      throw isCached ? new RoutesChangedError() : new ActionError("NOT_FOUND");
+    }
+  }
 }

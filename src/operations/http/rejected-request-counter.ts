@@ -51,17 +51,18 @@ const LIST_REJECTIONS = `
     FROM http_refusal JOIN action AS draft ON draft.id = http_refusal.action_id
    WHERE draft.app_id = $1 AND draft.id = (SELECT coalesce(master_id, id) FROM action WHERE id = $2) ORDER BY last_at DESC`;
 
-export type RejectedRequestCounter = ReturnType<typeof createRejectedRequestCounter>;
+export class RejectedRequestCounter {
+  private pending = new Map<string, PendingRejections>();
+  private timer: NodeJS.Timeout | null = null;
 
-export function createRejectedRequestCounter({ db, log }: { db: DataSource; log: Logger }) {
-  let pending = new Map<string, PendingRejections>();
-  let timer: NodeJS.Timeout | null = null;
+  constructor(private readonly options: { db: DataSource; log: Logger }) {}
 
-  async function storePending(): Promise<void> {
-    if (timer) clearTimeout(timer);
-    timer = null;
-    const pendingRejections = [...pending.values()];
-    pending = new Map();
+  private async storePending(): Promise<void> {
+    const { db } = this.options;
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = null;
+    const pendingRejections = [...this.pending.values()];
+    this.pending = new Map();
     if (pendingRejections.length === 0 || !db.isInitialized) return;
     const column = <K extends keyof PendingRejections>(name: K) =>
       pendingRejections.map((rejection) => rejection[name]);
@@ -76,36 +77,35 @@ export function createRejectedRequestCounter({ db, log }: { db: DataSource; log:
     await rows(db, UPSERT_REJECTIONS, values);
   }
 
-  return {
-    /**
-     * Counts a rejected request in memory.
-     * @param actionId ID of the draft, also if the request was sent to the live version
-     */
-    count(actionId: number, { status, reason }: TriggerAuthenticationError, address: string | undefined): void {
-      const key = `${actionId} ${status} ${reason}`;
-      const pendingRejection = pending.get(key);
-      if (!pendingRejection && pending.size >= PENDING_REJECTIONS_MAX) return;
-      const count = (pendingRejection?.count ?? 0) + 1;
-      pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
-      timer ??= setTimeout(() => {
-        const flushed = storePending().catch((error: unknown) =>
-          log.warn({ err: error }, "rejected requests to HTTP triggers could not be counted"),
-        );
-        runInBackground(flushed);
-      }, FLUSH_MS).unref();
-    },
+  /**
+   * Counts a rejected request in memory.
+   * @param actionId ID of the draft, also if the request was sent to the live version
+   */
+  count(actionId: number, { status, reason }: TriggerAuthenticationError, address: string | undefined): void {
+    const key = `${actionId} ${status} ${reason}`;
+    const pendingRejection = this.pending.get(key);
+    if (!pendingRejection && this.pending.size >= PENDING_REJECTIONS_MAX) return;
+    const count = (pendingRejection?.count ?? 0) + 1;
+    this.pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
+    this.timer ??= setTimeout(() => {
+      const flushed = this.storePending().catch((error: unknown) =>
+        this.options.log.warn({ err: error }, "rejected requests to HTTP triggers could not be counted"),
+      );
+      runInBackground(flushed);
+    }, FLUSH_MS).unref();
+  }
 
-    /**
-     * Lists the counts of rejected requests, the latest first, including counts that are only in memory.
-     * @param actionId ID of the draft or of its live version
-     * @throws ActionError ACTION_NOT_FOUND
-     */
-    async list(appId: number, actionId: number): Promise<RejectedRequestCount[]> {
-      const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
-      if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
-      await storePending();
-      const rejectionRows = await rows<RejectedRequestCount & { lastAt: Date }>(db, LIST_REJECTIONS, [appId, actionId]);
-      return rejectionRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
-    },
-  };
+  /**
+   * Lists the counts of rejected requests, the latest first, including counts that are only in memory.
+   * @param actionId ID of the draft or of its live version
+   * @throws ActionError ACTION_NOT_FOUND
+   */
+  async list(appId: number, actionId: number): Promise<RejectedRequestCount[]> {
+    const { db } = this.options;
+    const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
+    if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
+    await this.storePending();
+    const rejectionRows = await rows<RejectedRequestCount & { lastAt: Date }>(db, LIST_REJECTIONS, [appId, actionId]);
+    return rejectionRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
+  }
 }

@@ -44,42 +44,45 @@ export class TriggerAuthenticationError extends ActionError {
   }
 }
 
-export type TriggerAuthenticator = ReturnType<typeof createTriggerAuthenticator>;
+async function checkBasic(request: VerifiableRequest, keys: readonly string[]): Promise<null> {
+  const input = basicCredentialsIn(request.header("authorization"));
+  // Compares the input with every key, so that the duration does not reveal which key matches.
+  const matchingKeys =
+    keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
+  if (!matchingKeys) throw new TriggerAuthenticationError("UNAUTHORIZED", "the user name or password is wrong");
+  return null;
+}
 
-export function createTriggerAuthenticator({
-  settings,
-  credentials,
-}: {
-  settings: Settings;
-  credentials: Credentials;
-}) {
+function checkSignature(
+  request: VerifiableRequest,
+  auth: HttpAuth & { type: "signature" },
+  keys: readonly string[],
+): null {
+  if (hasValidSignature(request, keys, auth, Date.now() / 1000)) return null;
+  throw new TriggerAuthenticationError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+}
+
+export class TriggerAuthenticator {
   /**
    * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is used
    * until the version number of the app's secrets changes.
    */
-  const keysBySetting = createBoundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
+  private readonly keysBySetting = createBoundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
 
-  async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
+  constructor(private readonly options: { settings: Settings; credentials: Credentials }) {}
+
+  private async keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
-    const stored = keysBySetting.get(name);
+    const stored = this.keysBySetting.get(name);
     if (stored?.version === version) return stored.keys;
-    const secretKeys = await settings.secretValues.read(appId);
+    const secretKeys = await this.options.settings.secretValues.read(appId);
     const keys = readSigningKeys(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
-    keysBySetting.set(name, { version: secretKeys.version, keys });
+    this.keysBySetting.set(name, { version: secretKeys.version, keys });
     return keys;
   }
 
-  async function checkBasic(request: VerifiableRequest, keys: readonly string[]): Promise<null> {
-    const input = basicCredentialsIn(request.header("authorization"));
-    // Compares the input with every key, so that the duration does not reveal which key matches.
-    const matchingKeys =
-      keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
-    if (!matchingKeys) throw new TriggerAuthenticationError("UNAUTHORIZED", "the user name or password is wrong");
-    return null;
-  }
-
-  async function checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
-    const caller = token === null ? null : await credentials.resolve(token, address);
+  private async checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
+    const caller = token === null ? null : await this.options.credentials.resolve(token, address);
     if (caller?.kind === "api" && mayPerformOnApp(caller, "runAction", appId)) return caller;
     throw new TriggerAuthenticationError(
       "UNAUTHORIZED",
@@ -87,33 +90,22 @@ export function createTriggerAuthenticator({
     );
   }
 
-  function checkSignature(
-    request: VerifiableRequest,
-    auth: HttpAuth & { type: "signature" },
-    keys: readonly string[],
-  ): null {
-    if (hasValidSignature(request, keys, auth, Date.now() / 1000)) return null;
-    throw new TriggerAuthenticationError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+  /**
+   * Verifies the sender of a request. Resolves to a caller if the trigger requires an API token, otherwise to null.
+   * @throws TriggerAuthenticationError if the signature, token or password is wrong; RATE_LIMIT_EXCEEDED after too
+   *   many unknown tokens
+   */
+  async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
+    if (auth.type === "none" || auth.type === "secret") return null;
+    if (auth.type === "bearer") return this.checkBearer(request);
+    const keys = await this.keysFor(request.appId, auth.setting, secretsVersion);
+    if (keys.length === 0) {
+      const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
+      throw new TriggerAuthenticationError(
+        status,
+        `the setting ${auth.setting}, with which the service checks the request, has no value`,
+      );
+    }
+    return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
   }
-
-  return {
-    /**
-     * Verifies the sender of a request. Resolves to a caller if the trigger requires an API token, otherwise to null.
-     * @throws TriggerAuthenticationError if the signature, token or password is wrong; RATE_LIMIT_EXCEEDED after too
-     *   many unknown tokens
-     */
-    async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
-      if (auth.type === "none" || auth.type === "secret") return null;
-      if (auth.type === "bearer") return checkBearer(request);
-      const keys = await keysFor(request.appId, auth.setting, secretsVersion);
-      if (keys.length === 0) {
-        const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
-        throw new TriggerAuthenticationError(
-          status,
-          `the setting ${auth.setting}, with which the service checks the request, has no value`,
-        );
-      }
-      return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
-    },
-  };
 }

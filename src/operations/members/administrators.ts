@@ -41,51 +41,61 @@ interface AdministratorState {
   canSignIn: boolean;
 }
 
-export type Administrators = ReturnType<typeof createAdministrators>;
+/**
+ * Checks in the database that the caller is an administrator, because the caller's data may come from a cache.
+ * @throws FORBIDDEN
+ */
+async function requireAdministrator(manager: EntityManager, { personId, session }: Caller): Promise<void> {
+  if (session === undefined) return;
+  const [administrator] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
+  if (!administrator?.isAdministrator) throw new ActionError("FORBIDDEN");
+}
 
-export function createAdministrators({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  async function list(executor: SqlClient = db): Promise<Administrator[]> {
+async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: AdministratorState): Promise<void> {
+  if (!canSignIn) {
+    throw new ActionError("REQUEST_INVALID", "userId must be the ID of a person who can sign in");
+  }
+  const all = await rows(manager, LIST_ADMINISTRATORS);
+  if (all.length < ADMINISTRATORS_MAX) return;
+  throw new ActionError("REQUEST_INVALID", `the service has at most ${ADMINISTRATORS_MAX} administrators`);
+}
+
+export class Administrators {
+  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
+
+  private async read(executor: SqlClient = this.options.db): Promise<Administrator[]> {
     const administratorRows = await rows<User & { updatedAt: Date }>(executor, LIST_ADMINISTRATORS);
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
-  }
-
-  /**
-   * Checks in the database that the caller is an administrator, because the caller's data may come from a cache.
-   * @throws FORBIDDEN
-   */
-  async function requireAdministrator(manager: EntityManager, { personId, session }: Caller): Promise<void> {
-    if (session === undefined) return;
-    const [administrator] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
-    if (!administrator?.isAdministrator) throw new ActionError("FORBIDDEN");
   }
 
   /**
    * Checks the precondition (If-Match) of a request.
    * @throws RESOURCE_CHANGED if neither the administrator's right nor the list of administrators has an expected ETag
    */
-  async function requireUnchangedAdministrator(
+  private async requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
     precondition: ExpectedETags,
   ): Promise<void> {
     if (!precondition) return;
-    const all = await list(manager);
+    const all = await this.read(manager);
     const administrator = all.find(({ id }) => id === personId);
     requireExpectedItemVersion(administrator, [all], precondition);
   }
 
-  async function changeAdministrator(
+  private async changeAdministrator(
     caller: Caller,
     personId: number,
     isAdministrator: boolean,
     precondition?: ExpectedETags,
   ): Promise<Administrator[]> {
+    const { db, credentials } = this.options;
     await db.transaction(async (manager) => {
       await manager.query(LOCK_ADMINISTRATORS);
       await requireAdministrator(manager, caller);
       const [person] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no person with this ID");
-      await requireUnchangedAdministrator(manager, personId, precondition);
+      await this.requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
       if (isAdministrator) await requireAllowedSignIn(manager, person);
       else {
@@ -101,31 +111,27 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       await credentials.clearCallerCaches(manager);
     });
     await credentials.clearCallerCaches();
-    return list();
+    return this.read();
   }
 
-  async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: AdministratorState): Promise<void> {
-    if (!canSignIn) {
-      throw new ActionError("REQUEST_INVALID", "userId must be the ID of a person who can sign in");
-    }
-    const all = await rows(manager, LIST_ADMINISTRATORS);
-    if (all.length < ADMINISTRATORS_MAX) return;
-    throw new ActionError("REQUEST_INVALID", `the service has at most ${ADMINISTRATORS_MAX} administrators`);
+  list() {
+    return this.read();
   }
 
-  return {
-    list: () => list(),
-    /**
-     * Makes a person an administrator. Returns all administrators.
-     * @throws ActionError NOT_FOUND, REQUEST_INVALID for a person who cannot sign in
-     */
-    add: (caller: Caller, personId: number): Promise<Administrator[]> => changeAdministrator(caller, personId, true),
-    /**
-     * Removes the administrator right from a person, and ends the person's sessions if no other role remains. Returns
-     * the remaining administrators.
-     * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
-     */
-    remove: (caller: Caller, personId: number, precondition?: ExpectedETags): Promise<Administrator[]> =>
-      changeAdministrator(caller, personId, false, precondition),
-  };
+  /**
+   * Makes a person an administrator. Returns all administrators.
+   * @throws ActionError NOT_FOUND, REQUEST_INVALID for a person who cannot sign in
+   */
+  add(caller: Caller, personId: number): Promise<Administrator[]> {
+    return this.changeAdministrator(caller, personId, true);
+  }
+
+  /**
+   * Removes the administrator right from a person, and ends the person's sessions if no other role remains. Returns
+   * the remaining administrators.
+   * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
+   */
+  remove(caller: Caller, personId: number, precondition?: ExpectedETags): Promise<Administrator[]> {
+    return this.changeAdministrator(caller, personId, false, precondition);
+  }
 }

@@ -45,18 +45,34 @@ function requirePositiveId(value: unknown, field: string): number {
   return id;
 }
 
-export type Editors = ReturnType<typeof createEditors>;
-
-export function createEditors({
-  db,
-  credentials,
-  people,
-}: {
+interface EditorsOptions {
   db: DataSource;
   credentials: Credentials;
   people: People;
-}) {
-  async function listEditors(appId: number, executor: SqlClient = db): Promise<Editor[]> {
+}
+
+/**
+ * Writes a change of editors to the audit logs of the app and the organization. Revokes one-time links that the
+ * change made invalid.
+ */
+async function recordEditorChange(
+  manager: EntityManager,
+  caller: Caller,
+  type: "editor.create" | "editor.delete",
+  { appId, id }: { appId: number; id: number },
+): Promise<void> {
+  await revokeInvalidLinks(manager, id);
+  const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
+  const { personId, address } = caller;
+  if (!app) throw new ActionError("APP_NOT_FOUND");
+  await recordAccessEvent(manager, { type, ...app, personId, subjectId: id, address, data: { appId } });
+  await recordChange(manager, caller, { appId, type, data: { userId: id } });
+}
+
+export class Editors {
+  constructor(private readonly options: EditorsOptions) {}
+
+  private async listEditors(appId: number, executor: SqlClient = this.options.db): Promise<Editor[]> {
     const editorRows = await rows<User & { updatedAt: Date }>(
       executor,
       `SELECT ${PERSON_COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
@@ -66,93 +82,78 @@ export function createEditors({
     return editorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /**
-   * Writes a change of editors to the audit logs of the app and the organization. Revokes one-time links that the
-   * change made invalid.
-   */
-  async function recordEditorChange(
-    manager: EntityManager,
-    caller: Caller,
-    type: "editor.create" | "editor.delete",
-    { appId, id }: { appId: number; id: number },
-  ): Promise<void> {
-    await revokeInvalidLinks(manager, id);
-    const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
-    const { personId, address } = caller;
-    if (!app) throw new ActionError("APP_NOT_FOUND");
-    await recordAccessEvent(manager, { type, ...app, personId, subjectId: id, address, data: { appId } });
-    await recordChange(manager, caller, { appId, type, data: { userId: id } });
+  list(appId: number): Promise<Editor[]> {
+    return this.listEditors(appId);
   }
 
-  return {
-    list: (appId: number): Promise<Editor[]> => listEditors(appId),
+  /**
+   * Creates a person without a role on any app, and a session for this person. Returns the session's token.
+   * @throws REQUEST_INVALID
+   */
+  async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
+    const { db, credentials, people } = this.options;
+    const email = requireEmail(data["email"], "email");
+    const names = [requireText(data["firstName"], "firstName"), requireText(data["lastName"], "lastName")];
+    const organizationId = await people.organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
+    return db.transaction(async (manager) => {
+      const [user] = await rows<User>(manager, INSERT_EDITOR, [organizationId, ...names, email]).catch(
+        (error: unknown) => {
+          throw isUniqueViolation(error) ? new ActionError("EMAIL_IN_USE") : error;
+        },
+      );
+      refuseUnknownFields(data, NEW_USER_SHAPE);
+      const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
+      const { personId, address } = caller;
+      const creationEvent = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
+      await recordAccessEvent(manager, creationEvent);
+      return { user: user!, token };
+    });
+  }
 
-    /**
-     * Creates a person without a role on any app, and a session for this person. Returns the session's token.
-     * @throws REQUEST_INVALID
-     */
-    async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
-      const email = requireEmail(data["email"], "email");
-      const names = [requireText(data["firstName"], "firstName"), requireText(data["lastName"], "lastName")];
-      const organizationId = await people.organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
-      return db.transaction(async (manager) => {
-        const [user] = await rows<User>(manager, INSERT_EDITOR, [organizationId, ...names, email]).catch(
-          (error: unknown) => {
-            throw isUniqueViolation(error) ? new ActionError("EMAIL_IN_USE") : error;
-          },
+  /**
+   * Gives the role editor to a person of the app's organization. Returns the app's editors.
+   * @throws ActionError REQUEST_INVALID
+   */
+  async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
+    const { db, credentials } = this.options;
+    const id = requirePositiveId(userId, "userId");
+    await db.transaction(async (manager) => {
+      const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
+      if (!added)
+        throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
+      reportUnknownField(caller);
+      if (added.isNew) await recordEditorChange(manager, caller, "editor.create", { appId, id });
+    });
+    await credentials.clearCallerCaches();
+    return this.listEditors(appId);
+  }
+
+  /**
+   * Removes the role editor from a person, with immediate effect. Returns the remaining editors.
+   * @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED
+   */
+  async remove(
+    caller: Caller,
+    { appId, precondition }: { appId: number; precondition?: ExpectedETags },
+    userId: unknown,
+  ): Promise<Editor[]> {
+    const { db, credentials } = this.options;
+    const id = requirePositiveId(userId, "userId");
+    await db.transaction(async (manager) => {
+      if (precondition) {
+        await lockApp(manager, appId);
+        const before = await this.listEditors(appId, manager);
+        requireExpectedItemVersion(
+          before.find((editor) => editor.id === id),
+          [before],
+          precondition,
         );
-        refuseUnknownFields(data, NEW_USER_SHAPE);
-        const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
-        const { personId, address } = caller;
-        const creationEvent = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
-        await recordAccessEvent(manager, creationEvent);
-        return { user: user!, token };
-      });
-    },
-
-    /**
-     * Gives the role editor to a person of the app's organization. Returns the app's editors.
-     * @throws ActionError REQUEST_INVALID
-     */
-    async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
-      const id = requirePositiveId(userId, "userId");
-      await db.transaction(async (manager) => {
-        const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
-        if (!added)
-          throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
-        reportUnknownField(caller);
-        if (added.isNew) await recordEditorChange(manager, caller, "editor.create", { appId, id });
-      });
-      await credentials.clearCallerCaches();
-      return listEditors(appId);
-    },
-
-    /**
-     * Removes the role editor from a person, with immediate effect. Returns the remaining editors.
-     * @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED
-     */
-    async remove(
-      caller: Caller,
-      { appId, precondition }: { appId: number; precondition?: ExpectedETags },
-      userId: unknown,
-    ): Promise<Editor[]> {
-      const id = requirePositiveId(userId, "userId");
-      await db.transaction(async (manager) => {
-        if (precondition) {
-          await lockApp(manager, appId);
-          const before = await listEditors(appId, manager);
-          requireExpectedItemVersion(
-            before.find((editor) => editor.id === id),
-            [before],
-            precondition,
-          );
-        }
-        reportUnknownField(caller);
-        const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
-        if (removed.length > 0) await recordEditorChange(manager, caller, "editor.delete", { appId, id });
-      });
-      await credentials.clearCallerCaches();
-      return listEditors(appId);
-    },
-  };
+      }
+      reportUnknownField(caller);
+      const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
+      if (removed.length > 0) await recordEditorChange(manager, caller, "editor.delete", { appId, id });
+    });
+    await credentials.clearCallerCaches();
+    return this.listEditors(appId);
+  }
 }

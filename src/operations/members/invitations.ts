@@ -56,44 +56,47 @@ function parseLifetimeHours(value: unknown): number {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-export type Invitations = ReturnType<typeof createInvitations>;
-
-export function createInvitations(options: {
+interface InvitationsOptions {
   db: DataSource;
   credentials: Credentials;
   members: Members;
   accounts: Accounts;
   links: OneTimeLinks;
   send: SendInvitation;
-}) {
-  const { db, credentials, members, accounts, links, send } = options;
-  const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR_MAX, windowMs: HOUR_MS });
+}
+
+export class Invitations {
+  private readonly invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR_MAX, windowMs: HOUR_MS });
+
+  constructor(private readonly options: InvitationsOptions) {}
 
   /**
    * Marks the invitation's link as used. Locks the organization first, then the person and the person's links. A change
    * of a role locks them in the same order.
    */
-  async function redeemLink(
+  private async redeemLink(
     manager: EntityManager,
     scope: RoleScope,
     personId: number,
     { id, token }: { id: number; token: unknown },
   ): Promise<void> {
+    const { members, links } = this.options;
     await members.lockOrganization(manager, scope);
     await lockPersonAndLinks(manager, personId, id);
     await links.redeem(token, "invitation", manager);
   }
 
   /** Gives the person the role of the invitation, unless the person already has this role or a higher one. */
-  async function joinOrganization(
+  private async joinOrganization(
     user: User,
     { organizationId, appId, role }: Invitation,
     request: SignInRequest,
     { body, linkId }: { body: Record<string, unknown>; linkId: number },
   ) {
+    const { db, credentials, members } = this.options;
     const scope = { organizationId, appId };
     await db.transaction(async (manager) => {
-      await redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
+      await this.redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
       const before = await members.roleAt(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
         if (before === null) await members.requireFreeMembership(manager, scope);
@@ -110,121 +113,125 @@ export function createInvitations(options: {
     await credentials.clearCallerCaches();
   }
 
-  return {
-    list: (scope: RoleScope): Promise<Invitation[]> => listPendingInvitations(db, scope),
+  list(scope: RoleScope): Promise<Invitation[]> {
+    return listPendingInvitations(this.options.db, scope);
+  }
 
-    /** Returns a pending invitation of the organization; undefined if there is no such invitation. */
-    find: (organizationId: number, id: number) => findPendingInvitation(db, organizationId, id),
+  /** Returns a pending invitation of the organization; undefined if there is no such invitation. */
+  find(organizationId: number, id: number) {
+    return findPendingInvitation(this.options.db, organizationId, id);
+  }
 
-    /**
-     * Creates an invitation. The link is only in the response to this request and in the e-mail to the invited person.
-     * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's role; RATE_LIMIT_EXCEEDED
-     */
-    async create(
-      caller: Caller,
-      scope: RoleScope,
-      data: Record<string, unknown>,
-    ): Promise<{ invitation: Invitation; link: string }> {
-      const email = requireEmail(data["email"], "email");
-      const role = parseRole(data["role"], "role");
-      const lifetimeMs = parseLifetimeHours(data["expiresInHours"]) * HOUR_MS;
-      const retryAfter = invitationBucket.takeTokens(String(scope.organizationId));
-      if (retryAfter > 0)
-        throw rateLimitError("the organization has created too many invitations; try again later", retryAfter);
-      const { personId, address } = caller;
-      const issuedInvitation = await db.transaction(async (manager) => {
-        await members.lockOrganization(manager, scope);
-        const callerRole = await members.requireManagingRole(manager, caller, scope);
-        if (isRoleAbove(role, callerRole))
-          throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
-        const { organizationId } = scope;
-        const pending = await listPendingInvitations(manager, { organizationId, appId: null });
-        if (pending.length >= INVITATIONS_MAX) {
-          throw new ActionError(
-            "REQUEST_INVALID",
-            `an organization can have at most ${INVITATIONS_MAX} pending invitations; revoke one first`,
-          );
-        }
-        const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
-        const invitation = await insertInvitation(manager, link.id, scope, { email, role });
-        reportUnknownField(caller);
-        const invitationFacts = { email, role, appId: scope.appId, invitationId: invitation.id };
-        await recordAccessEvent(manager, {
-          type: "invitation.create",
-          organizationId,
-          personId,
-          address,
-          data: invitationFacts,
-        });
-        return { invitation, link: link.link };
-      });
-      if (send) runInBackground(send(issuedInvitation.invitation, issuedInvitation.link));
-      return issuedInvitation;
-    },
-
-    /** Revokes an invitation, so that its link stops working. @throws RESOURCE_CHANGED */
-    async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
-      const { id, organizationId, email, role, appId } = invitation;
-      await db.transaction(async (manager) => {
-        if (precondition) {
-          const pendingLists = [null, appId].map((invitedTo) =>
-            listPendingInvitations(manager, { organizationId, appId: invitedTo }),
-          );
-          requireExpectedItemVersion(invitation, await Promise.all(pendingLists), precondition);
-        }
-        await revokeInvitation(manager, id);
-        const data = { email, role, invitationId: id };
-        await recordAccessEvent(manager, { type: "invitation.delete", organizationId, personId, address, data });
-      });
-    },
-
-    /**
-     * Accepts an invitation. Without an account for the invited e-mail address, creates an account and signs in;
-     * otherwise adds the role to the account.
-     * @throws LINK_EXPIRED; UNAUTHORIZED if an account exists and the request has no session of this account;
-     *   REQUEST_INVALID; PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
-     */
-    async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
-      const link = await links.readValidLink(body["token"], "invitation");
-      const invitation = await readInvitationOfLink(db, link.id);
-      const { email, organizationId, appId, role } = invitation;
-      const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
-      if (owner) {
-        const { caller } = request;
-        if (!caller || !isPersonCaller(caller) || caller.personId !== owner.id) {
-          throw new ActionError(
-            "UNAUTHORIZED",
-            "an account with this e-mail address exists; sign in to this account to accept the invitation",
-          );
-        }
-        const user = await accounts.user(owner.id);
-        await joinOrganization(user, invitation, request, { body, linkId: link.id });
-        const { expiresAt } = caller;
-        return {
-          user,
-          session: null,
-          expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
-        };
+  /**
+   * Creates an invitation. The link is only in the response to this request and in the e-mail to the invited person.
+   * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's role; RATE_LIMIT_EXCEEDED
+   */
+  async create(
+    caller: Caller,
+    scope: RoleScope,
+    data: Record<string, unknown>,
+  ): Promise<{ invitation: Invitation; link: string }> {
+    const { db, members, links, send } = this.options;
+    const email = requireEmail(data["email"], "email");
+    const role = parseRole(data["role"], "role");
+    const lifetimeMs = parseLifetimeHours(data["expiresInHours"]) * HOUR_MS;
+    const retryAfter = this.invitationBucket.takeTokens(String(scope.organizationId));
+    if (retryAfter > 0)
+      throw rateLimitError("the organization has created too many invitations; try again later", retryAfter);
+    const { personId, address } = caller;
+    const issuedInvitation = await db.transaction(async (manager) => {
+      await members.lockOrganization(manager, scope);
+      const callerRole = await members.requireManagingRole(manager, caller, scope);
+      if (isRoleAbove(role, callerRole))
+        throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
+      const { organizationId } = scope;
+      const pending = await listPendingInvitations(manager, { organizationId, appId: null });
+      if (pending.length >= INVITATIONS_MAX) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `an organization can have at most ${INVITATIONS_MAX} pending invitations; revoke one first`,
+        );
       }
-      const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
-        const scope = { organizationId, appId };
-        await redeemLink(manager, scope, user.id, { id: link.id, token: body["token"] });
-        await members.requireFreeMembership(manager, scope);
-        await members.writeRole(manager, scope, user.id, role);
-        refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
-        const actor = { personId: user.id, credentialId: null, address: request.address };
-        const data = { role, before: null };
-        await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
+      const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
+      const invitation = await insertInvitation(manager, link.id, scope, { email, role });
+      reportUnknownField(caller);
+      const invitationFacts = { email, role, appId: scope.appId, invitationId: invitation.id };
+      await recordAccessEvent(manager, {
+        type: "invitation.create",
+        organizationId,
+        personId,
+        address,
+        data: invitationFacts,
       });
-      const signedIn = await joinedPerson.catch(async (error: unknown) => {
-        // A concurrent request may have used the same link to create the account. Then `readValidLink` throws
-        // LINK_EXPIRED, which explains the error better than EMAIL_IN_USE.
-        if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
-          await links.readValidLink(body["token"], "invitation");
-        throw error;
-      });
-      await credentials.clearCallerCaches();
-      return { ...signedIn, expiresAt: signedIn.session.expiresAt };
-    },
-  };
+      return { invitation, link: link.link };
+    });
+    if (send) runInBackground(send(issuedInvitation.invitation, issuedInvitation.link));
+    return issuedInvitation;
+  }
+
+  /** Revokes an invitation, so that its link stops working. @throws RESOURCE_CHANGED */
+  async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
+    const { id, organizationId, email, role, appId } = invitation;
+    await this.options.db.transaction(async (manager) => {
+      if (precondition) {
+        const pendingLists = [null, appId].map((invitedTo) =>
+          listPendingInvitations(manager, { organizationId, appId: invitedTo }),
+        );
+        requireExpectedItemVersion(invitation, await Promise.all(pendingLists), precondition);
+      }
+      await revokeInvitation(manager, id);
+      const data = { email, role, invitationId: id };
+      await recordAccessEvent(manager, { type: "invitation.delete", organizationId, personId, address, data });
+    });
+  }
+
+  /**
+   * Accepts an invitation. Without an account for the invited e-mail address, creates an account and signs in;
+   * otherwise adds the role to the account.
+   * @throws LINK_EXPIRED; UNAUTHORIZED if an account exists and the request has no session of this account;
+   *   REQUEST_INVALID; PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
+   */
+  async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
+    const { db, credentials, members, accounts, links } = this.options;
+    const link = await links.readValidLink(body["token"], "invitation");
+    const invitation = await readInvitationOfLink(db, link.id);
+    const { email, organizationId, appId, role } = invitation;
+    const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
+    if (owner) {
+      const { caller } = request;
+      if (!caller || !isPersonCaller(caller) || caller.personId !== owner.id) {
+        throw new ActionError(
+          "UNAUTHORIZED",
+          "an account with this e-mail address exists; sign in to this account to accept the invitation",
+        );
+      }
+      const user = await accounts.user(owner.id);
+      await this.joinOrganization(user, invitation, request, { body, linkId: link.id });
+      const { expiresAt } = caller;
+      return {
+        user,
+        session: null,
+        expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
+      };
+    }
+    const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
+      const scope = { organizationId, appId };
+      await this.redeemLink(manager, scope, user.id, { id: link.id, token: body["token"] });
+      await members.requireFreeMembership(manager, scope);
+      await members.writeRole(manager, scope, user.id, role);
+      refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
+      const actor = { personId: user.id, credentialId: null, address: request.address };
+      const data = { role, before: null };
+      await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
+    });
+    const signedIn = await joinedPerson.catch(async (error: unknown) => {
+      // A concurrent request may have used the same link to create the account. Then `readValidLink` throws
+      // LINK_EXPIRED, which explains the error better than EMAIL_IN_USE.
+      if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
+        await links.readValidLink(body["token"], "invitation");
+      throw error;
+    });
+    await credentials.clearCallerCaches();
+    return { ...signedIn, expiresAt: signedIn.session.expiresAt };
+  }
 }

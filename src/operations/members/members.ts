@@ -124,10 +124,64 @@ const SELECT_SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 
-export type Members = ReturnType<typeof createMembers>;
+async function requireOtherOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
+  if (appId !== null) return;
+  const sql = "SELECT person_id AS id FROM organization_member WHERE organization_id = $1 AND role = 'owner'";
+  const otherOwners = await rows<{ id: number }>(manager, sql, [organizationId]);
+  if (otherOwners.length === 1 && otherOwners[0]!.id === personId) throw new ActionError("LAST_OWNER");
+}
 
-export function createMembers({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  async function roleAt(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
+async function listMembers(executor: SqlClient, { organizationId, appId }: RoleScope): Promise<Member[]> {
+  type Row = User & { lastSeenAt: Date | null; roles: Role[]; updatedAt: Date };
+  const memberRows = await rows<Row>(executor, SELECT_MEMBERS, [organizationId, appId]);
+  return memberRows.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
+    user,
+    role: getHighestRole(roles)!,
+    lastSeenAt: lastSeenAt?.toISOString() ?? null,
+    updatedAt: updatedAt.toISOString(),
+  }));
+}
+
+/**
+ * Checks the precondition (If-Match) of a request.
+ * @throws ActionError RESOURCE_CHANGED if neither the person's role nor the list of members has an expected ETag
+ */
+async function requireUnchangedMember(
+  manager: EntityManager,
+  scope: RoleScope,
+  personId: number,
+  precondition: ExpectedETags,
+) {
+  if (!precondition) return;
+  const members = listItemVersionsOf(await listMembers(manager, scope));
+  requireExpectedItemVersion(
+    members.find(({ id }) => id === personId),
+    [members],
+    precondition,
+  );
+}
+
+export class Members {
+  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
+
+  /** True if the caller's role is higher than all roles of the person. Reads the roles from the database. */
+  private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
+    const isAdministrator = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
+    if (await isAdministrator(personId)) return false;
+    // A token of kind `admin` always has the administrator right. A session has this right only if its person is an
+    // administrator now.
+    if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
+      return true;
+    type HeldRoles = { organizationId: number; roles: (Role | null)[] };
+    for (const { organizationId, roles } of await rows<HeldRoles>(manager, SELECT_ALL_ROLES, [personId])) {
+      const callerRole = await this.roleAt(manager, { organizationId, appId: null }, caller.personId);
+      const isManager = callerRole === "owner" || callerRole === "admin";
+      if (!isManager || roles.some((role) => role !== null && !isRoleAbove(callerRole, role))) return false;
+    }
+    return true;
+  }
+
+  async roleAt(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
     const roleRows = await rows<{ role: Role }>(manager, SELECT_ROLES_IN_SCOPE, [
       scope.organizationId,
       scope.appId,
@@ -141,64 +195,19 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
    * data may come from a cache.
    * @throws FORBIDDEN for another role
    */
-  async function requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
-    const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
+  async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
+    const role = caller.kind === "admin" ? "owner" : await this.roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
     return role;
   }
 
-  /** True if the caller's role is higher than all roles of the person. Reads the roles from the database. */
-  async function outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
-    const isAdministrator = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
-    if (await isAdministrator(personId)) return false;
-    // A token of kind `admin` always has the administrator right. A session has this right only if its person is an
-    // administrator now.
-    if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
-      return true;
-    type HeldRoles = { organizationId: number; roles: (Role | null)[] };
-    for (const { organizationId, roles } of await rows<HeldRoles>(manager, SELECT_ALL_ROLES, [personId])) {
-      const callerRole = await roleAt(manager, { organizationId, appId: null }, caller.personId);
-      const isManager = callerRole === "owner" || callerRole === "admin";
-      if (!isManager || roles.some((role) => role !== null && !isRoleAbove(callerRole, role))) return false;
-    }
-    return true;
-  }
-
   /** Locks an organization, so that changes of its roles and of its apps' roles run one after the other. */
-  const lockOrganization = (manager: EntityManager, { organizationId }: RoleScope) =>
-    rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
-
-  async function requireOtherOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
-    if (appId !== null) return;
-    const sql = "SELECT person_id AS id FROM organization_member WHERE organization_id = $1 AND role = 'owner'";
-    const otherOwners = await rows<{ id: number }>(manager, sql, [organizationId]);
-    if (otherOwners.length === 1 && otherOwners[0]!.id === personId) throw new ActionError("LAST_OWNER");
-  }
-
-  async function requireFreeMembership(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
-    const sql =
-      appId === null
-        ? "SELECT count(*) FROM organization_member WHERE organization_id = $1"
-        : "SELECT count(*) FROM app_role WHERE app_id = $1 AND NOT of_organization";
-    const [roleRows] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
-    if (roleRows!.count < MEMBERS_MAX) return;
-    throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_MAX} members`);
-  }
-
-  async function recordRoleChange(
-    manager: EntityManager,
-    { personId, credentialId, address }: AuditActor & { address?: string | undefined },
-    { organizationId, appId }: RoleScope,
-    change: { type: string; subjectId: number; data: Record<string, unknown> },
-  ): Promise<void> {
-    const { type, subjectId, data } = change;
-    await recordAccessEvent(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
-    if (appId === null) return;
-    await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
+  lockOrganization(manager: EntityManager, { organizationId }: RoleScope) {
+    return rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
   }
 
   /** Replaces the person's role in the organization, or on the app if `appId` is set. */
-  async function writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
+  async writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION_ROLE, [organizationId, personId, role]);
       await revokeInvalidLinks(manager, personId);
@@ -214,186 +223,174 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     await revokeInvalidLinks(manager, personId);
   }
 
-  async function listMembers(executor: SqlClient, { organizationId, appId }: RoleScope): Promise<Member[]> {
-    type Row = User & { lastSeenAt: Date | null; roles: Role[]; updatedAt: Date };
-    const memberRows = await rows<Row>(executor, SELECT_MEMBERS, [organizationId, appId]);
-    return memberRows.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
-      user,
-      role: getHighestRole(roles)!,
-      lastSeenAt: lastSeenAt?.toISOString() ?? null,
-      updatedAt: updatedAt.toISOString(),
-    }));
+  async recordRoleChange(
+    manager: EntityManager,
+    { personId, credentialId, address }: AuditActor & { address?: string | undefined },
+    { organizationId, appId }: RoleScope,
+    change: { type: string; subjectId: number; data: Record<string, unknown> },
+  ): Promise<void> {
+    const { type, subjectId, data } = change;
+    await recordAccessEvent(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
+    if (appId === null) return;
+    await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
+  }
+
+  async requireFreeMembership(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
+    const sql =
+      appId === null
+        ? "SELECT count(*) FROM organization_member WHERE organization_id = $1"
+        : "SELECT count(*) FROM app_role WHERE app_id = $1 AND NOT of_organization";
+    const [roleRows] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
+    if (roleRows!.count < MEMBERS_MAX) return;
+    throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_MAX} members`);
+  }
+
+  /** Lists the members of an organization, or the people who have a role on the app itself. */
+  list(scope: RoleScope): Promise<Member[]> {
+    return listMembers(this.options.db, scope);
   }
 
   /**
-   * Checks the precondition (If-Match) of a request.
-   * @throws ActionError RESOURCE_CHANGED if neither the person's role nor the list of members has an expected ETag
+   * Sets the role of a person who belongs to the organization.
+   * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if
+   *   the person's old or new role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
    */
-  async function requireUnchangedMember(
-    manager: EntityManager,
-    scope: RoleScope,
-    personId: number,
-    precondition: ExpectedETags,
-  ) {
-    if (!precondition) return;
-    const members = listItemVersionsOf(await listMembers(manager, scope));
-    requireExpectedItemVersion(
-      members.find(({ id }) => id === personId),
-      [members],
-      precondition,
+  async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
+    const { db, credentials } = this.options;
+    await db.transaction(async (manager) => {
+      await this.lockOrganization(manager, scope);
+      const callerRole = await this.requireManagingRole(manager, caller, scope);
+      const role = parseRole(value, "role");
+      const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
+      if (membershipRows.length === 0)
+        throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
+      const before = await this.roleAt(manager, scope, personId);
+      if (isRoleAbove(role, callerRole) || (before !== null && isRoleAbove(before, callerRole))) {
+        throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
+      }
+      await requireUnchangedMember(manager, scope, personId, precondition);
+      if (role !== "owner") await requireOtherOwner(manager, scope, personId);
+      if (before === null) await this.requireFreeMembership(manager, scope);
+      await this.writeRole(manager, scope, personId, role);
+      reportUnknownField(caller);
+      await this.recordRoleChange(manager, caller, scope, {
+        type: "member.update",
+        subjectId: personId,
+        data: { role, before },
+      });
+      await credentials.clearCallerCaches(manager);
+    });
+    await credentials.clearCallerCaches();
+  }
+
+  /**
+   * Removes a person's role on an app, or all roles in an organization and on its apps. Revokes the tokens that act
+   * for the person there. Ends all sessions of a person who has no role any more.
+   * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
+   */
+  async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
+    const { db, credentials } = this.options;
+    const { organizationId, appId } = scope;
+    await db.transaction(async (manager) => {
+      await this.lockOrganization(manager, scope);
+      const callerRole = await this.requireManagingRole(manager, caller, scope);
+      const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
+      const before = getHighestRole(heldRoles.map(({ role }) => role));
+      if (before === null)
+        throw new ActionError(
+          "NOT_FOUND",
+          "this person is not a member of this organization or app, so there is no role to remove",
+        );
+      if (isRoleAbove(before, callerRole)) {
+        throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
+      }
+      await requireUnchangedMember(manager, scope, personId, precondition);
+      await requireOtherOwner(manager, scope, personId);
+      for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : DELETE_APP_ROLES) {
+        await manager.query(sql, [appId ?? organizationId, personId]);
+      }
+      await revokeInvalidLinks(manager, personId);
+      await manager.query(REVOKE_TOKENS, [organizationId, appId, personId]);
+      await manager.query(REVOKE_SESSIONS_AND_TOKENS, [personId]);
+      await this.recordRoleChange(manager, caller, scope, {
+        type: "member.delete",
+        subjectId: personId,
+        data: { before },
+      });
+      await credentials.clearCallerCaches(manager);
+    });
+    await credentials.clearCallerCaches();
+  }
+
+  /**
+   * Checks that the caller may reset the person's passphrase: the caller has a higher role in each of the person's
+   * organizations, and the person is not an administrator of the service. Reads the roles from the database and locks
+   * both people, so that no role changes until the transaction ends.
+   * @throws ActionError FORBIDDEN
+   */
+  async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
+    await lockPeople(manager, [caller.personId, personId]);
+    if (await this.outranksPerson(manager, caller, personId)) return;
+    throw new ActionError(
+      "FORBIDDEN",
+      "permission denied: your role must be above this person's role in each of the person's organizations",
     );
   }
 
-  return {
-    roleAt,
-    requireManagingRole,
-    lockOrganization,
-    writeRole,
-    recordRoleChange,
-    requireFreeMembership,
+  /** Checks that a person belongs to an organization. @throws NOT_FOUND if the person does not belong to it */
+  async requireMembership(organizationId: number, personId: number): Promise<void> {
+    if ((await rows(this.options.db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
+    throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
+  }
 
-    /** Lists the members of an organization, or the people who have a role on the app itself. */
-    list: (scope: RoleScope): Promise<Member[]> => listMembers(db, scope),
+  /** Returns the ID of an app, with the ID of its organization. @throws APP_NOT_FOUND */
+  async scopeOf(appId: number): Promise<RoleScope> {
+    const [app] = await rows<{ organizationId: number }>(this.options.db, SELECT_SCOPE_OF_APP, [appId]);
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    return { organizationId: app.organizationId, appId };
+  }
 
-    /**
-     * Sets the role of a person who belongs to the organization.
-     * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if
-     *   the person's old or new role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
-     */
-    async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
-      await db.transaction(async (manager) => {
-        await lockOrganization(manager, scope);
-        const callerRole = await requireManagingRole(manager, caller, scope);
-        const role = parseRole(value, "role");
-        const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
-        if (membershipRows.length === 0)
-          throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
-        const before = await roleAt(manager, scope, personId);
-        if (isRoleAbove(role, callerRole) || (before !== null && isRoleAbove(before, callerRole))) {
-          throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
-        }
-        await requireUnchangedMember(manager, scope, personId, precondition);
-        if (role !== "owner") await requireOtherOwner(manager, scope, personId);
-        if (before === null) await requireFreeMembership(manager, scope);
-        await writeRole(manager, scope, personId, role);
-        reportUnknownField(caller);
-        await recordRoleChange(manager, caller, scope, {
-          type: "member.update",
-          subjectId: personId,
-          data: { role, before },
-        });
-        await credentials.clearCallerCaches(manager);
+  /** Returns the IDs of an app and its organization; null if the app does not belong to this organization. */
+  async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
+    const [app] = await rows<{ organizationId: number }>(this.options.db, SELECT_SCOPE_OF_APP, [appId]);
+    return app?.organizationId === organizationId ? { organizationId, appId } : null;
+  }
+
+  /** Lists the caller's organizations and roles, at most 1,000. An administrator gets all organizations. */
+  async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
+    const isAdmin = caller.kind === "admin";
+    const organizationRows = await rows<Organization>(this.options.db, SELECT_ORGANIZATIONS, [
+      isAdmin,
+      [...caller.organizations.keys()],
+    ]);
+    return organizationRows.map(({ id, name }) => ({
+      id,
+      name,
+      role: isAdmin ? "owner" : caller.organizations.get(id)!,
+    }));
+  }
+
+  /** Creates an organization and makes the caller its owner. @throws REQUEST_INVALID */
+  async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
+    const { db, credentials } = this.options;
+    const text = requireText(name, "name");
+    const newOrganization = await db.transaction(async (manager) => {
+      const sql = "INSERT INTO organization (name) VALUES ($1) RETURNING id, name";
+      const [organization] = await rows<Organization>(manager, sql, [text]);
+      const scope = { organizationId: organization!.id, appId: null };
+      if (caller.personId !== null) await this.writeRole(manager, scope, caller.personId, "owner");
+      reportUnknownField(caller);
+      const { personId, address } = caller;
+      await recordAccessEvent(manager, {
+        type: "organization.create",
+        ...scope,
+        personId,
+        address,
+        data: { name: text },
       });
-      await credentials.clearCallerCaches();
-    },
-
-    /**
-     * Removes a person's role on an app, or all roles in an organization and on its apps. Revokes the tokens that act
-     * for the person there. Ends all sessions of a person who has no role any more.
-     * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
-     */
-    async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
-      const { organizationId, appId } = scope;
-      await db.transaction(async (manager) => {
-        await lockOrganization(manager, scope);
-        const callerRole = await requireManagingRole(manager, caller, scope);
-        const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
-        const before = getHighestRole(heldRoles.map(({ role }) => role));
-        if (before === null)
-          throw new ActionError(
-            "NOT_FOUND",
-            "this person is not a member of this organization or app, so there is no role to remove",
-          );
-        if (isRoleAbove(before, callerRole)) {
-          throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
-        }
-        await requireUnchangedMember(manager, scope, personId, precondition);
-        await requireOtherOwner(manager, scope, personId);
-        for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : DELETE_APP_ROLES) {
-          await manager.query(sql, [appId ?? organizationId, personId]);
-        }
-        await revokeInvalidLinks(manager, personId);
-        await manager.query(REVOKE_TOKENS, [organizationId, appId, personId]);
-        await manager.query(REVOKE_SESSIONS_AND_TOKENS, [personId]);
-        await recordRoleChange(manager, caller, scope, {
-          type: "member.delete",
-          subjectId: personId,
-          data: { before },
-        });
-        await credentials.clearCallerCaches(manager);
-      });
-      await credentials.clearCallerCaches();
-    },
-
-    /**
-     * Checks that the caller may reset the person's passphrase: the caller has a higher role in each of the person's
-     * organizations, and the person is not an administrator of the service. Reads the roles from the database and locks
-     * both people, so that no role changes until the transaction ends.
-     * @throws ActionError FORBIDDEN
-     */
-    async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
-      await lockPeople(manager, [caller.personId, personId]);
-      if (await outranksPerson(manager, caller, personId)) return;
-      throw new ActionError(
-        "FORBIDDEN",
-        "permission denied: your role must be above this person's role in each of the person's organizations",
-      );
-    },
-
-    /** Checks that a person belongs to an organization. @throws NOT_FOUND if the person does not belong to it */
-    async requireMembership(organizationId: number, personId: number): Promise<void> {
-      if ((await rows(db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
-      throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
-    },
-
-    /** Returns the ID of an app, with the ID of its organization. @throws APP_NOT_FOUND */
-    async scopeOf(appId: number): Promise<RoleScope> {
-      const [app] = await rows<{ organizationId: number }>(db, SELECT_SCOPE_OF_APP, [appId]);
-      if (!app) throw new ActionError("APP_NOT_FOUND");
-      return { organizationId: app.organizationId, appId };
-    },
-
-    /** Returns the IDs of an app and its organization; null if the app does not belong to this organization. */
-    async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
-      const [app] = await rows<{ organizationId: number }>(db, SELECT_SCOPE_OF_APP, [appId]);
-      return app?.organizationId === organizationId ? { organizationId, appId } : null;
-    },
-
-    /** Lists the caller's organizations and roles, at most 1,000. An administrator gets all organizations. */
-    async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
-      const isAdmin = caller.kind === "admin";
-      const organizationRows = await rows<Organization>(db, SELECT_ORGANIZATIONS, [
-        isAdmin,
-        [...caller.organizations.keys()],
-      ]);
-      return organizationRows.map(({ id, name }) => ({
-        id,
-        name,
-        role: isAdmin ? "owner" : caller.organizations.get(id)!,
-      }));
-    },
-
-    /** Creates an organization and makes the caller its owner. @throws REQUEST_INVALID */
-    async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
-      const text = requireText(name, "name");
-      const newOrganization = await db.transaction(async (manager) => {
-        const sql = "INSERT INTO organization (name) VALUES ($1) RETURNING id, name";
-        const [organization] = await rows<Organization>(manager, sql, [text]);
-        const scope = { organizationId: organization!.id, appId: null };
-        if (caller.personId !== null) await writeRole(manager, scope, caller.personId, "owner");
-        reportUnknownField(caller);
-        const { personId, address } = caller;
-        await recordAccessEvent(manager, {
-          type: "organization.create",
-          ...scope,
-          personId,
-          address,
-          data: { name: text },
-        });
-        return organization!;
-      });
-      await credentials.clearCallerCaches();
-      return newOrganization;
-    },
-  };
+      return organization!;
+    });
+    await credentials.clearCallerCaches();
+    return newOrganization;
+  }
 }

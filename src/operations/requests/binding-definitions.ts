@@ -40,33 +40,33 @@ export async function readStoredBindings(
   return bindingRows[0] ?? null;
 }
 
-export type BindingDefinitions = ReturnType<typeof createBindingDefinitions>;
+export class BindingDefinitions {
+  constructor(private readonly options: { settings: Settings; allowPrivateNetwork: boolean }) {}
 
-export function createBindingDefinitions(options: { settings: Settings; allowPrivateNetwork: boolean }) {
-  const { settings, allowPrivateNetwork } = options;
-  return {
-    /**
-     * Validates bindings and returns them in normalized form.
-     * @throws ActionError REQUEST_INVALID whose message names the wrong field by its path
-     */
-    read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
+  /**
+   * Validates bindings and returns them in normalized form.
+   * @throws ActionError REQUEST_INVALID whose message names the wrong field by its path
+   */
+  read(bindings: unknown): SecretBinding[] {
+    return readSecretBindings({ bindings }, this.options.allowPrivateNetwork);
+  }
 
-    sealedKeys: (executor: SqlClient, appId: number): Promise<string[]> =>
-      settings.secretValues.sealedKeys(appId, executor),
+  sealedKeys(executor: SqlClient, appId: number): Promise<string[]> {
+    return this.options.settings.secretValues.sealedKeys(appId, executor);
+  }
 
-    /** Writes the app's bindings. Call this function in a transaction that has locked the app. */
-    async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
-      const bindings = input.map(({ value: _, ...binding }) => binding);
-      const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
-      await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
-      await sealSettings(manager, appId, computeSealedKeysAfter(sealedKeys, input));
-      await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
-      const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
-      await recordChange(manager, caller, {
-        appId,
-        type: "app.secretBindings.update",
-        data: { bindings: bindingFacts },
-      });
-    },
-  };
+  /** Writes the app's bindings. Call this function in a transaction that has locked the app. */
+  async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
+    const bindings = input.map(({ value: _, ...binding }) => binding);
+    const sealedKeys = await this.options.settings.secretValues.sealedKeys(appId, manager);
+    await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
+    await sealSettings(manager, appId, computeSealedKeysAfter(sealedKeys, input));
+    await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
+    const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
+    await recordChange(manager, caller, {
+      appId,
+      type: "app.secretBindings.update",
+      data: { bindings: bindingFacts },
+    });
+  }
 }

@@ -86,80 +86,80 @@ function readTrial(body: unknown): BindingTrialInput {
   return { key: key as string, origin: origin as string, method: method as string, url: `${origin}${path}` };
 }
 
-export type BindingTrials = ReturnType<typeof createBindingTrials>;
-
-export function createBindingTrials(options: {
+interface BindingTrialsOptions {
   db: DataSource;
   bindings: Pick<StoredBindings, "list"> & { ofRuns: SecretBindings };
   requests: RunRequests;
-}) {
-  const { db, bindings, requests } = options;
+}
 
-  return {
-    /** Lists the app's bindings, each with the drafts that use it. */
-    async uses(appId: number): Promise<BindingUse[]> {
-      const { bindings: all } = await bindings.list(appId);
-      const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-      const values = [appId, all.map(({ key }) => key), all.map(({ origin }) => origin), escapedKeys];
-      const useRows =
-        all.length === 0
-          ? []
-          : await rows<{ key: string; origin: string; id: number; name: string }>(
-              db,
-              SELECT_ACTIONS_WITH_BINDING,
-              values,
-            );
-      return all.map(({ key, origin }) => ({
-        key,
-        origin,
-        actions: useRows
-          .filter((use) => use.key === key && use.origin === origin)
-          .map(({ id, name }) => ({ id: Number(id), name })),
-      }));
-    },
+export class BindingTrials {
+  constructor(private readonly options: BindingTrialsOptions) {}
 
-    /**
-     * Sends one request with the credential of a binding. If the request fails, returns the error as a result.
-     * @throws REQUEST_INVALID for invalid options, and if the app has no such binding
-     */
-    async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
-      const { key, origin, method, url } = readTrial(body);
-      const { bindings: all } = await bindings.list(appId);
-      if (!all.some((binding) => binding.key === key && binding.origin === origin)) {
-        throw invalidRequest(`the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`);
-      }
-      const { scan } = await bindings.ofRuns.scanFor(appId);
-      const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
-      await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
-      let exchangeFacts: HopSummary | null = null;
-      const { send } = requests.beginRun({
-        appId,
-        environment: "server",
-        origins: [origin],
-        findInUrl,
-        findInRequestUrl: findInUrl,
-        onSecretsRead: () => undefined,
-        onRequestFailed: () => undefined,
-        printLine: () => undefined,
-        onHostContacted: () => undefined,
-        startRequestSpan: () => (ended) => {
-          exchangeFacts = ended;
-        },
-      });
-      const startedAtMs = performance.now();
-      const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
-      const durationMs = Math.round(performance.now() - startedAtMs);
-      const receivedBytes = (exchangeFacts as HopSummary | null)?.receivedBytes ?? 0;
-      const [status, code, error] = JSON.parse(head) as [number, string, string];
-      if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
-      return {
-        status,
-        durationMs,
-        receivedBytes,
-        body: text.slice(0, SHOWN_BODY_MAX_CHARACTERS),
-        code: null,
-        error: null,
-      };
-    },
-  };
+  /** Lists the app's bindings, each with the drafts that use it. */
+  async uses(appId: number): Promise<BindingUse[]> {
+    const { db } = this.options;
+    const { bindings: all } = await this.options.bindings.list(appId);
+    const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const values = [appId, all.map(({ key }) => key), all.map(({ origin }) => origin), escapedKeys];
+    const useRows =
+      all.length === 0
+        ? []
+        : await rows<{ key: string; origin: string; id: number; name: string }>(
+            db,
+            SELECT_ACTIONS_WITH_BINDING,
+            values,
+          );
+    return all.map(({ key, origin }) => ({
+      key,
+      origin,
+      actions: useRows
+        .filter((use) => use.key === key && use.origin === origin)
+        .map(({ id, name }) => ({ id: Number(id), name })),
+    }));
+  }
+
+  /**
+   * Sends one request with the credential of a binding. If the request fails, returns the error as a result.
+   * @throws REQUEST_INVALID for invalid options, and if the app has no such binding
+   */
+  async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
+    const { db, requests } = this.options;
+    const { key, origin, method, url } = readTrial(body);
+    const { bindings: all } = await this.options.bindings.list(appId);
+    if (!all.some((binding) => binding.key === key && binding.origin === origin)) {
+      throw invalidRequest(`the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`);
+    }
+    const { scan } = await this.options.bindings.ofRuns.scanFor(appId);
+    const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
+    await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
+    let exchangeFacts: HopSummary | null = null;
+    const { send } = requests.beginRun({
+      appId,
+      environment: "server",
+      origins: [origin],
+      findInUrl,
+      findInRequestUrl: findInUrl,
+      onSecretsRead: () => undefined,
+      onRequestFailed: () => undefined,
+      printLine: () => undefined,
+      onHostContacted: () => undefined,
+      startRequestSpan: () => (ended) => {
+        exchangeFacts = ended;
+      },
+    });
+    const startedAtMs = performance.now();
+    const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
+    const durationMs = Math.round(performance.now() - startedAtMs);
+    const receivedBytes = (exchangeFacts as HopSummary | null)?.receivedBytes ?? 0;
+    const [status, code, error] = JSON.parse(head) as [number, string, string];
+    if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
+    return {
+      status,
+      durationMs,
+      receivedBytes,
+      body: text.slice(0, SHOWN_BODY_MAX_CHARACTERS),
+      code: null,
+      error: null,
+    };
+  }
 }

@@ -110,31 +110,35 @@ function parseTokenResponse(body: Buffer, now: number): AccessToken | null {
   }
 }
 
-export type OauthTokens = ReturnType<typeof createOauthTokens>;
-
-export function createOauthTokens(options: {
+interface OauthTokensOptions {
   db: DataSource;
   settings: Pick<Settings, "sealFor" | "unsealFor">;
   sender: OutgoingRequestSender;
   now?: () => number;
-}) {
-  const { db, settings, sender, now = Date.now } = options;
+}
+
+export class OauthTokens {
+  private readonly now = this.options.now ?? Date.now;
   /**
    * Valid tokens that this process has used, by binding. `replacedAt` is set for a token that replaced a rejected
    * token: the time of the replacement.
    */
-  const cachedTokens = new Map<
+  private readonly cachedTokens = new Map<
     string,
     AccessToken & { appId: number; key: string; basis: string; replacedAt: number | null }
   >();
-  const pendingFetches = new Map<string, Promise<string>>();
-  const fetchSemaphore = new FairSemaphore(CONCURRENT_FETCHES_MAX, 1);
-  let generation = 0;
+  private readonly pendingFetches = new Map<string, Promise<string>>();
+  private readonly fetchSemaphore = new FairSemaphore(CONCURRENT_FETCHES_MAX, 1);
+  private changeCount = 0;
 
-  const isFresh = (token: AccessToken): boolean => token.expiresAt - RENEW_BEFORE_EXPIRY_MS > now();
+  constructor(private readonly options: OauthTokensOptions) {}
+
+  private isFresh(token: AccessToken): boolean {
+    return token.expiresAt - RENEW_BEFORE_EXPIRY_MS > this.now();
+  }
 
   /** Requests an access token from the token endpoint of a binding. @throws OutgoingError */
-  async function requestToken(
+  private async requestToken(
     appId: number,
     binding: SecretBinding,
     secrets: ClientSecrets,
@@ -151,7 +155,7 @@ export function createOauthTokens(options: {
       }),
     };
     const body = Buffer.from(tokenRequestForm(binding, secrets, refreshToken));
-    const response = await sender.send(
+    const response = await this.options.sender.send(
       { url, method: "POST", headers, body, timeoutMs: FETCH_TIMEOUT_MS },
       {
         pool: `${appId} tokens`,
@@ -162,7 +166,7 @@ export function createOauthTokens(options: {
         signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
       },
     );
-    const token = response.status === 200 ? parseTokenResponse(response.body, now()) : null;
+    const token = response.status === 200 ? parseTokenResponse(response.body, this.now()) : null;
     if (token !== null) return token;
     const problem = response.status === 200 ? "no access token" : `the status ${response.status}`;
     throw new OutgoingError(
@@ -172,7 +176,7 @@ export function createOauthTokens(options: {
     );
   }
 
-  async function readStoredToken(
+  private async readStoredToken(
     manager: EntityManager,
     appId: number,
     binding: SecretBinding,
@@ -182,26 +186,29 @@ export function createOauthTokens(options: {
     await rows(manager, INSERT_TOKEN_ROW, tokenKey);
     const [row] = await rows<TokenRow>(manager, LOCK_TOKEN_ROW, tokenKey);
     if (!row?.sealed || row.basis !== basis) return null;
-    return JSON.parse(await settings.unsealFor(appId, encryptionLabelOf(binding), row.sealed)) as AccessToken;
+    return JSON.parse(
+      await this.options.settings.unsealFor(appId, encryptionLabelOf(binding), row.sealed),
+    ) as AccessToken;
   }
 
   /**
    * Renews the token of a binding. One process locks the row and requests the token. Other processes wait for the lock
    * and then read the stored token.
    */
-  async function renewToken(
+  private async renewToken(
     appId: number,
     binding: SecretBinding,
     value: unknown,
     { basis, rejected }: { basis: string; rejected: string | null },
   ): Promise<AccessToken> {
+    const { db, settings } = this.options;
     const secrets = parseClientSecrets(binding, value);
     return db.transaction(async (manager) => {
-      const storedToken = await readStoredToken(manager, appId, binding, basis);
-      if (storedToken && isFresh(storedToken) && storedToken.accessToken !== rejected) return storedToken;
+      const storedToken = await this.readStoredToken(manager, appId, binding, basis);
+      if (storedToken && this.isFresh(storedToken) && storedToken.accessToken !== rejected) return storedToken;
       const refreshToken =
         binding.grant === "refresh_token" ? (storedToken?.refreshToken ?? secrets.refreshToken) : null;
-      const fetchedToken = await requestToken(appId, binding, secrets, refreshToken);
+      const fetchedToken = await this.requestToken(appId, binding, secrets, refreshToken);
       const token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
       const sealedToken = await settings.sealFor(manager, appId, encryptionLabelOf(binding), JSON.stringify(token));
       await rows(manager, STORE_ACCESS_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
@@ -209,66 +216,66 @@ export function createOauthTokens(options: {
     });
   }
 
-  return {
-    /**
-     * Returns a valid access token for a binding.
-     * @param rejected token that the origin has rejected; another token is returned if possible
-     * @throws OutgoingError
-     */
-    async accessTokenFor(
-      appId: number,
-      binding: SecretBinding,
-      value: unknown,
-      rejected: string | null = null,
-    ): Promise<string> {
-      const id = `${appId} ${encryptionLabelOf(binding)}`;
-      const basis = tokenFingerprint(binding, value);
-      const hit = cachedTokens.get(id);
-      const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACEMENT_INTERVAL_MS < now();
-      if (hit && hit.basis === basis && isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) {
-        return hit.accessToken;
+  /**
+   * Returns a valid access token for a binding.
+   * @param rejected token that the origin has rejected; another token is returned if possible
+   * @throws OutgoingError
+   */
+  async accessTokenFor(
+    appId: number,
+    binding: SecretBinding,
+    value: unknown,
+    rejected: string | null = null,
+  ): Promise<string> {
+    const id = `${appId} ${encryptionLabelOf(binding)}`;
+    const basis = tokenFingerprint(binding, value);
+    const hit = this.cachedTokens.get(id);
+    const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACEMENT_INTERVAL_MS < this.now();
+    if (hit && hit.basis === basis && this.isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) {
+      return hit.accessToken;
+    }
+    const pendingFetch = this.pendingFetches.get(id);
+    if (pendingFetch) return pendingFetch;
+    const tokenPromise = (async () => {
+      const leaveQueue = await this.fetchSemaphore.enter(appId);
+      try {
+        const token = await this.renewToken(appId, binding, value, { basis, rejected });
+        if (this.cachedTokens.size >= CACHED_TOKENS_MAX) this.cachedTokens.clear();
+        this.cachedTokens.set(id, {
+          ...token,
+          appId,
+          key: binding.key,
+          basis,
+          replacedAt: rejected === null ? null : this.now(),
+        });
+        this.changeCount += 1;
+        return token.accessToken;
+      } finally {
+        leaveQueue();
+        this.pendingFetches.delete(id);
       }
-      const pendingFetch = pendingFetches.get(id);
-      if (pendingFetch) return pendingFetch;
-      const tokenPromise = (async () => {
-        const leaveQueue = await fetchSemaphore.enter(appId);
-        try {
-          const token = await renewToken(appId, binding, value, { basis, rejected });
-          if (cachedTokens.size >= CACHED_TOKENS_MAX) cachedTokens.clear();
-          cachedTokens.set(id, {
-            ...token,
-            appId,
-            key: binding.key,
-            basis,
-            replacedAt: rejected === null ? null : now(),
-          });
-          generation += 1;
-          return token.accessToken;
-        } finally {
-          leaveQueue();
-          pendingFetches.delete(id);
-        }
-      })();
-      pendingFetches.set(id, tokenPromise);
-      return tokenPromise;
-    },
+    })();
+    this.pendingFetches.set(id, tokenPromise);
+    return tokenPromise;
+  }
 
-    /**
-     * Returns the app's access tokens, each with the key of the binding's setting, so that the service can mask these
-     * tokens in responses.
-     */
-    knownTokens(appId: number): [key: string, token: string][] {
-      const appTokens = [...cachedTokens.values()].filter((token) => token.appId === appId);
-      return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
-        [key, accessToken] as [string, string],
-        ...(refreshToken === null ? [] : [[key, refreshToken] as [string, string]]),
-      ]);
-    },
+  /**
+   * Returns the app's access tokens, each with the key of the binding's setting, so that the service can mask these
+   * tokens in responses.
+   */
+  knownTokens(appId: number): [key: string, token: string][] {
+    const appTokens = [...this.cachedTokens.values()].filter((token) => token.appId === appId);
+    return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
+      [key, accessToken] as [string, string],
+      ...(refreshToken === null ? [] : [[key, refreshToken] as [string, string]]),
+    ]);
+  }
 
-    /**
-     * Returns a number that changes whenever a token is added or replaced. A cached scanner for secrets can be used
-     * only while the number stays the same.
-     */
-    generation: (_appId: number): number => generation,
-  };
+  /**
+   * Returns a number that changes whenever a token is added or replaced. A cached scanner for secrets can be used
+   * only while the number stays the same.
+   */
+  generation(_appId: number): number {
+    return this.changeCount;
+  }
 }

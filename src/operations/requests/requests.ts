@@ -6,10 +6,10 @@ import { OutgoingRequestSender } from "../../engine/outgoing.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
-import { createBindingTrials } from "./binding-trials.js";
-import { createOauthTokens } from "./oauth-tokens.js";
-import { createRunRequests } from "./run-requests.js";
-import { createSecretBindings } from "./secret-bindings.js";
+import { BindingTrials } from "./binding-trials.js";
+import { OauthTokens } from "./oauth-tokens.js";
+import { RunRequests } from "./run-requests.js";
+import { StoredBindings } from "./secret-bindings.js";
 
 const WEB_PORTS: readonly number[] = [80, 443];
 
@@ -40,9 +40,9 @@ export function createRequestParts(options: {
 }) {
   const { db, config, settings, scannerCache } = options;
   const sender = createOutgoingSender(config);
-  const tokens = createOauthTokens({ db, settings, sender });
+  const tokens = new OauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
-  const bindings = createSecretBindings({ db, settings, scannerCache, tokens, allowPrivateNetwork });
-  const requests = createRunRequests({ sender, bindings: bindings.ofRuns });
-  return { requestSender: sender, bindings, requests, bindingTrials: createBindingTrials({ db, bindings, requests }) };
+  const bindings = new StoredBindings({ db, settings, scannerCache, tokens, allowPrivateNetwork });
+  const requests = new RunRequests({ sender, bindings: bindings.ofRuns });
+  return { requestSender: sender, bindings, requests, bindingTrials: new BindingTrials({ db, bindings, requests }) };
 }

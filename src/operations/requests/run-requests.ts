@@ -97,25 +97,27 @@ function encodeFailure(options: unknown, code: string, message: string): Encoded
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
 
-export function createRunRequests({ sender, bindings }: { sender: OutgoingRequestSender; bindings: SecretBindings }) {
-  /**
-   * Rejects a request whose URL contains a secret.
-   * @param key key of the setting whose value the URL contains; null for none
-   * @throws OutgoingError POLICY if `key` is not null
-   */
-  function refuseSecretInUrl(key: string | null, origin: string): void {
-    if (key === null) return;
-    const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;
-    throw new OutgoingError("POLICY", message, origin);
-  }
+/**
+ * Rejects a request whose URL contains a secret.
+ * @param key key of the setting whose value the URL contains; null for none
+ * @throws OutgoingError POLICY if `key` is not null
+ */
+function refuseSecretInUrl(key: string | null, origin: string): void {
+  if (key === null) return;
+  const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;
+  throw new OutgoingError("POLICY", message, origin);
+}
+
+export class RunRequests {
+  constructor(private readonly options: { sender: OutgoingRequestSender; bindings: SecretBindings }) {}
 
   /** Converts a response to the object that the action's code receives. Masks secrets in it. */
-  async function encodeResponse(
+  private async encodeResponse(
     run: RequestingRun,
     response: OutgoingResponse,
     type: RequestDescription["responseType"],
   ): Promise<EncodedOutgoingResponse> {
-    const { scan, version } = await bindings.scanFor(run.appId);
+    const { scan, version } = await this.options.bindings.scanFor(run.appId);
     run.onSecretsRead(version);
     const text = type === "bytes" ? null : decodeResponseText(response);
     const maskedResponse = scan && (await maskResponse(scan, response, text));
@@ -132,11 +134,12 @@ export function createRunRequests({ sender, bindings }: { sender: OutgoingReques
     };
   }
 
-  async function performRequest(
+  private async performRequest(
     run: RequestingRun,
     scope: Pick<OutgoingScope, "budget" | "signal" | "onHop">,
     description: RequestDescription,
   ): Promise<EncodedOutgoingResponse> {
+    const { sender, bindings } = this.options;
     const { url, auth, headers, responseType, ...request } = description;
     const origin = normalizeOrigin(url)!;
     if (!run.origins.includes(origin)) {
@@ -164,45 +167,41 @@ export function createRunRequests({ sender, bindings }: { sender: OutgoingReques
     // A server that rejects the credential has not processed the request, so the request can be sent again with any
     // HTTP method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
-    return encodeResponse(run, response, responseType);
+    return this.encodeResponse(run, response, responseType);
   }
 
-  return {
-    /** Returns the function that sends the requests of one run, and the list to which it adds each sent request. */
-    beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
-      const budget = new RunRequestBudget();
-      const records: RequestRecord[] = [];
-      const onHop = (origin: string, method: string) => {
-        const host = hostAndPortOf(origin);
-        run.onHostContacted(host);
-        const endHop = run.startRequestSpan(origin, method);
-        return (facts: HopSummary) => {
-          const { origin: _, durationMs, ...rest } = facts;
-          records.push({ host, ...rest, durationMs: Math.round(durationMs) });
-          endHop(facts);
-        };
+  /** Returns the function that sends the requests of one run, and the list to which it adds each sent request. */
+  beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
+    const budget = new RunRequestBudget();
+    const records: RequestRecord[] = [];
+    const onHop = (origin: string, method: string) => {
+      const host = hostAndPortOf(origin);
+      run.onHostContacted(host);
+      const endHop = run.startRequestSpan(origin, method);
+      return (facts: HopSummary) => {
+        const { origin: _, durationMs, ...rest } = facts;
+        records.push({ host, ...rest, durationMs: Math.round(durationMs) });
+        endHop(facts);
       };
-      const send: SendOutgoing = async (text, signal) => {
-        let options: unknown = null;
-        try {
-          options = JSON.parse(text);
-          if (run.environment !== "server") {
-            const message = "Svc.App.V3.Actions.request is available in server actions only";
-            return encodeFailure(options, "INTEGRATION_UNAVAILABLE", message);
-          }
-          return await performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
-        } catch (error) {
-          signal.throwIfAborted();
-          run.onRequestFailed();
-          if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
-            return encodeFailure(options, error.code, error.message);
-          }
-          return encodeFailure(options, "TRANSPORT", "the service could not send this request");
+    };
+    const send: SendOutgoing = async (text, signal) => {
+      let options: unknown = null;
+      try {
+        options = JSON.parse(text);
+        if (run.environment !== "server") {
+          const message = "Svc.App.V3.Actions.request is available in server actions only";
+          return encodeFailure(options, "INTEGRATION_UNAVAILABLE", message);
         }
-      };
-      return { send, records };
-    },
-  };
+        return await this.performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
+      } catch (error) {
+        signal.throwIfAborted();
+        run.onRequestFailed();
+        if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
+          return encodeFailure(options, error.code, error.message);
+        }
+        return encodeFailure(options, "TRANSPORT", "the service could not send this request");
+      }
+    };
+    return { send, records };
+  }
 }
-
-export type RunRequests = ReturnType<typeof createRunRequests>;

@@ -16,7 +16,7 @@ import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } fro
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
-import { createBindingDefinitions, readStoredBindings } from "./binding-definitions.js";
+import { BindingDefinitions, readStoredBindings } from "./binding-definitions.js";
 import { createBindingCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
 import type { RequestCredential, SecretBindings } from "./run-requests.js";
@@ -36,20 +36,41 @@ interface PreparedBindings {
 const SELECT_APP_CREATED_AT = 'SELECT created_at AS "createdAt" FROM app WHERE id = $1';
 const CACHED_APPS_MAX = 1_000;
 
-export type StoredBindings = ReturnType<typeof createSecretBindings>;
-
-export function createSecretBindings(options: {
+interface StoredBindingsOptions {
   db: DataSource;
   settings: Settings;
   scannerCache: SecretScannerCache;
   tokens: OauthTokens;
   allowPrivateNetwork: boolean;
-}) {
-  const { db, settings, scannerCache, tokens, allowPrivateNetwork } = options;
-  const definitions = createBindingDefinitions({ settings, allowPrivateNetwork });
-  const preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
+}
 
-  async function readBindings(appId: number, executor: SqlClient = db): Promise<TaggedBindings> {
+export class StoredBindings {
+  readonly definitions = new BindingDefinitions({
+    settings: this.options.settings,
+    allowPrivateNetwork: this.options.allowPrivateNetwork,
+  });
+  private readonly preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
+  readonly ofRuns: SecretBindings = {
+    credentialFor: async (appId, key, origin): Promise<RequestCredential> => {
+      const { bindings, values } = await this.currentBindings(appId);
+      const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
+      const bindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
+      if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
+      const value = values.get(key);
+      if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
+      return createBindingCredential(binding, value, (rejected) =>
+        this.options.tokens.accessTokenFor(appId, binding, value, rejected),
+      );
+    },
+    scanFor: async (appId) => {
+      const state = await this.currentBindings(appId);
+      return { scan: state.bindings.length === 0 ? null : this.scanOf(appId, state), version: state.version };
+    },
+  };
+
+  constructor(private readonly options: StoredBindingsOptions) {}
+
+  private async readBindings(appId: number, executor: SqlClient = this.options.db): Promise<TaggedBindings> {
     const storedRow = await readStoredBindings(executor, appId);
     if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, SELECT_APP_CREATED_AT, [appId]);
@@ -57,15 +78,16 @@ export function createSecretBindings(options: {
     return { bindings: [], updatedAt: app.createdAt.toISOString() };
   }
 
-  async function writeBindings(
+  private async writeBindings(
     manager: EntityManager,
     caller: Caller,
     target: { appId: number; precondition?: ExpectedETags },
     body: unknown,
   ) {
+    const { settings, allowPrivateNetwork } = this.options;
     const { appId, precondition } = target;
     await lockApp(manager, appId);
-    const bindingsBefore = await readBindings(appId, manager);
+    const bindingsBefore = await this.readBindings(appId, manager);
     if (precondition) requireExpectedVersion(bindingsBefore, precondition);
     const input = readSecretBindings(body, allowPrivateNetwork);
     const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
@@ -74,7 +96,7 @@ export function createSecretBindings(options: {
       const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
     }
-    await definitions.write(manager, caller, appId, input);
+    await this.definitions.write(manager, caller, appId, input);
     const values = new Map(
       input.filter(({ value }) => value !== undefined).map((binding) => [binding.key, binding.value]),
     );
@@ -84,22 +106,24 @@ export function createSecretBindings(options: {
   /**
    * Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed.
    */
-  async function currentBindings(appId: number): Promise<PreparedBindings> {
+  private async currentBindings(appId: number): Promise<PreparedBindings> {
+    const { settings } = this.options;
     const version = await settings.secretValues.version(appId);
-    const preparedBefore = preparedByApp.get(appId);
+    const preparedBefore = this.preparedByApp.get(appId);
     if (preparedBefore?.version === version) return preparedBefore;
-    const { bindings } = await readBindings(appId);
+    const { bindings } = await this.readBindings(appId);
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
     // The version number was read before the values. So if the values change in between, the next request reads all
     // values again.
     const preparedNow = { version, bindings, values: new Map(entries) };
-    preparedByApp.set(appId, preparedNow);
+    this.preparedByApp.set(appId, preparedNow);
     return preparedNow;
   }
 
-  function scanOf(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
+  private scanOf(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
+    const { scannerCache, tokens } = this.options;
     const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) =>
       findSecretsOfSetting(key, value),
     );
@@ -113,41 +137,21 @@ export function createSecretBindings(options: {
     ]);
   }
 
-  const ofRuns: SecretBindings = {
-    async credentialFor(appId, key, origin): Promise<RequestCredential> {
-      const { bindings, values } = await currentBindings(appId);
-      const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
-      const bindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
-      if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
-      const value = values.get(key);
-      if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
-      return createBindingCredential(binding, value, (rejected) =>
-        tokens.accessTokenFor(appId, binding, value, rejected),
-      );
-    },
-    async scanFor(appId) {
-      const state = await currentBindings(appId);
-      return { scan: state.bindings.length === 0 ? null : scanOf(appId, state), version: state.version };
-    },
-  };
+  list(appId: number): Promise<TaggedBindings> {
+    return this.readBindings(appId);
+  }
 
-  return {
-    ofRuns,
-    definitions,
-    list: (appId: number): Promise<TaggedBindings> => readBindings(appId),
-
-    /**
-     * Replaces all secret bindings of the app.
-     * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed setting without its value; RESOURCE_CHANGED;
-     *   SETTINGS_INVALID for an invalid value
-     */
-    async set(
-      caller: Caller,
-      target: { appId: number; precondition?: ExpectedETags },
-      body: unknown,
-    ): Promise<TaggedBindings> {
-      await db.transaction((manager) => writeBindings(manager, caller, target, body));
-      return readBindings(target.appId);
-    },
-  };
+  /**
+   * Replaces all secret bindings of the app.
+   * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed setting without its value; RESOURCE_CHANGED;
+   *   SETTINGS_INVALID for an invalid value
+   */
+  async set(
+    caller: Caller,
+    target: { appId: number; precondition?: ExpectedETags },
+    body: unknown,
+  ): Promise<TaggedBindings> {
+    await this.options.db.transaction((manager) => this.writeBindings(manager, caller, target, body));
+    return this.readBindings(target.appId);
+  }
 }

@@ -25,16 +25,32 @@ const keyLabel = (appId: number): string => `app:${appId}`;
 /** Maximum number of data keys in the cache. Each has 32 bytes. */
 const CACHED_KEYS_MAX = 100_000;
 
-export type DataKeys = ReturnType<typeof createDataKeys>;
+async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promise<Buffer | null> {
+  const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
+  const [row] = await rows<{ dataKey: Buffer | null }>(executor, sql, [appId]);
+  return row?.dataKey ?? null;
+}
 
-export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
+/**
+ * Returns the fingerprint of the master key under which new data keys are encrypted. Locks the row of the
+ * fingerprint, so that no rotation replaces this master key before the transaction ends.
+ */
+async function currentMasterKeyName(executor: SqlClient): Promise<string> {
+  const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
+  return row!.fingerprint;
+}
+
+export class DataKeys {
   /**
    * Cache of data keys by app ID. A committed data key never changes: a rotation changes only the master key under
    * which it is stored.
    */
-  const cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
+  private readonly cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
-  function masterKey(fingerprint: string): Buffer {
+  constructor(private readonly options: { db: DataSource; ring: KeyRing }) {}
+
+  private masterKey(fingerprint: string): Buffer {
+    const { ring } = this.options;
     const key = ring.findKey((candidate) => computeKeyFingerprint(candidate) === fingerprint);
     if (key) return key;
     const missingKey = `the key that encrypts the settings of this database (fingerprint ${fingerprint})`;
@@ -44,111 +60,96 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     );
   }
 
-  const unwrapKey = (appId: number, wrappedDataKey: Buffer): KeyObject =>
-    unwrapDataKey(masterKey(readMasterKeyFingerprint(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
-
-  async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promise<Buffer | null> {
-    const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
-    const [row] = await rows<{ dataKey: Buffer | null }>(executor, sql, [appId]);
-    return row?.dataKey ?? null;
-  }
-
-  /**
-   * Returns the fingerprint of the master key under which new data keys are encrypted. Locks the row of the
-   * fingerprint, so that no rotation replaces this master key before the transaction ends.
-   */
-  async function currentMasterKeyName(executor: SqlClient): Promise<string> {
-    const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
-    return row!.fingerprint;
+  private unwrapKey(appId: number, wrappedDataKey: Buffer): KeyObject {
+    return unwrapDataKey(this.masterKey(readMasterKeyFingerprint(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
   }
 
   /** Checks that this process has all master keys under which data keys are encrypted. */
-  async function requireAllMasterKeys(): Promise<void> {
+  private async requireAllMasterKeys(): Promise<void> {
     const usedKeys = await rows<{ name: string }>(
-      db,
+      this.options.db,
       `SELECT fingerprint AS name FROM settings_key
         UNION SELECT left(encode(data_key, 'hex'), length(fingerprint)) FROM app, settings_key WHERE data_key IS NOT NULL`,
     );
-    for (const { name } of usedKeys) masterKey(name);
+    for (const { name } of usedKeys) this.masterKey(name);
   }
 
   /** Returns the IDs of the apps whose data key is not encrypted under the master key with this fingerprint. */
-  async function appsNotUnder(name: string): Promise<number[]> {
+  private async appsNotUnder(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
-      db,
+      this.options.db,
       "SELECT id FROM app WHERE data_key IS NOT NULL AND left(encode(data_key, 'hex'), length($1)) <> $1 ORDER BY id",
       [name],
     );
     return appRows.map(({ id }) => id);
   }
 
-  async function rewrapKeys(appId: number, next: Buffer): Promise<void> {
-    await db.transaction(async (manager) => {
+  private async rewrapKeys(appId: number, next: Buffer): Promise<void> {
+    await this.options.db.transaction(async (manager) => {
       const wrappedDataKey = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
       if (!wrappedDataKey) return;
-      const rewrappedKey = wrapDataKey(next, unwrapKey(appId, wrappedDataKey), keyLabel(appId));
+      const rewrappedKey = wrapDataKey(next, this.unwrapKey(appId, wrappedDataKey), keyLabel(appId));
       await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, rewrappedKey]);
     });
   }
 
-  return {
-    /**
-     * Checks that this process has the current master key. For a new database, stores the fingerprint of the key first.
-     */
-    async start(): Promise<void> {
-      // Calls `getCurrentKey` only for a new database, because this call creates a key file if none exists.
-      if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
-        const values = [computeKeyFingerprint(ring.getCurrentKey())];
-        await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
-      }
-      masterKey(await currentMasterKeyName(db.manager));
-    },
+  /**
+   * Checks that this process has the current master key. For a new database, stores the fingerprint of the key first.
+   */
+  async start(): Promise<void> {
+    const { db, ring } = this.options;
+    // Calls `getCurrentKey` only for a new database, because this call creates a key file if none exists.
+    if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
+      const values = [computeKeyFingerprint(ring.getCurrentKey())];
+      await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
+    }
+    this.masterKey(await currentMasterKeyName(db.manager));
+  }
 
-    /** Returns the app's data key; null if the app has no data key yet. */
-    async find(appId: number): Promise<KeyObject | null> {
-      const hit = cachedKeys.get(appId);
-      if (hit) return hit;
-      const wrappedDataKey = await wrappedKey(appId, db);
-      if (!wrappedDataKey) return null;
-      const key = unwrapKey(appId, wrappedDataKey);
-      cachedKeys.set(appId, key);
-      return key;
-    },
+  /** Returns the app's data key; null if the app has no data key yet. */
+  async find(appId: number): Promise<KeyObject | null> {
+    const hit = this.cachedKeys.get(appId);
+    if (hit) return hit;
+    const wrappedDataKey = await wrappedKey(appId, this.options.db);
+    if (!wrappedDataKey) return null;
+    const key = this.unwrapKey(appId, wrappedDataKey);
+    this.cachedKeys.set(appId, key);
+    return key;
+  }
 
-    /**
-     * Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a
-     * transaction.
-     */
-    async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
-      const hit = cachedKeys.get(appId);
-      if (hit) return hit;
-      // Does not cache the key here, because the transaction may be rolled back.
-      const wrappedDataKey =
-        (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
-      if (wrappedDataKey) return unwrapKey(appId, wrappedDataKey);
-      const key = createDataKey();
-      const masterDataKey = masterKey(await currentMasterKeyName(executor));
-      await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
-        appId,
-        wrapDataKey(masterDataKey, key, keyLabel(appId)),
-      ]);
-      return key;
-    },
+  /**
+   * Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a
+   * transaction.
+   */
+  async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
+    const hit = this.cachedKeys.get(appId);
+    if (hit) return hit;
+    // Does not cache the key here, because the transaction may be rolled back.
+    const wrappedDataKey =
+      (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
+    if (wrappedDataKey) return this.unwrapKey(appId, wrappedDataKey);
+    const key = createDataKey();
+    const masterDataKey = this.masterKey(await currentMasterKeyName(executor));
+    await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
+      appId,
+      wrapDataKey(masterDataKey, key, keyLabel(appId)),
+    ]);
+    return key;
+  }
 
-    /**
-     * Encrypts the data keys of all apps under the master key `next`, one app after the other, while other processes
-     * read and write settings. The call can be repeated after a failure. Before the call, every process must have
-     * `next` and all master keys in use. Returns the number of data keys that were encrypted again.
-     */
-    async rotate(next: Buffer): Promise<number> {
-      await requireAllMasterKeys();
-      const name = computeKeyFingerprint(next);
-      // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
-      // were creating data keys.
-      await db.query("UPDATE settings_key SET fingerprint = $1", [name]);
-      const apps = await appsNotUnder(name);
-      for (const id of apps) await rewrapKeys(id, next);
-      return apps.length;
-    },
-  };
+  /**
+   * Encrypts the data keys of all apps under the master key `next`, one app after the other, while other processes
+   * read and write settings. The call can be repeated after a failure. Before the call, every process must have
+   * `next` and all master keys in use. Returns the number of data keys that were encrypted again.
+   */
+  async rotate(next: Buffer): Promise<number> {
+    await this.requireAllMasterKeys();
+    const name = computeKeyFingerprint(next);
+    // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
+    // were creating data keys.
+    await this.options.db.query("UPDATE settings_key SET fingerprint = $1", [name]);
+    const apps = await this.appsNotUnder(name);
+    for (const id of apps) await this.rewrapKeys(id, next);
+    return apps.length;
+  }
 }

@@ -86,18 +86,21 @@ export async function markSecretSettings(
     throw new ActionError("SETTINGS_INVALID", `there is no setting ${describeValue(missingKey)}`);
 }
 
-export function createSecretValues(options: {
+interface SecretValueReaderOptions {
   db: DataSource;
   openSettings: (appId: number, rows: readonly StoredSetting[], executor?: SqlClient) => Promise<[string, unknown][]>;
-}) {
-  const { db, openSettings } = options;
+}
+
+export class SecretValueReader {
+  constructor(private readonly options: SecretValueReaderOptions) {}
 
   /**
    * Reads the secrets of an app.
    * @param since version number of the secrets: the result includes values that were replaced after this version.
    *   Without `since`, it includes no replaced value
    */
-  async function readSecretValues(appId: number, since?: number, executor?: SqlClient): Promise<SecretValues> {
+  async read(appId: number, since?: number, executor?: SqlClient): Promise<SecretValues> {
+    const { db, openSettings } = this.options;
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
     const secretRows = await queryPreparedRows<SecretRow>(executor ?? db, "secret-values", SELECT_SECRET_VALUES, [
       appId,
@@ -113,40 +116,39 @@ export function createSecretValues(options: {
     };
   }
 
-  return {
-    read: readSecretValues,
+  /** Returns the keys of the sealed settings, whose values code does not receive. */
+  async sealedKeys(appId: number, executor: SqlClient = this.options.db): Promise<string[]> {
+    const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
+    return sealedRows.map(({ key }) => unescapeKey(key));
+  }
 
-    /** Returns the keys of the sealed settings, whose values code does not receive. */
-    async sealedKeys(appId: number, executor: SqlClient = db): Promise<string[]> {
-      const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
-      return sealedRows.map(({ key }) => unescapeKey(key));
-    },
+  /** Returns the version number of the last change of the app's private or protected settings. */
+  async version(appId: number): Promise<number> {
+    const [app] = await queryPreparedRows<{ version: number }>(
+      this.options.db,
+      "secrets-version",
+      SELECT_SECRETS_VERSION,
+      [appId],
+    );
+    return app?.version ?? 0;
+  }
 
-    /** Returns the version number of the last change of the app's private or protected settings. */
-    async version(appId: number): Promise<number> {
-      const [app] = await queryPreparedRows<{ version: number }>(db, "secrets-version", SELECT_SECRETS_VERSION, [
-        appId,
-      ]);
-      return app?.version ?? 0;
-    },
-
-    /**
-     * Checks the number and size of the app's secrets after the settings `keys` were written.
-     * @throws SETTINGS_INVALID if there are too many secrets, or too long ones, to mask them in responses and logs
-     */
-    async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
-      if (keys.every((key) => getSettingTier(key) === "public")) return;
-      const { entries } = await readSecretValues(appId, undefined, executor);
-      const secretFault = findSecretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
-      if (secretFault === null) return;
-      const settingSize = measureSecrets(
-        entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsOfSetting(n, value) : [])),
-      );
-      const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
-      throw new ActionError(
-        "SETTINGS_INVALID",
-        `${secretFault}; the settings in this request (${describedKeys}) contain ${settingSize.count} of these values, with ${settingSize.bytes} bytes`,
-      );
-    },
-  };
+  /**
+   * Checks the number and size of the app's secrets after the settings `keys` were written.
+   * @throws SETTINGS_INVALID if there are too many secrets, or too long ones, to mask them in responses and logs
+   */
+  async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
+    if (keys.every((key) => getSettingTier(key) === "public")) return;
+    const { entries } = await this.read(appId, undefined, executor);
+    const secretFault = findSecretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
+    if (secretFault === null) return;
+    const settingSize = measureSecrets(
+      entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsOfSetting(n, value) : [])),
+    );
+    const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
+    throw new ActionError(
+      "SETTINGS_INVALID",
+      `${secretFault}; the settings in this request (${describedKeys}) contain ${settingSize.count} of these values, with ${settingSize.bytes} bytes`,
+    );
+  }
 }

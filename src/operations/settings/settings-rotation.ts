@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { createMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
-import { createDataKeys } from "./data-keys.js";
+import { DataKeys } from "./data-keys.js";
 
 /**
  * Key of the PostgreSQL advisory lock for a rotation; the number has no meaning. A second rotation waits for the first,
@@ -33,7 +33,7 @@ function readMasterKeys(path: string): Buffer[] {
 async function rotateFile(db: DataSource, path: string): Promise<number> {
   const next = createMasterKey();
   writeKeyFile(path, [next, ...readMasterKeys(path)]);
-  const count = await createDataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
+  const count = await new DataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
   writeKeyFile(path, [next]);
   return count;
 }
@@ -54,7 +54,7 @@ export async function rotateSettingsKey(options: {
   try {
     await lockConnection.query("SELECT pg_advisory_lock($1)", [ROTATION_LOCK]);
     if (!keys) return await rotateFile(db, path);
-    return await createDataKeys({ db, ring: createKeyRing({ keys, path }) }).rotate(keys[0]!);
+    return await new DataKeys({ db, ring: createKeyRing({ keys, path }) }).rotate(keys[0]!);
   } finally {
     await lockConnection.query("SELECT pg_advisory_unlock($1)", [ROTATION_LOCK]);
     await lockConnection.release();

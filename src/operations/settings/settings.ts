@@ -29,7 +29,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import { createSecretValues, markSecretSettings, type StoredSetting } from "./secret-values.js";
+import { markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findSettingReaders, type SettingsUse } from "./setting-readers.js";
 
@@ -102,9 +102,7 @@ export interface SettingsTarget {
 
 export type { SettingsUse, StoredSetting };
 
-export type Settings = ReturnType<typeof createSettings>;
-
-export function createSettings(options: {
+interface SettingsOptions {
   db: DataSource;
   dataKeys: DataKeys;
   baseUrl: string;
@@ -112,14 +110,38 @@ export function createSettings(options: {
   sessionOf: ReadSession;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
-}) {
-  const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, receivedDataLimiter } = options;
+}
 
-  async function openSettings(
+/** Checks the total size of the app's settings. @throws SETTINGS_INVALID if they would be too large */
+async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
+  const keys = texts.map(({ key }) => key);
+  const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
+  const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
+  if (total <= SETTINGS_MAX_BYTES) return;
+  const message = `the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total (got ${total} with this change)`;
+  throw new ActionError("SETTINGS_INVALID", message);
+}
+
+export class Settings {
+  readonly secretValues = new SecretValueReader({
+    db: this.options.db,
+    openSettings: (appId, storedRows, executor) => this.openSettings(appId, storedRows, executor),
+  });
+  /** Concurrent reads of one app's settings share a query. Each reader decrypts the values itself. */
+  private readonly stored = {
+    all: this.storedOf("all"),
+    http: this.storedOf("http"),
+    runtime: this.storedOf("runtime"),
+  };
+
+  constructor(private readonly options: SettingsOptions) {}
+
+  private async openSettings(
     appId: number,
     storedRows: readonly StoredSetting[],
     executor?: SqlClient,
   ): Promise<[string, unknown][]> {
+    const { dataKeys } = this.options;
     const hasSealed = storedRows.some((row) => row.sealed);
     // If `executor` is passed, reads the data key in this transaction, which may just have created the key.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
@@ -130,49 +152,24 @@ export function createSettings(options: {
     ]);
   }
 
-  const secretValues = createSecretValues({ db, openSettings });
-
-  const storedOf = (tiers: keyof typeof SELECT_BY_READER) =>
-    shareConcurrentReads((appId: number) =>
-      queryPreparedRows<StoredSetting>(db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
+  private storedOf(tiers: keyof typeof SELECT_BY_READER) {
+    return shareConcurrentReads((appId: number) =>
+      queryPreparedRows<StoredSetting>(this.options.db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
     );
-  /** Concurrent reads of one app's settings share a query. Each reader decrypts the values itself. */
-  const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
-
-  async function readSettings(appId: number, tiers: keyof typeof SELECT_BY_READER): Promise<[string, unknown][]> {
-    return openSettings(appId, await stored[tiers](appId));
   }
 
-  /** Checks the total size of the app's settings. @throws SETTINGS_INVALID if they would be too large */
-  async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
-    const keys = texts.map(({ key }) => key);
-    const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
-    const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
-    if (total <= SETTINGS_MAX_BYTES) return;
-    const message = `the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total (got ${total} with this change)`;
-    throw new ActionError("SETTINGS_INVALID", message);
-  }
-
-  /** Returns the time of the last change of any setting of the app, as ISO 8601 text. */
-  async function updatedAt(appId: number, executor: SqlClient = db): Promise<string> {
-    const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
-    if (!app) throw new ActionError("APP_NOT_FOUND");
-    return app.updatedAt.toISOString();
+  private async readSettings(appId: number, tiers: keyof typeof SELECT_BY_READER): Promise<[string, unknown][]> {
+    return this.openSettings(appId, await this.stored[tiers](appId));
   }
 
   /** Locks the app's settings until the transaction ends. @throws RESOURCE_CHANGED with the current version */
-  async function lockSettings(executor: SqlClient, { appId, precondition }: SettingsTarget): Promise<void> {
+  private async lockSettings(executor: SqlClient, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
-    if (precondition) requireExpectedVersion({ updatedAt: await updatedAt(appId, executor) }, precondition);
+    if (precondition) requireExpectedVersion({ updatedAt: await this.updatedAt(appId, executor) }, precondition);
   }
 
-  /** Returns the settings that the API may return, and the time of their last change. */
-  async function readHttpSettings(appId: number): Promise<TaggedSettings> {
-    const at = await updatedAt(appId);
-    return { settings: await httpSettings(appId), updatedAt: at };
-  }
-
-  async function store(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
+  private async store(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
+    const { dataKeys, receivedDataLimiter } = this.options;
     const texts = entries.map(([key, value]) => ({
       key: escapeKey(key),
       tier: getSettingTier(key),
@@ -198,32 +195,24 @@ export function createSettings(options: {
     await recordChange(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
 
-  async function httpSettings(appId: number): Promise<SettingsByKey> {
-    return selectHttpSettings(await readSettings(appId, "http"));
-  }
-
-  /** Emits the log event about changed settings, in the transaction that changes them. */
-  const emitUpdate = (executor: SqlClient, caller: Caller, appId: number, keys: string[]) =>
-    logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
-
-  async function writeAndEmit(caller: Caller, target: SettingsTarget, entries: SettingEntries): Promise<void> {
+  private async writeAndEmit(caller: Caller, target: SettingsTarget, entries: SettingEntries): Promise<void> {
     const { appId } = target;
     if (entries.length === 0) return;
     const keys = entries.map(([key]) => key);
-    await db.transaction(async (manager) => {
-      await lockSettings(manager, target);
-      await write(manager, caller, appId, entries);
+    await this.options.db.transaction(async (manager) => {
+      await this.lockSettings(manager, target);
+      await this.write(manager, caller, appId, entries);
       reportUnknownField(caller);
-      await emitUpdate(manager, caller, appId, keys);
+      await this.emitUpdate(manager, caller, appId, keys);
     });
   }
 
   /** Writes validated settings in the transaction of `executor`. The calling function must emit the log event. */
-  async function write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
+  async write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
-    await store(executor, caller, appId, entries);
-    await secretValues.refuseTooMany(
+    await this.store(executor, caller, appId, entries);
+    await this.secretValues.refuseTooMany(
       executor,
       appId,
       entries.map(([key]) => key),
@@ -231,7 +220,7 @@ export function createSettings(options: {
   }
 
   /** Deletes settings, also those without a value. Returns the keys of the deleted settings that had a value. */
-  async function removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
+  async removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
     const stored = keys.map(escapeKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
     const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
@@ -243,10 +232,158 @@ export function createSettings(options: {
     return removedKeys;
   }
 
+  /** Emits the log event about changed settings, in the transaction that changes them. */
+  emitUpdate(executor: SqlClient, caller: Caller, appId: number, keys: string[]) {
+    return this.options.logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
+  }
+
+  /** Returns the bytes of non-public settings, and the actions with `key` in their code. @throws SETTINGS_INVALID */
+  async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
+    const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
+    const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
+    const readers = key === null ? [] : await findSettingReaders(this.options.db, appId, key);
+    return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
+  }
+
+  async http(appId: number): Promise<SettingsByKey> {
+    return selectHttpSettings(await this.readSettings(appId, "http"));
+  }
+
+  /** Returns the settings that the API may return, and the time of their last change. */
+  async httpAt(appId: number): Promise<TaggedSettings> {
+    const at = await this.updatedAt(appId);
+    return { settings: await this.http(appId), updatedAt: at };
+  }
+
+  /** Returns only the public settings, for people who may read the app but not edit it. */
+  async publicAt(appId: number): Promise<TaggedSettings> {
+    const at = await this.updatedAt(appId);
+    return { settings: selectRuntimeSettings(await this.readSettings(appId, "runtime")), updatedAt: at };
+  }
+
+  /** Returns the time of the last change of any setting of the app, as ISO 8601 text. */
+  async updatedAt(appId: number, executor: SqlClient = this.options.db): Promise<string> {
+    const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    return app.updatedAt.toISOString();
+  }
+
+  /** Converts settings of a snapshot to the form of a response. Leaves out protected settings. */
+  async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsByKey> {
+    return selectHttpSettings(
+      await this.openSettings(
+        appId,
+        copies.filter(({ key }) => getSettingTier(key) !== "protected"),
+      ),
+    );
+  }
+
+  /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
+  async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
+    const { baseUrl, clientTimeoutMs, sessionOf } = this.options;
+    const appSettings = selectRuntimeSettings(await this.readSettings(appId, "runtime"));
+    const session = await sessionOf({ appId, personId, credentialId, copy });
+    const environment = kind === "live" ? "live" : "viewer";
+    return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
+  }
+
+  /**
+   * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app.
+   * @throws UNAUTHORIZED for any other app, whether it exists or not
+   */
+  async publicEnv(appId: number): Promise<PublicEnv> {
+    const { db, baseUrl, clientTimeoutMs } = this.options;
+    const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
+    if (!app) throw new ActionError("UNAUTHORIZED");
+    const appSettings = selectRuntimeSettings(await this.readSettings(appId, "runtime"));
+    return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
+  }
+
+  /** Returns all settings of the app, for code inside the service (specification, App settings, rule 3). */
+  async readAll(appId: number): Promise<Map<string, unknown>> {
+    return new Map(await this.readSettings(appId, "all"));
+  }
+
+  /** Writes new values for settings of bindings, in the transaction of the bindings. @throws SETTINGS_INVALID */
+  async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
+    await this.write(executor, caller, appId, checkSettingKeys(values));
+    if (Object.keys(values).length > 0) await this.emitUpdate(executor, caller, appId, Object.keys(values));
+  }
+
+  /** Encrypts a secret that another table stores. The transaction must have locked the app. */
+  async sealFor(executor: SqlClient, appId: number, name: string, text: string): Promise<Buffer> {
+    return encryptText(await this.options.dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
+  }
+
+  /** Decrypts a secret that `sealFor` has encrypted with the same `name`. */
+  async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
+    const dataKey = await this.options.dataKeys.find(appId);
+    if (!dataKey) throw new ActionError("APP_NOT_FOUND");
+    return decryptText(dataKey, sealed, `app:${appId}/${name}`);
+  }
+
+  /**
+   * Marks private settings as secret or not secret, also for later values. Protected settings are always secret.
+   * @throws SETTINGS_INVALID, RESOURCE_CHANGED; then nothing is written
+   */
+  async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
+    const { appId } = target;
+    const { keys, secret } = parseSecretMark(input);
+    await this.options.db.transaction(async (manager) => {
+      await this.lockSettings(manager, target);
+      await markSecretSettings(manager, appId, keys, secret);
+      reportUnknownField(caller);
+      await touchSettings(manager, appId);
+      await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
+    });
+    return this.status(appId, keys);
+  }
+
+  /**
+   * Writes the settings in the body. Returns the settings that GET returns. Task tokens cannot write protected ones.
+   * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a write
+   */
+  async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
+    const entries = checkSettingKeys(body);
+    const keys = entries.map(([key]) => key);
+    refuseProtected(caller, keys);
+    await this.writeAndEmit(caller, target, entries);
+    return this.httpAt(target.appId);
+  }
+
+  /** Validates settings in an administrator's request. Drops protected settings. @throws SETTINGS_INVALID */
+  validateIgnoringProtected(settings: unknown): [string, unknown][] {
+    return checkSettingKeys(removeProtectedKeys(settings));
+  }
+
+  /** Stores a secret field of the AI builder as `_aiartifact_<settingKey>`. @throws the errors of `set` */
+  async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
+    const key = createArtifactKey(settingKey);
+    if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
+    const entries = checkSettingKeys({ [key]: value });
+    await this.writeAndEmit(caller, target, entries);
+    return key;
+  }
+
+  /** Deletes settings; ignores unknown keys. Returns the settings that GET returns. @throws the errors of `set` */
+  async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
+    const { appId } = target;
+    const keys = parseDeletedSettingKeys(body);
+    refuseProtected(caller, keys);
+    await this.options.db.transaction(async (manager) => {
+      await this.lockSettings(manager, target);
+      const removedKeys = await this.removeKeys(manager, caller, appId, keys);
+      reportUnknownField(caller);
+      if (removedKeys.length === 0) return;
+      await this.emitUpdate(manager, caller, appId, removedKeys);
+    });
+    return this.httpAt(appId);
+  }
+
   /** Returns the status of the settings `keys`. Null selects all private and protected settings. */
-  async function readSettingStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
+  async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedSettingKeys(keys);
-    const statusRows = await readStoredSettingStatus(db, appId, keys);
+    const statusRows = await readStoredSettingStatus(this.options.db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
     const secret = (key: string) => getSettingTier(key) !== "public";
     const statusByKey = new Map<string, SettingStatus>(
@@ -258,142 +395,4 @@ export function createSettings(options: {
     }
     return [...statusByKey.values()];
   }
-
-  return {
-    write,
-    removeKeys,
-    emitUpdate,
-
-    /** Returns the bytes of non-public settings, and the actions with `key` in their code. @throws SETTINGS_INVALID */
-    async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
-      const settings = selectServerActionSettings(await readSettings(appId, "all"));
-      const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
-      const readers = key === null ? [] : await findSettingReaders(db, appId, key);
-      return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
-    },
-
-    http: httpSettings,
-    httpAt: readHttpSettings,
-    /** Returns only the public settings, for people who may read the app but not edit it. */
-    async publicAt(appId: number): Promise<TaggedSettings> {
-      const at = await updatedAt(appId);
-      return { settings: selectRuntimeSettings(await readSettings(appId, "runtime")), updatedAt: at };
-    },
-    updatedAt,
-
-    /** Converts settings of a snapshot to the form of a response. Leaves out protected settings. */
-    async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsByKey> {
-      return selectHttpSettings(
-        await openSettings(
-          appId,
-          copies.filter(({ key }) => getSettingTier(key) !== "protected"),
-        ),
-      );
-    },
-
-    /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
-    async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
-      const appSettings = selectRuntimeSettings(await readSettings(appId, "runtime"));
-      const session = await sessionOf({ appId, personId, credentialId, copy });
-      const environment = kind === "live" ? "live" : "viewer";
-      return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
-    },
-
-    /**
-     * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app.
-     * @throws UNAUTHORIZED for any other app, whether it exists or not
-     */
-    async publicEnv(appId: number): Promise<PublicEnv> {
-      const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
-      if (!app) throw new ActionError("UNAUTHORIZED");
-      const appSettings = selectRuntimeSettings(await readSettings(appId, "runtime"));
-      return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
-    },
-
-    /** Returns all settings of the app, for code inside the service (specification, App settings, rule 3). */
-    async readAll(appId: number): Promise<Map<string, unknown>> {
-      return new Map(await readSettings(appId, "all"));
-    },
-
-    secretValues,
-
-    /** Writes new values for settings of bindings, in the transaction of the bindings. @throws SETTINGS_INVALID */
-    async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
-      await write(executor, caller, appId, checkSettingKeys(values));
-      if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
-    },
-
-    /** Encrypts a secret that another table stores. The transaction must have locked the app. */
-    async sealFor(executor: SqlClient, appId: number, name: string, text: string): Promise<Buffer> {
-      return encryptText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
-    },
-
-    /** Decrypts a secret that `sealFor` has encrypted with the same `name`. */
-    async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
-      const dataKey = await dataKeys.find(appId);
-      if (!dataKey) throw new ActionError("APP_NOT_FOUND");
-      return decryptText(dataKey, sealed, `app:${appId}/${name}`);
-    },
-
-    /**
-     * Marks private settings as secret or not secret, also for later values. Protected settings are always secret.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED; then nothing is written
-     */
-    async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
-      const { appId } = target;
-      const { keys, secret } = parseSecretMark(input);
-      await db.transaction(async (manager) => {
-        await lockSettings(manager, target);
-        await markSecretSettings(manager, appId, keys, secret);
-        reportUnknownField(caller);
-        await touchSettings(manager, appId);
-        await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
-      });
-      return readSettingStatus(appId, keys);
-    },
-
-    /**
-     * Writes the settings in the body. Returns the settings that GET returns. Task tokens cannot write protected ones.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a write
-     */
-    async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
-      const entries = checkSettingKeys(body);
-      refuseProtected(
-        caller,
-        entries.map(([key]) => key),
-      );
-      await writeAndEmit(caller, target, entries);
-      return readHttpSettings(target.appId);
-    },
-
-    /** Validates settings in an administrator's request. Drops protected settings. @throws SETTINGS_INVALID */
-    validateIgnoringProtected: (settings: unknown): [string, unknown][] =>
-      checkSettingKeys(removeProtectedKeys(settings)),
-
-    /** Stores a secret field of the AI builder as `_aiartifact_<settingKey>`. @throws the errors of `set` */
-    async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
-      const key = createArtifactKey(settingKey);
-      if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
-      const entries = checkSettingKeys({ [key]: value });
-      await writeAndEmit(caller, target, entries);
-      return key;
-    },
-
-    /** Deletes settings; ignores unknown keys. Returns the settings that GET returns. @throws the errors of `set` */
-    async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
-      const { appId } = target;
-      const keys = parseDeletedSettingKeys(body);
-      refuseProtected(caller, keys);
-      await db.transaction(async (manager) => {
-        await lockSettings(manager, target);
-        const removedKeys = await removeKeys(manager, caller, appId, keys);
-        reportUnknownField(caller);
-        if (removedKeys.length === 0) return;
-        await emitUpdate(manager, caller, appId, removedKeys);
-      });
-      return readHttpSettings(appId);
-    },
-
-    status: readSettingStatus,
-  };
 }

@@ -15,27 +15,25 @@ const SET_PAUSED = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;
 
-export type SchedulePause = ReturnType<typeof createSchedulePause>;
+export class SchedulePause {
+  constructor(private readonly db: DataSource) {}
 
-export function createSchedulePause(db: DataSource) {
-  return {
-    /** Returns the time at which the app's schedules were paused; null if they are not paused. */
-    async pausedSince(appId: number): Promise<Date | null> {
-      const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
-      return (await rows<{ pausedAt: Date | null }>(db, sql, [appId]))[0]?.pausedAt ?? null;
-    },
+  /** Returns the time at which the app's schedules were paused; null if they are not paused. */
+  async pausedSince(appId: number): Promise<Date | null> {
+    const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
+    return (await rows<{ pausedAt: Date | null }>(this.db, sql, [appId]))[0]?.pausedAt ?? null;
+  }
 
-    /**
-     * Pauses or resumes the app's schedules. Runs that are already queued are still executed. Returns the time of the
-     * pause; null after resuming.
-     */
-    async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
-      return db.transaction(async (manager) => {
-        const [app] = await rows<{ pausedAt: Date | null }>(manager, SET_PAUSED, [appId, isPaused]);
-        const type = isPaused ? "app.schedules.pause" : "app.schedules.resume";
-        await recordChange(manager, caller, { appId, type, data: {} });
-        return app?.pausedAt ?? null;
-      });
-    },
-  };
+  /**
+   * Pauses or resumes the app's schedules. Runs that are already queued are still executed. Returns the time of the
+   * pause; null after resuming.
+   */
+  async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
+    return this.db.transaction(async (manager) => {
+      const [app] = await rows<{ pausedAt: Date | null }>(manager, SET_PAUSED, [appId, isPaused]);
+      const type = isPaused ? "app.schedules.pause" : "app.schedules.resume";
+      await recordChange(manager, caller, { appId, type, data: {} });
+      return app?.pausedAt ?? null;
+    });
+  }
 }

@@ -162,35 +162,38 @@ export interface SchedulePreview {
   ticks: { utc: string; local: string }[];
 }
 
-export type Scheduler = ReturnType<typeof createScheduler>;
-
-export function createScheduler(options: {
+interface SchedulerOptions {
   db: DataSource;
   now: () => number;
   defaultTimezone: string;
   measures: Pick<ServiceMetrics, "ticks">;
-}) {
-  const { db, now, defaultTimezone, measures } = options;
+}
 
-  async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise<ActionCircumstances> {
-    const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
-    const [runnerState] = await rows<
-      Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }
-    >(manager, SELECT_CIRCUMSTANCES, ids);
-    const { busy, published, paused, upSince } = runnerState!;
-    return {
-      busyActionIds: new Set(busy),
-      publishedAppIds: new Set(published),
-      pausedAppIds: new Set(paused),
-      upSince,
-    };
-  }
+async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise<ActionCircumstances> {
+  const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
+  const [runnerState] = await rows<Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }>(
+    manager,
+    SELECT_CIRCUMSTANCES,
+    ids,
+  );
+  const { busy, published, paused, upSince } = runnerState!;
+  return {
+    busyActionIds: new Set(busy),
+    publishedAppIds: new Set(published),
+    pausedAppIds: new Set(paused),
+    upSince,
+  };
+}
+
+export class Scheduler {
+  constructor(private readonly options: SchedulerOptions) {}
 
   /**
    * Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns the number of
    * claimed schedules.
    */
-  async function claimBatch(moment: Date): Promise<number> {
+  private async claimBatch(moment: Date): Promise<number> {
+    const { db, defaultTimezone, measures } = this.options;
     const tickResults: TickResult[] = [];
     const claimedSchedules = await db.transaction(async (manager) => {
       const dueRows = await rows<DueRow>(manager, SELECT_DUE_SCHEDULES, [moment]);
@@ -222,52 +225,53 @@ export function createScheduler(options: {
     return claimedSchedules;
   }
 
-  async function firstTick(): Promise<Date | null> {
-    const [row] = await rows<{ next: Date | null }>(db, "SELECT min(next_tick) AS next FROM schedule");
+  private async firstTick(): Promise<Date | null> {
+    const [row] = await rows<{ next: Date | null }>(this.options.db, "SELECT min(next_tick) AS next FROM schedule");
     return row!.next;
   }
 
-  return {
-    /**
-     * Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is
-     * no next tick.
-     */
-    async claimDue(): Promise<number | null> {
-      const moment = new Date(now());
-      while ((await claimBatch(moment)) === BATCH_SIZE);
-      const first = await firstTick();
-      return first && Math.max(first.getTime(), first <= moment ? now() + CLAIM_RETRY_DELAY_MS : 0);
-    },
+  /**
+   * Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is
+   * no next tick.
+   */
+  async claimDue(): Promise<number | null> {
+    const { now } = this.options;
+    const moment = new Date(now());
+    while ((await this.claimBatch(moment)) === BATCH_SIZE);
+    const first = await this.firstTick();
+    return first && Math.max(first.getTime(), first <= moment ? now() + CLAIM_RETRY_DELAY_MS : 0);
+  }
 
-    /** Returns for how many milliseconds the oldest due tick has waited; 0 if no tick is due. */
-    async lagMs(): Promise<number> {
-      const first = await firstTick();
-      return first ? Math.max(0, now() - first.getTime()) : 0;
-    },
+  /** Returns for how many milliseconds the oldest due tick has waited; 0 if no tick is due. */
+  async lagMs(): Promise<number> {
+    const first = await this.firstTick();
+    return first ? Math.max(0, this.options.now() - first.getTime()) : 0;
+  }
 
-    /**
-     * Returns the number of ticks that are due, or become due within the next minute. Does not count ticks of
-     * unpublished or paused apps, which are skipped.
-     */
-    async ticksDue(): Promise<number> {
-      const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);
-      return row!.ticks;
-    },
+  /**
+   * Returns the number of ticks that are due, or become due within the next minute. Does not count ticks of
+   * unpublished or paused apps, which are skipped.
+   */
+  async ticksDue(): Promise<number> {
+    const { db, now } = this.options;
+    const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);
+    return row!.ticks;
+  }
 
-    /**
-     * Returns the next ticks of a frequency, as a preview for authors.
-     * @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID
-     */
-    preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
-      checkFrequency(frequency);
-      const timezone = zone ?? defaultTimezone;
-      checkTimezone(timezone);
-      const ticks = computeNextTicks(frequency, timezone, new Date(now()), count);
-      return {
-        description: describeFrequency(frequency),
-        timezone,
-        ticks: ticks.map((tick) => ({ utc: tick.toISOString(), local: formatLocalTime(tick, timezone) })),
-      };
-    },
-  };
+  /**
+   * Returns the next ticks of a frequency, as a preview for authors.
+   * @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID
+   */
+  preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
+    const { now, defaultTimezone } = this.options;
+    checkFrequency(frequency);
+    const timezone = zone ?? defaultTimezone;
+    checkTimezone(timezone);
+    const ticks = computeNextTicks(frequency, timezone, new Date(now()), count);
+    return {
+      description: describeFrequency(frequency),
+      timezone,
+      ticks: ticks.map((tick) => ({ utc: tick.toISOString(), local: formatLocalTime(tick, timezone) })),
+    };
+  }
 }

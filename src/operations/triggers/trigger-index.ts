@@ -25,8 +25,6 @@ const INSERT_LOG_TRIGGERS = `
   SELECT $1, type, data_source_id, $2, $5 FROM unnest($3::text[], $4::bigint[]) AS wanted (type, data_source_id)
   ON CONFLICT DO NOTHING`;
 
-export type TriggerIndex = ReturnType<typeof createTriggerIndex>;
-
 type IndexedAction = Pick<
   ActionRow,
   | "id"
@@ -56,10 +54,22 @@ const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => 
   return concurrency ? "concurrency" : null;
 };
 
-export function createTriggerIndex(options: { now: () => number; defaultTimezone: string }) {
-  const { now, defaultTimezone } = options;
+async function applyLogTriggers(executor: SqlClient, action: IndexedAction): Promise<void> {
+  const { id, appId, triggers } = action;
+  await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
+  if (!startsWithoutCaller(action)) return;
+  const logConditions = triggers.filter((trigger) => trigger.trigger === "log").map(({ where }) => where);
+  if (logConditions.length === 0) return;
+  const types = logConditions.map(({ type }) => type);
+  const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
+  await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, runWaitOf(action)]);
+}
 
-  async function applySchedule(executor: SqlClient, action: IndexedAction): Promise<void> {
+export class TriggerIndex {
+  constructor(private readonly options: { now: () => number; defaultTimezone: string }) {}
+
+  private async applySchedule(executor: SqlClient, action: IndexedAction): Promise<void> {
+    const { now, defaultTimezone } = this.options;
     const { id, appId, frequency, timezone, triggers, jitterSeconds } = action;
     if (!startsWithoutCaller(action) || frequency === null || !triggers.some(({ trigger }) => trigger === "schedule")) {
       await rows(executor, "DELETE FROM schedule WHERE action_id = $1", [id]);
@@ -73,25 +83,12 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  async function applyLogTriggers(executor: SqlClient, action: IndexedAction): Promise<void> {
-    const { id, appId, triggers } = action;
-    await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
-    if (!startsWithoutCaller(action)) return;
-    const logConditions = triggers.filter((trigger) => trigger.trigger === "log").map(({ where }) => where);
-    if (logConditions.length === 0) return;
-    const types = logConditions.map(({ type }) => type);
-    const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
-    await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, runWaitOf(action)]);
+  /**
+   * Updates the rows of a live version, in the transaction that changes the live version. The rows of a deleted
+   * action are deleted together with the action.
+   */
+  async apply(executor: SqlClient, action: IndexedAction): Promise<void> {
+    await this.applySchedule(executor, action);
+    await applyLogTriggers(executor, action);
   }
-
-  return {
-    /**
-     * Updates the rows of a live version, in the transaction that changes the live version. The rows of a deleted
-     * action are deleted together with the action.
-     */
-    async apply(executor: SqlClient, action: IndexedAction): Promise<void> {
-      await applySchedule(executor, action);
-      await applyLogTriggers(executor, action);
-    },
-  };
 }

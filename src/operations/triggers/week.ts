@@ -107,11 +107,15 @@ const SELECT_MISSED_TICKS = `
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
 type MissedRow = Omit<MissedTickGroup, "from" | "to"> & { from: Date; to: Date };
 
-export type ScheduleWeek = ReturnType<typeof createScheduleWeek>;
+export type ScheduleWeek = (appId: number) => Promise<WeekOfSchedules>;
 
-export function createScheduleWeek(options: { db: DataSource; now: () => number; defaultTimezone: string }) {
-  const { db, now, defaultTimezone } = options;
+interface ScheduleWeekOptions {
+  db: DataSource;
+  now: () => number;
+  defaultTimezone: string;
+}
 
+export function createScheduleWeek({ db, now, defaultTimezone }: ScheduleWeekOptions): ScheduleWeek {
   function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, max: number): ScheduledAction {
     const zone = timezone ?? defaultTimezone;
     const comingTicks = computeNextTicks(row.frequency, zone, from, max + 1).filter((tick) => tick < to);
@@ -124,7 +128,7 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
     };
   }
 
-  return async (appId: number): Promise<WeekOfSchedules> => {
+  return async (appId) => {
     const weekStart = new Date(now());
     const to = new Date(weekStart.getTime() + WEEK_MS);
     const scheduledRows = await rows<ScheduledRow>(db, SELECT_SCHEDULED_ACTIONS, [appId]);
