@@ -15,7 +15,7 @@ import { createLog } from "./engine/log.js";
 import { StartError } from "./errors.js";
 import { createFirstAppIfEmpty } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
-import { createServiceMetrics } from "./operations/watch/measures.js";
+import { ServiceMetrics } from "./operations/watch/measures.js";
 import { describeDatabaseStartError } from "./service/database-start.js";
 import { createOutageLog } from "./service/outage-log.js";
 import { type Clock, createReadinessChecks, type StartPlan } from "./service/plan.js";
@@ -190,7 +190,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const server = createHttpServer(httpEntryPoint);
   const hurryController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
-  const measures = createServiceMetrics();
+  const measures = new ServiceMetrics();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
   if (options.mayChangeProcess) logUnhandledRejections(createLog(config.logLevel), measures);
   const plan = {

@@ -44,9 +44,9 @@ import { createPackageProbe } from "./packages/package-probe.js";
 import { DependencyResolver } from "./packages/packages.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
 import { type ListAuditLog, listAudit } from "./records/audit.js";
-import { createLogEvents, type LogEvents } from "./records/log-events.js";
+import { LogEvents } from "./records/log-events.js";
 import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
-import { createReceivedDataLimiter, type ReceivedDataLimiter } from "./records/received-data-limiter.js";
+import { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
 import { createRunComponents } from "./running.js";
@@ -65,7 +65,7 @@ import { TriggerIndex } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
 import { createDataRetention } from "./upkeep/retention.js";
 import { createLogTrimming } from "./upkeep/trimming.js";
-import { createVitals } from "./upkeep/vitals.js";
+import { Vitals } from "./upkeep/vitals.js";
 
 const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
   maxRuns: queueMax,
@@ -115,7 +115,7 @@ function createUpkeepModules({ config, db }: ProcessDependencies, schedule: Sche
   return {
     retention: createDataRetention({ db, days: config.logRetentionDays }),
     trimming: createLogTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
-    vitals: createVitals({ db, schedule, depths: () => queueLimits.depths() }),
+    vitals: new Vitals({ db, schedule, depths: () => queueLimits.depths() }),
   };
 }
 
@@ -248,9 +248,9 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = processDependencies;
   const access = createAccessModules(processDependencies);
   const { credentials, accessChecks, people } = access;
-  const receivedDataLimiter = createReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
+  const receivedDataLimiter = new ReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
-  const logEvents = createLogEvents({ db, queueLimits, receivedDataLimiter });
+  const logEvents = new LogEvents({ db, queueLimits, receivedDataLimiter });
   const ofEvents = { logEvents, receivedDataLimiter };
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = new DataKeys({ db, ring });

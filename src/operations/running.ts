@@ -6,11 +6,11 @@ import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import type { DependencyResolver } from "./packages/packages.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
-import { createExecutionLogs } from "./records/execution-logs.js";
+import { ExecutionLogs } from "./records/execution-logs.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueLimits } from "./records/queue-limits.js";
 import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
-import { createRunSearch } from "./records/run-words.js";
+import { RunSearch } from "./records/run-words.js";
 import type { RunRequests } from "./requests/run-requests.js";
 import { ConcurrencyLimiter } from "./runs/concurrency-limiter.js";
 import { RunConsole } from "./runs/console.js";
@@ -98,7 +98,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     scannerCache,
     requests,
   } = parts;
-  const logs = createExecutionLogs(db);
+  const logs = new ExecutionLogs(db);
   const secrets = new SecretStore({ settings, scannerCache });
   const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
   const lease: Lease = new Lease({
@@ -145,7 +145,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     dispatcher,
     runs: new Runs({ db, repository, ...callParts, processId: holder, isRunner }),
     debouncer: new Debouncer(db, limiter),
-    runWords: createRunSearch(db),
+    runWords: new RunSearch(db),
     backlogs: new QueuedRuns(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
   };
 }

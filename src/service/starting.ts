@@ -144,13 +144,12 @@ export class ServiceStarter {
     });
     first.close();
     const openings = new FairSemaphore(CONCURRENT_OPENINGS_MAX, 1);
-    const onLoss = measures.browserLost;
     const browsers = new Browsers({
       sources,
       log,
       openProxyPort: egress.openProxyPort,
       openingQueue: openings,
-      onLoss,
+      onLoss: (kind) => measures.browserLost(kind),
     });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
@@ -287,7 +286,7 @@ export class ServiceStarter {
     const database = () => countConnections(db);
     httpEntryPoint.publishMetrics(
       createMetrics({
-        readVitalSigns: vitals.read,
+        readVitalSigns: () => vitals.read(),
         countDatabaseConnections: database,
         countLostConnections,
         clockSkewMs,

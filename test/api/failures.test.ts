@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createErrorReply } from "../../src/api/error-reply.js";
 import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
-import { createAlertRules } from "../../src/operations/alerts/alert-rules.js";
+import { AlertRules } from "../../src/operations/alerts/alert-rules.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
 import { type EntryChange, EntryChanges, type EntryWriter } from "../../src/operations/data-sources/entry-changes.js";
 import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
@@ -149,7 +149,7 @@ describe("errors that callers get", () => {
       constraint: "audit_entry_credential_id_fkey",
     });
     const db = { transaction: () => Promise.reject(violation) };
-    const alerts = createAlertRules({ db } as unknown as Parameters<typeof createAlertRules>[0]);
+    const alerts = new AlertRules({ db } as unknown as ConstructorParameters<typeof AlertRules>[0]);
     const body = { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] };
     const error = await alerts.create({} as Caller, 1, body).catch((caught: unknown) => caught);
     const { body: answer } = createErrorReply(error, pino({ level: "silent" }));

@@ -3,7 +3,7 @@ import { createMetrics } from "../../src/api/metrics.js";
 import { PAGE_LOSS_REASONS } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
-import { COUNTED_APPS_MAX, createServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
+import { COUNTED_APPS_MAX, ServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -87,7 +87,7 @@ describe("the metrics", () => {
 
 describe("the counters of a process", () => {
   it("start at 0 for each known label value", async () => {
-    const lines = (await createServiceMetrics().register.metrics()).split("\n");
+    const lines = (await new ServiceMetrics().register.metrics()).split("\n");
     const startedAt0 = (name: string, label: string) =>
       lines.flatMap((line) => new RegExp(`^${name}\\{${label}="(\\w+)"\\} 0$`).exec(line)?.[1] ?? []);
     expect(startedAt0("svc_browser_losses_total", "kind")).to.deep.equal([...PAGE_LOSS_REASONS]);
@@ -98,7 +98,7 @@ describe("the counters of a process", () => {
   });
 
   it("have labels for a hundred apps, and one for all others", async () => {
-    const measures = createServiceMetrics();
+    const measures = new ServiceMetrics();
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
@@ -111,11 +111,11 @@ describe("the counters of a process", () => {
 });
 
 describe("the counter of runs by app and outcome", () => {
-  const linesOf = async ({ register }: ReturnType<typeof createServiceMetrics>) =>
+  const linesOf = async ({ register }: ServiceMetrics) =>
     (await register.metrics()).split("\n").filter((line) => line.startsWith("svc_app_runs_total{"));
 
   it("is limited to 1,000 apps, and one label for all others that starts at 0 too", async () => {
-    const measures = createServiceMetrics();
+    const measures = new ServiceMetrics();
     const other = ["completed", "failed", "timeout", "cancelled"].map(
       (outcome) => `{app="other",outcome="${outcome}"} 0`,
     );
@@ -129,7 +129,7 @@ describe("the counter of runs by app and outcome", () => {
   });
 
   it("starts at 0 for each app with the first scrape of a runner, and keeps its value at the next", async () => {
-    const measures = createServiceMetrics();
+    const measures = new ServiceMetrics();
     measures.startApps([3]);
     measures.runEnded({ appId: 3, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
     measures.startApps([4, 3]);
@@ -139,7 +139,7 @@ describe("the counter of runs by app and outcome", () => {
   });
 
   it("gives the series of a deleted app to another, but removes none of an older or newer app than the list", async () => {
-    const measures = createServiceMetrics();
+    const measures = new ServiceMetrics();
     const ids = (from: number) => Array.from({ length: COUNTED_APPS_MAX }, (_, at) => from + at);
     const appsOf = async () => {
       const apps = (await linesOf(measures)).map((line) => Number(/app="(\d+)"/.exec(line)?.[1] ?? 0));
@@ -178,7 +178,7 @@ describe("the metrics of one process", () => {
       readFreeDataDirBytes: async () => 5,
       countResponseBytes: () => 6_000_000,
       countSockets: () => ({ open: 4, subscriptions: 9 }),
-      measures: createServiceMetrics(),
+      measures: new ServiceMetrics(),
       runner: {
         countSlots: () => ({ total: 8, free: 5, waiting: 7 }),
         isClaimingRuns: () => isClaimingRuns,
@@ -224,7 +224,7 @@ describe("the metrics of one process", () => {
       readFreeDataDirBytes: async () => 5,
       countResponseBytes: null,
       countSockets: null,
-      measures: createServiceMetrics(),
+      measures: new ServiceMetrics(),
       runner: null,
     });
     expect(await metrics.readMetrics()).to.match(/^svc_runs_queued 7$/m);

@@ -11,8 +11,8 @@ import { openDatabase } from "../../src/data/database.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createUploadReceiver } from "../../src/engine/reception.js";
-import { createMediaBlobs } from "../../src/operations/media/blobs.js";
-import { BACKUP_LOCK_KEY, createMediaSweep } from "../../src/operations/media/sweep.js";
+import { MediaBlobs } from "../../src/operations/media/blobs.js";
+import { BACKUP_LOCK_KEY, MediaSweep } from "../../src/operations/media/sweep.js";
 import { type Service, startService } from "../../src/service.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -128,8 +128,8 @@ describe("a backup that is restored elsewhere", function () {
       space: (await source.db.query("SELECT space FROM media_store"))[0].space,
     });
     const reception = createUploadReceiver(join(source.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
-    const blobs = createMediaBlobs({ db: source.db, quotaBytes: 0, log });
-    const sweep = createMediaSweep({ db: source.db, store, reception, blobs, isOwnStore: async () => true, log });
+    const blobs = new MediaBlobs({ db: source.db, quotaBytes: 0, log });
+    const sweep = new MediaSweep({ db: source.db, store, reception, blobs, isOwnStore: async () => true, log });
     const client = new Client({ connectionString: source.databaseUrl });
     await client.connect();
     try {

@@ -10,7 +10,7 @@ import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
 import { type BackupReport, createBackup } from "../../src/operations/backup/backup.js";
 import { type RestoreReport, restoreBackup } from "../../src/operations/backup/restore.js";
 import { EntryIndexes } from "../../src/operations/data-sources/entry-indexes.js";
-import { createPartitions } from "../../src/operations/upkeep/partitions.js";
+import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import type { TestService } from "../harness/service.js";
 import { mediaOf, noise, picture } from "../media/support.js";
 
@@ -30,7 +30,7 @@ async function must(rest: SendRest, method: string, path: string, body?: object)
  * not compare.
  */
 async function fillPartitions({ db }: TestService): Promise<void> {
-  const partitions = createPartitions({ db, days: 30 });
+  const partitions = new Partitions({ db, days: 30 });
   for (const last of [150_000, 420_000]) {
     await db.query("SELECT setval('run_id_seq', $1::bigint), setval('execution_log_id_seq', $1::bigint)", [last]);
     await partitions.makeAhead();

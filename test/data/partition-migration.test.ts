@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
-import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
+import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
@@ -60,7 +60,7 @@ describe("a database from before its logs were partitioned", () => {
   });
 
   it("finds the log entry of an earlier run, with the payload of its run", async () => {
-    const entry = await createExecutionLogs(db).entryOfRun(3);
+    const entry = await new ExecutionLogs(db).entryOfRun(3);
     expect([entry?.id, JSON.parse(entry!.data.text)]).to.deep.equal([8, { payload: { n: 3 } }]);
   });
 

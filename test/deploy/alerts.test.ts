@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { load } from "js-yaml";
 import { createMetrics, type MetricSources } from "../../src/api/metrics.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
-import { createServiceMetrics, type EndedRunFacts } from "../../src/operations/watch/measures.js";
+import { type EndedRunFacts, ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { evaluate, metricsIn, parseExpression, type Sample, samplesIn } from "./promql.js";
 
 const read = (file: string) => readFileSync(fileURLToPath(new URL(`../../../deploy/${file}`, import.meta.url)), "utf8");
@@ -40,7 +40,7 @@ const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outco
 
 /** Creates the metrics and the state of a process, for a test to change. */
 function process() {
-  const measures = createServiceMetrics();
+  const measures = new ServiceMetrics();
   const state = {
     vitals: HEALTHY_VITALS as VitalSigns | null,
     isClaimingRuns: true,

@@ -16,9 +16,9 @@ import { EntryRightsResolver } from "../../src/operations/data-sources/entry-rig
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { EntryWrites } from "../../src/operations/data-sources/entry-writes.js";
 import { HookMessageBuilder } from "../../src/operations/data-sources/hook-messages.js";
-import { createLogEvents } from "../../src/operations/records/log-events.js";
+import { LogEvents } from "../../src/operations/records/log-events.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
-import { createReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
+import { ReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
 import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
 import { writeJson } from "../../src/rules/json-text.js";
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
@@ -106,14 +106,14 @@ describe("a million entries beside a thousand", function () {
       const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE id = $1`;
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
     };
-    const receivedDataLimiter = createReceivedDataLimiter({
+    const receivedDataLimiter = new ReceivedDataLimiter({
       quotaBytes: 0,
       diskSpace: { level: () => "enough" } as never,
     });
     const notifications = { listen: () => undefined, onGap: () => undefined, isHealthy: () => true } as never;
     const changes = new EntryChanges({
       db: fixture.db,
-      logEvents: createLogEvents({
+      logEvents: new LogEvents({
         db: fixture.db,
         queueLimits: new QueueLimits(fixture.db, {
           maxRuns: 1_000_000,

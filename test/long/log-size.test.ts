@@ -9,9 +9,9 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
-import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
-import { createRunSearch } from "../../src/operations/records/run-words.js";
-import { createPartitions } from "../../src/operations/upkeep/partitions.js";
+import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
+import { RunSearch } from "../../src/operations/records/run-words.js";
+import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import { createCursor } from "../../src/rules/page.js";
 import { startService } from "../../src/service.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -34,8 +34,8 @@ interface LogOfSize extends ConnectedDatabase {
   size: number;
   dataDir: string;
   token: string;
-  logs: ReturnType<typeof createExecutionLogs>;
-  words: ReturnType<typeof createRunSearch>;
+  logs: ExecutionLogs;
+  words: RunSearch;
 }
 
 /** Inserts runs of the last 30 days with their entries and words. One in fifty failed, one in 10,000 contains `rare`. */
@@ -99,8 +99,8 @@ async function grown(size: number, url?: string): Promise<LogOfSize> {
     size,
     dataDir,
     token: tokens.editor,
-    logs: createExecutionLogs(db),
-    words: createRunSearch(db),
+    logs: new ExecutionLogs(db),
+    words: new RunSearch(db),
   };
 }
 
@@ -196,7 +196,7 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     await until(() => runs.length > QUIET_RUNS, 300_000);
     const start = performance.now();
     // With this retention, all partitions are too old.
-    expect(await createPartitions({ db: large.db, days: -2 }).dropOld()).to.be.at.least(2 * (DAYS - 1));
+    expect(await new Partitions({ db: large.db, days: -2 }).dropOld()).to.be.at.least(2 * (DAYS - 1));
     const end = performance.now();
     const ended = runs.length;
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);

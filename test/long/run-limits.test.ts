@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
-import { createServiceMetrics } from "../../src/operations/watch/measures.js";
+import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { startProcess } from "../harness/process.js";
@@ -54,7 +54,7 @@ async function filled(keys: number, ofOne: number) {
   await db.query("TRUNCATE concurrency_due");
   await db.query("VACUUM ANALYZE run, run_concurrency");
   const repository = new RunRepository(db);
-  return { ...database, repository, limiter: new ConcurrencyLimiter(db, repository, createServiceMetrics()) };
+  return { ...database, repository, limiter: new ConcurrencyLimiter(db, repository, new ServiceMetrics()) };
 }
 
 describe("limits of an action's runs", () => {

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
-import { createServiceMetrics } from "../../src/operations/watch/measures.js";
+import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 
@@ -51,7 +51,7 @@ async function claim(db: DataSource): Promise<number> {
     db,
     now: () => NOON,
     defaultTimezone: "UTC",
-    measures: createServiceMetrics(),
+    measures: new ServiceMetrics(),
   });
   const startedAt = performance.now();
   await scheduler.claimDue();
@@ -83,7 +83,7 @@ describe("many schedules", () => {
     }));
     await insertPublishedActions(db, appId, wanted, () => NOON - 60_000);
     const startedAt = performance.now();
-    await new Scheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: createServiceMetrics() }).claimDue();
+    await new Scheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: new ServiceMetrics() }).claimDue();
     const durationMs = performance.now() - startedAt;
     process.stdout.write(`1,000 due at once were claimed in ${durationMs.toFixed(0)} ms\n`);
     expect(durationMs).to.be.below(5_000);

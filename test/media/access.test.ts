@@ -6,7 +6,7 @@ import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import type { MediaFile } from "../../src/data/media-types.js";
 import { createKeyRing } from "../../src/engine/key-ring.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
-import { createSignedMediaUrls, type SignedMediaUrls } from "../../src/operations/media/links.js";
+import { SignedMediaUrls } from "../../src/operations/media/links.js";
 import { lockApp } from "../../src/operations/settings/app-lock.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { countLockWaits } from "../harness/lock-waits.js";
@@ -268,12 +268,12 @@ describe("media: access", () => {
   it("ends a signed link at its time, although its signature is right", async () => {
     const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
     const grants = { requireRight: () => undefined };
-    const links = createSignedMediaUrls({
+    const links = new SignedMediaUrls({
       ring,
       mediaRights: { grantsFor: async () => grants },
       files: { findOrThrow: async () => ({ rules: [] }) },
       baseUrl: "http://127.0.0.1",
-    } as unknown as Parameters<typeof createSignedMediaUrls>[0]);
+    } as unknown as ConstructorParameters<typeof SignedMediaUrls>[0]);
     const { url, expiresAt } = await links.create({} as Parameters<SignedMediaUrls["create"]>[0], 1, 2, 60);
     const { searchParams } = new URL(url);
     const claim = { expires: searchParams.get("expires")!, signature: searchParams.get("signature")! };

@@ -13,8 +13,8 @@ import { type BlobStore, createBlobKey } from "../../src/engine/blob-store/blob.
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createUploadReceiver } from "../../src/engine/reception.js";
-import { createMediaBlobs } from "../../src/operations/media/blobs.js";
-import { createMediaSweep } from "../../src/operations/media/sweep.js";
+import { MediaBlobs } from "../../src/operations/media/blobs.js";
+import { MediaSweep } from "../../src/operations/media/sweep.js";
 import { startS3 } from "../harness/s3.js";
 import { startTestService } from "../harness/service.js";
 import { filesUnder, mediaOf, noise, picture } from "./support.js";
@@ -95,9 +95,9 @@ describe("media: the store", () => {
 
       it("removes files that the database does not know; files that the store lost are reported, not removed", async () => {
         const log = pino({ level: "silent" });
-        const blobs = createMediaBlobs({ db: service.db, quotaBytes: 0, log });
+        const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
-        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
+        const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
         const keyOf = async (id: number) =>
@@ -127,9 +127,9 @@ describe("media: the store", () => {
 
       it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
-        const blobs = createMediaBlobs({ db: service.db, quotaBytes: 0, log });
+        const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
-        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
+        const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [createBlobKey(), createBlobKey()];
         const used = await blobs.usage(service.appId);

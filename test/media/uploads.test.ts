@@ -176,9 +176,9 @@ describe("media: failing uploads", () => {
     const [row] = await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [
       file.id,
     ]);
-    const { createMediaBlobs: createBlobs } = await import("../../src/operations/media/blobs.js");
+    const { MediaBlobs } = await import("../../src/operations/media/blobs.js");
     const { pino } = await import("pino");
-    const blobs = createBlobs({ db: service.db, quotaBytes: 0, log: pino({ level: "silent" }) });
+    const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log: pino({ level: "silent" }) });
     const removed: string[] = [];
     await blobs.removeUnlessUsed(row!.key, async (key) => void removed.push(key));
     expect(removed).to.deep.equal([]);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
-import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
+import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
 import { QueuedRuns } from "../../src/operations/runs/queued-runs.js";
@@ -55,7 +55,7 @@ describe("a backlog", () => {
     const [counts] = await db.query(`
       SELECT count(*)::int AS entries, count(DISTINCT run_id)::int AS runs FROM execution_log`);
     expect(counts).to.deep.equal({ entries: 2_499, runs: 2_499 });
-    const entry = await createExecutionLogs(db).entryOfRun(running!.id + 1);
+    const entry = await new ExecutionLogs(db).entryOfRun(running!.id + 1);
     expect(entry?.type).to.equal("app.task.failed");
     const data = JSON.parse(entry!.data.text);
     expect([data.payload, data.error.name]).to.deep.equal([{ n: 1 }, "CancelledError"]);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { DataSource, EntityManager } from "typeorm";
 import type { RunEnd } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
-import { createVitals } from "../../src/operations/upkeep/vitals.js";
+import { Vitals } from "../../src/operations/upkeep/vitals.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 const READ = `
@@ -37,7 +37,7 @@ describe("runs that have ended", () => {
       transaction: { value: counted },
       query: { value: (sql: string, values: unknown[]) => counted((manager) => manager.query(sql, values)) },
     }) as DataSource;
-    const vitals = createVitals({
+    const vitals = new Vitals({
       db: watched,
       schedule: { lagMs: async () => 0, ticksDue: async () => 0 },
       depths: async () => [],

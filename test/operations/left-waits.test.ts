@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
-import { createExecutionLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
+import { ExecutionLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 import { waitForLogEntry } from "../../src/operations/records/log-wait.js";
 import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -57,7 +57,7 @@ describe("a wait for a run whose reader leaves", () => {
 
   it("ends with the caller who would get its result", async () => {
     const caller = new AbortController();
-    const answer = waitForLogEntry({ logs: createExecutionLogs(database.db), notifications }, runId, caller.signal);
+    const answer = waitForLogEntry({ logs: new ExecutionLogs(database.db), notifications }, runId, caller.signal);
     await until(isListening);
     caller.abort();
     const error = await answer.catch((reason: unknown) => reason);
@@ -67,7 +67,7 @@ describe("a wait for a run whose reader leaves", () => {
     });
     await until(hasStoppedListening);
     const late = await waitForLogEntry(
-      { logs: createExecutionLogs(database.db), notifications },
+      { logs: new ExecutionLogs(database.db), notifications },
       runId,
       caller.signal,
     ).catch(String);

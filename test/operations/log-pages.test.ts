@@ -2,8 +2,8 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../../src/limits.js";
 import { listAudit, recordChange } from "../../src/operations/records/audit.js";
-import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
-import { createPartitions } from "../../src/operations/upkeep/partitions.js";
+import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
+import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import { createCursor } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countReadings } from "../harness/plans.js";
@@ -33,12 +33,12 @@ describe("pages of a log", () => {
     );
 
   it("follow each other by their cursor: each entry once, whatever is written in the meantime", async () => {
-    const { list } = createExecutionLogs(db);
+    const executionLogs = new ExecutionLogs(db);
     await add(1, 25);
     const seen: number[] = [];
     let cursor: string | undefined;
     do {
-      const { logs, nextCursor } = await list(1, { limit: 10, ...(cursor && { cursor }) });
+      const { logs, nextCursor } = await executionLogs.list(1, { limit: 10, ...(cursor && { cursor }) });
       seen.push(...logs.map(({ id }) => id));
       cursor = nextCursor;
       await add(1, 3);
@@ -48,19 +48,19 @@ describe("pages of a log", () => {
   });
 
   it("follow each other within a filter, and the last one has no cursor", async () => {
-    const { list } = createExecutionLogs(db);
+    const executionLogs = new ExecutionLogs(db);
     await db.query("DELETE FROM execution_log");
     await add(1, 30);
     const options = { where: { type: "app.task.failed", data: { taskId: 1 } } };
-    const first = await list(1, { ...options, limit: 2 });
-    const second = await list(1, { ...options, limit: 2, cursor: first.nextCursor });
+    const first = await executionLogs.list(1, { ...options, limit: 2 });
+    const second = await executionLogs.list(1, { ...options, limit: 2, cursor: first.nextCursor });
     expect([first.count, first.logs.length, second.logs.length]).to.deep.equal([3, 2, 1]);
     expect(second).to.not.have.property("nextCursor");
     expect(first).to.not.have.property("countIsExact");
   });
 
   it("reject an invented cursor, and name it", async () => {
-    const { list } = createExecutionLogs(db);
+    const executionLogs = new ExecutionLogs(db);
     for (const cursor of [
       "5",
       "",
@@ -70,7 +70,7 @@ describe("pages of a log", () => {
       {},
       Buffer.from("after 05").toString("base64url"),
     ]) {
-      const refusal = await list(1, { cursor }).then(
+      const refusal = await executionLogs.list(1, { cursor }).then(
         () => null,
         (error: Error) => error,
       );
@@ -81,18 +81,20 @@ describe("pages of a log", () => {
   });
 
   it("have an exact total up to 10,000, and an estimate beyond, marked as one", async () => {
-    const { list } = createExecutionLogs(db);
+    const executionLogs = new ExecutionLogs(db);
     await db.query("DELETE FROM execution_log");
     await add(1, COUNT_EXACT_MAX);
     await add(2, COUNT_EXACT_MAX * 2);
     await db.query("ANALYZE execution_log");
-    const exact = await list(1, { limit: 1 });
+    const exact = await executionLogs.list(1, { limit: 1 });
     expect(exact.count).to.equal(COUNT_EXACT_MAX);
     expect(exact).to.not.have.property("countIsExact");
-    const about = await list(2, { limit: 1 });
+    const about = await executionLogs.list(2, { limit: 1 });
     expect(about.countIsExact).to.equal(false);
     expect(about.count).to.be.within(COUNT_EXACT_MAX * 1.5, COUNT_EXACT_MAX * 2.5);
-    expect((await list(2, { limit: 1, where: { type: "app.task.failed" } })).count).to.equal(COUNT_EXACT_MAX * 0.4);
+    expect((await executionLogs.list(2, { limit: 1, where: { type: "app.task.failed" } })).count).to.equal(
+      COUNT_EXACT_MAX * 0.4,
+    );
   });
 
   it("read little more than they return, however many entries and partitions there are", async () => {
@@ -103,7 +105,7 @@ describe("pages of a log", () => {
       await add(2, NEIGHBOUR_ENTRIES);
       middles.push((await db.query("SELECT last_value::int AS id FROM execution_log_id_seq"))[0].id);
       await db.query("SELECT setval('execution_log_id_seq', last_value + 200000) FROM execution_log_id_seq");
-      await createPartitions({ db, days: 30 }).makeAhead();
+      await new Partitions({ db, days: 30 }).makeAhead();
     }
     await db.query("VACUUM ANALYZE execution_log");
     const asked = {
@@ -115,7 +117,7 @@ describe("pages of a log", () => {
     };
     for (const [name, options] of Object.entries(asked)) {
       const readings = await countReadings(db, (watched) =>
-        createExecutionLogs(watched).list(1, { limit: 20, ...options }),
+        new ExecutionLogs(watched).list(1, { limit: 20, ...options }),
       );
       const [counting, ...others] = readings;
       expect(counting!.text, name).to.match(/^SELECT count/);
@@ -124,7 +126,7 @@ describe("pages of a log", () => {
         name,
       ).to.satisfy((all: number[]) => all.length > 0 && all.every((read) => read < 1_000));
       const neighbours = await countReadings(db, (watched) =>
-        createExecutionLogs(watched).list(2, { limit: 20, ...options }),
+        new ExecutionLogs(watched).list(2, { limit: 20, ...options }),
       );
       expect(Math.max(...neighbours.map(({ read }) => read)), `${name}, beside a large app`).to.be.below(1_000);
     }

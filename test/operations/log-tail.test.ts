@@ -3,12 +3,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
-import {
-  createExecutionLogs,
-  type ExecutionLogs,
-  LOG_CHANNEL,
-  type LogEntry,
-} from "../../src/operations/records/execution-logs.js";
+import { ExecutionLogs, LOG_CHANNEL, type LogEntry } from "../../src/operations/records/execution-logs.js";
 import { createLogTail, type TailFilter } from "../../src/operations/records/log-tail.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
@@ -88,7 +83,7 @@ describe("an entry that is written before the first follower listens", () => {
       // Waits, so that the next entry has a later time. Times have a precision of milliseconds.
       await delay(5);
       const seen: number[] = [];
-      const tail = createLogTail({ logs: createExecutionLogs(db), notifications, log });
+      const tail = createLogTail({ logs: new ExecutionLogs(db), notifications, log });
       const end = tail.follow({ appId: 1 }).listen(
         (entry: LogEntry) => seen.push(entry.id),
         () => {},
@@ -141,7 +136,7 @@ describe("followers of execution logs after gaps", () => {
         return { id: written.promise, done };
       };
       const now = Promise.resolve();
-      const tail = createLogTail({ logs: createExecutionLogs(db), notifications, log });
+      const tail = createLogTail({ logs: new ExecutionLogs(db), notifications, log });
       const follow = (after?: number) => {
         const seen: number[] = [];
         const end = tail.follow({ appId: 1, after }).listen(
@@ -201,8 +196,8 @@ describe("a follower of execution logs", () => {
       await db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${appId}:${ids.at(-1)}:1`]);
       return ids;
     };
-    const logs = createExecutionLogs(db);
-    const options = { logs: { ...logs, ...over(logs) }, notifications, log };
+    const logs = new ExecutionLogs(db);
+    const options = { logs: Object.assign(new ExecutionLogs(db), over(logs)), notifications, log };
     const tail = createLogTail(readAttempts === undefined ? options : { ...options, readAttempts });
     const follow = (filter: TailFilter) => {
       const seen: number[] = [];

@@ -1,7 +1,7 @@
 /** Checks that only the process that claimed a message sends it, and only while its lease is valid. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { createOutbox } from "../../src/operations/communicate/outbox.js";
+import { Outbox } from "../../src/operations/communicate/outbox.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("the content of a message", () => {
@@ -16,7 +16,7 @@ describe("the content of a message", () => {
 
   it("is sent only during its holder's lease, and not by another process", async () => {
     const { db } = database;
-    const outbox = createOutbox(db);
+    const outbox = new Outbox(db);
     const [holder, other] = [randomUUID(), randomUUID()];
     const insert =
       "INSERT INTO instance (id, roles, lease_until) VALUES ($1, '{scheduler}', now() + interval '1 hour')";

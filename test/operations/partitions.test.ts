@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { listPartitions, type Partition } from "../../src/data/partitions.js";
 import { readTables } from "../../src/operations/backup/tables.js";
 import { recordChange } from "../../src/operations/records/audit.js";
-import { createPartitions } from "../../src/operations/upkeep/partitions.js";
+import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import { createClient } from "../../src/postgres.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -22,7 +22,7 @@ describe("partitions", () => {
   });
   afterEach(() => database.stop());
 
-  const partitions = (days = 30) => createPartitions({ db, days });
+  const partitions = (days = 30) => new Partitions({ db, days });
   const write = (table: string, number: number) =>
     db.query(`SELECT setval('${table}_id_seq', $1)`, [number]).then(() =>
       db.query(
@@ -112,7 +112,7 @@ describe("partitions", () => {
         },
       },
     }) as DataSource;
-    expect(await createPartitions({ db: watched, days: 30 }).dropOld()).to.equal(1);
+    expect(await new Partitions({ db: watched, days: 30 }).dropOld()).to.equal(1);
     expect(await left()).to.equal(1);
     expect((await db.query("SELECT count(*)::int AS n FROM execution_log"))[0].n).to.equal(1);
     const client = createClient(database.url);
@@ -142,7 +142,7 @@ describe("partitions", () => {
         },
       },
     }) as DataSource;
-    const dropped = await createPartitions({ db: watched, days: 30 }).dropOld();
+    const dropped = await new Partitions({ db: watched, days: 30 }).dropOld();
     expect(dropped).to.be.within(20, 29);
     expect(steps).to.equal(1);
     expect(await listPartitions(db, "execution_log")).to.have.length(old - dropped);

@@ -8,7 +8,7 @@ import { createStoreEventsParameters, STORE_EVENTS_SQL } from "../../src/operati
 import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
-import { createServiceMetrics } from "../../src/operations/watch/measures.js";
+import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 
@@ -84,7 +84,7 @@ describe("a queued run", () => {
   it("of a tick is announced once it is written", async () => {
     await insertPublishedActions(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
-    const schedule = new Scheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: createServiceMetrics() });
+    const schedule = new Scheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
     expect(await noticesOf(() => schedule.claimDue())).to.deep.equal(["1"]);
   });
 

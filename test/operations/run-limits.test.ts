@@ -3,14 +3,14 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
 import { openDatabase } from "../../src/data/database.js";
-import { createExecutionLogs } from "../../src/operations/records/execution-logs.js";
+import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { Debouncer } from "../../src/operations/runs/debouncer.js";
 import { createLostRunEnd } from "../../src/operations/runs/outcomes.js";
 import { QueuedRuns } from "../../src/operations/runs/queued-runs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
-import { createServiceMetrics } from "../../src/operations/watch/measures.js";
+import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { longTest } from "../harness/samples.js";
@@ -44,7 +44,7 @@ describe("the limits of an action's runs", () => {
     second = await openDatabase(database.url, 8);
     processes = [db, second].map((one) => {
       const repository = new RunRepository(one);
-      const limiter = new ConcurrencyLimiter(one, repository, createServiceMetrics());
+      const limiter = new ConcurrencyLimiter(one, repository, new ServiceMetrics());
       return { repository, limiter, debouncer: new Debouncer(one, limiter) };
     });
   });
@@ -149,7 +149,7 @@ describe("the limits of an action's runs", () => {
       `${first} running`,
       `${first + 20} queued for concurrency`,
     ]);
-    const entry = JSON.parse((await createExecutionLogs(db).entryOfRun(first + 1))!.data.text);
+    const entry = JSON.parse((await new ExecutionLogs(db).entryOfRun(first + 1))!.data.text);
     expect(entry.error).to.include({ name: "CancelledError" });
     expect(entry.error.message).to.match(
       /^the run was cancelled: the action's "concurrency" setting replaced it by run \d+$/,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { createRunSearch } from "../../src/operations/records/run-words.js";
+import { RunSearch } from "../../src/operations/records/run-words.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countReadings } from "../harness/plans.js";
 
@@ -37,7 +37,7 @@ describe("the search for words of runs", () => {
     return id;
   }
   const found = async (search: string, appId = 1, most = 10) => {
-    const words = createRunSearch(db);
+    const words = new RunSearch(db);
     await words.catchUp();
     return words.find(appId, search, { limit: most });
   };
@@ -72,7 +72,7 @@ describe("the search for words of runs", () => {
     for (let at = 0; at < 5; at += 1) ids.push(await end(1, { data: { result: "needle" } }));
     await end(2, { data: { result: "needle @1" } });
     expect(await found("needle", 1, 3)).to.deep.equal(ids.slice(2).reverse());
-    const words = createRunSearch(db);
+    const words = new RunSearch(db);
     expect(await words.find(1, "needle", { limit: 3, before: ids[2]! })).to.deep.equal([ids[1], ids[0]]);
     expect(await found("1", 1)).to.not.include(await end(2, {}));
   });
@@ -102,7 +102,7 @@ describe("the search for words of runs", () => {
           }),
       },
     }) as DataSource;
-    const words = createRunSearch(watched);
+    const words = new RunSearch(watched);
     expect(await words.find(1, "farback", { limit: 1 })).to.deep.equal(ids.slice(0, 1));
     expect(asked).to.have.length(1);
     expect(await words.find(1, "farback", { limit: 3 })).to.deep.equal(ids.slice(0, 3));
@@ -121,7 +121,7 @@ describe("the search for words of runs", () => {
     await db.query("VACUUM ANALYZE run_search");
     const find = (word: string) =>
       countReadings(db, async (watched) => {
-        expect(await createRunSearch(watched).find(1, word, { limit: 5 }), word).to.have.length(5);
+        expect(await new RunSearch(watched).find(1, word, { limit: 5 }), word).to.have.length(5);
       });
     const common = await find("common");
     expect(common.map(({ read }) => read <= 2_000)).to.deep.equal([true]);
@@ -149,7 +149,7 @@ describe("the search for words of runs", () => {
     await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now()");
     const old = await end(1, { data: { result: "ancient" }, minutesAgo: 90 });
     expect(await found("ancient")).to.deep.equal([]);
-    await createRunSearch(db).gather();
+    await new RunSearch(db).gather();
     expect(await found("ancient")).to.deep.equal([old]);
   });
 

@@ -7,7 +7,7 @@ import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { SchedulePause } from "../../src/operations/triggers/schedule-pause.js";
 import { TriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 import { createScheduleWeek } from "../../src/operations/triggers/week.js";
-import { createServiceMetrics } from "../../src/operations/watch/measures.js";
+import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { computeJitterDelayMs } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
@@ -39,7 +39,7 @@ describe("schedules", () => {
       organization.id,
     ]);
     appId = app.id;
-    schedule = new Scheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
+    schedule = new Scheduler({ db, now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
   });
   after(() => database.stop());
 
@@ -270,7 +270,7 @@ describe("schedules", () => {
     time = NOON;
     const others = Array.from(
       { length: 3 },
-      () => new Scheduler({ db, now, defaultTimezone: "UTC", measures: createServiceMetrics() }),
+      () => new Scheduler({ db, now, defaultTimezone: "UTC", measures: new ServiceMetrics() }),
     );
     await Promise.all(others.map((other) => other.claimDue()));
     const [queued] = await db.query(
@@ -331,7 +331,7 @@ describe("schedules", () => {
       );
       return row.read as number;
     };
-    const single = new Scheduler({ db: one, now, defaultTimezone: "UTC", measures: createServiceMetrics() });
+    const single = new Scheduler({ db: one, now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
     const before = await read();
     for (let look = 0; look < 10; look += 1) await single.claimDue();
     expect((await read()) - before).to.be.at.most(20);

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { createDeliveryReports } from "../../src/operations/communicate/delivery-reports.js";
+import { DeliveryReports } from "../../src/operations/communicate/delivery-reports.js";
 import { createBodySignature } from "../../src/operations/communicate/sms-delivery.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -226,7 +226,7 @@ describe("text messages and reports", () => {
     });
     await service.db.query("UPDATE message SET status = 'sent' WHERE id = $1", [body.id]);
     const held: unknown[] = [];
-    const reports = createDeliveryReports({
+    const reports = new DeliveryReports({
       db: service.db,
       logEvents: { emit: async () => undefined } as never,
       destinations: {

@@ -11,7 +11,7 @@ import { type AddressCheckedConnections, NotConnectedError } from "../../engine/
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
 import { createBodySignature } from "../communicate/sms-delivery.js";
-import { createDeliveryTracker } from "../delivery-tracker.js";
+import { DeliveryTracker } from "../delivery-tracker.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 
@@ -63,28 +63,20 @@ interface ClaimedDelivery {
 
 type DeliveryOutcome = { status: "sent" | "failed" | "queued"; detail: string };
 
-export type AlertDeliverer = ReturnType<typeof createAlertDeliverer>;
-
-export function createAlertDeliverer(options: {
+interface AlertDelivererOptions {
   db: DataSource;
   settings: Settings;
   connections: AddressCheckedConnections;
   allowHttp: boolean;
   log: Logger;
-}) {
-  const { db, settings, connections, allowHttp, log } = options;
-  const deliveries = createDeliveryTracker(DELIVERY_SLOTS);
+}
 
-  /**
-   * Reads the URL and the secret of an alert's destination from the app's setting.
-   * @throws REQUEST_INVALID whose message names the setting and the missing value
-   */
-  async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
-    const value = (await settings.readAll(appId)).get(setting);
-    return parseAlertDestination(setting, value, channel, { allowHttp });
-  }
+export class AlertDeliverer {
+  private readonly deliveries = new DeliveryTracker(DELIVERY_SLOTS);
 
-  async function postAlert(
+  constructor(private readonly options: AlertDelivererOptions) {}
+
+  private async postAlert(
     { id, body, channel }: ClaimedDelivery,
     { url, secret }: AlertDestination,
   ): Promise<DeliveryOutcome> {
@@ -94,20 +86,20 @@ export function createAlertDeliverer(options: {
       "idempotency-key": `alert-${id}`,
       ...(secret !== null && { "svc-signature": createBodySignature(secret, text, Math.floor(Date.now() / 1000)) }),
     };
-    const { status } = await connections.request(url, {
+    const { status } = await this.options.connections.request(url, {
       method: "POST",
       headers,
       body: text,
-      signal: deliveries.signal,
+      signal: this.deliveries.signal,
     });
     if (status >= 200 && status < 300) return { status: "sent", detail: `HTTP ${status}` };
     const isForGood = status < 500 && ![408, 425, 429].includes(status);
     return { status: isForGood ? "failed" : "queued", detail: `HTTP ${status}` };
   }
 
-  async function outcomeOf(delivery: ClaimedDelivery): Promise<DeliveryOutcome> {
+  private async outcomeOf(delivery: ClaimedDelivery): Promise<DeliveryOutcome> {
     try {
-      return await postAlert(delivery, await readDestination(delivery.appId, delivery.setting, delivery.channel));
+      return await this.postAlert(delivery, await this.destination(delivery.appId, delivery.setting, delivery.channel));
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
@@ -118,8 +110,8 @@ export function createAlertDeliverer(options: {
     }
   }
 
-  async function sendDelivery(delivery: ClaimedDelivery): Promise<void> {
-    const outcome = await outcomeOf(delivery);
+  private async sendDelivery(delivery: ClaimedDelivery): Promise<void> {
+    const outcome = await this.outcomeOf(delivery);
     const status = outcome.status === "queued" && delivery.isLast ? "failed" : outcome.status;
     const nextPauseSeconds = Math.min(
       MAX_RETRY_DELAY_SECONDS,
@@ -127,38 +119,53 @@ export function createAlertDeliverer(options: {
     );
     // If this process is stopping, another process can send the message at once, without waiting for the end of the
     // lease.
-    await rows(db, STORE_DELIVERY_OUTCOME, [
+    await rows(this.options.db, STORE_DELIVERY_OUTCOME, [
       delivery.id,
       status,
       outcome.detail,
-      deliveries.signal.aborted ? 0 : nextPauseSeconds,
+      this.deliveries.signal.aborted ? 0 : nextPauseSeconds,
     ]);
   }
 
-  function startDelivery(delivery: ClaimedDelivery): void {
+  private startDelivery(delivery: ClaimedDelivery): void {
     const logUnsettled = (err: unknown) =>
-      log.warn({ err, deliveryId: delivery.id }, "the outcome of an alert could not be stored");
-    deliveries.trackDelivery(delivery, sendDelivery(delivery).catch(logUnsettled));
+      this.options.log.warn({ err, deliveryId: delivery.id }, "the outcome of an alert could not be stored");
+    this.deliveries.trackDelivery(delivery, this.sendDelivery(delivery).catch(logUnsettled));
   }
 
-  return {
-    destination: readDestination,
+  /**
+   * Reads the URL and the secret of an alert's destination from the app's setting.
+   * @throws REQUEST_INVALID whose message names the setting and the missing value
+   */
+  async destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
+    const { settings, allowHttp } = this.options;
+    const value = (await settings.readAll(appId)).get(setting);
+    return parseAlertDestination(setting, value, channel, { allowHttp });
+  }
 
-    whenFree: deliveries.whenFree,
+  /**
+   * Starts to send alert messages that are due, while slots are free. Always returns null instead of the time of the
+   * next call, because this time is unknown.
+   */
+  async deliverDue(): Promise<null> {
+    for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
+      const claimedDeliveries = await rows<ClaimedDelivery>(this.options.db, CLAIM_DELIVERIES, [
+        freeSlots,
+        ...this.deliveries.byApp(),
+      ]);
+      for (const delivery of claimedDeliveries) this.startDelivery(delivery);
+      if (claimedDeliveries.length === 0) break;
+    }
+    return null;
+  }
 
-    /**
-     * Starts to send alert messages that are due, while slots are free. Always returns null instead of the time of the
-     * next call, because this time is unknown.
-     */
-    async deliverDue(): Promise<null> {
-      for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
-        const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...deliveries.byApp()]);
-        for (const delivery of claimedDeliveries) startDelivery(delivery);
-        if (claimedDeliveries.length === 0) break;
-      }
-      return null;
-    },
+  /** Sets the function to call when a running delivery has ended. */
+  whenFree(listener: () => void): void {
+    this.deliveries.whenFree(listener);
+  }
 
-    drain: deliveries.drain,
-  };
+  /** Resolves when no delivery is running. When `forceStop` aborts, aborts the running deliveries. */
+  drain(forceStop: AbortSignal): Promise<void> {
+    return this.deliveries.drain(forceStop);
+  }
 }

@@ -33,35 +33,30 @@ export interface AlertTarget {
   precondition?: ExpectedETags;
 }
 
-export type AlertRules = ReturnType<typeof createAlertRules>;
-
-export function createAlertRules(options: {
+interface AlertRulesOptions {
   db: DataSource;
   delivery: Pick<Delivery, "destination">;
   sendAlert: SendAlert;
   now: () => number;
-}) {
-  const { db, delivery, sendAlert, now } = options;
+}
 
-  async function findRule(appId: number, id: number): Promise<AlertRule> {
-    const [rule] = await readAlertRules(db, appId, id);
-    if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
-    return rule;
-  }
+/** Locks the alert rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
+async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
+  const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
+  if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
+  const [rule] = await readAlertRules(manager, appId, id);
+  requireExpectedVersion(rule!, precondition);
+}
 
-  /** Locks the alert rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
-  async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
-    const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
-    if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
-    const [rule] = await readAlertRules(manager, appId, id);
-    requireExpectedVersion(rule!, precondition);
-  }
+export class AlertRules {
+  constructor(private readonly options: AlertRulesOptions) {}
 
   /**
    * Checks that the action and the setting that the rule refers to exist.
    * @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND
    */
-  async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
+  private async checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
+    const { db, delivery } = this.options;
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
     const sql = "SELECT FROM action WHERE id = $1 AND app_id = $2 AND master_id IS NULL";
@@ -69,14 +64,14 @@ export function createAlertRules(options: {
   }
 
   /** Writes a new or changed alert rule and its audit entry. */
-  async function writeRule(
+  private async writeRule(
     caller: Caller,
     appId: number,
     verb: string,
     work: (manager: EntityManager) => Promise<number>,
   ) {
     try {
-      return await db.transaction(async (manager) => {
+      return await this.options.db.transaction(async (manager) => {
         const ruleId = await work(manager);
         await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
         return ruleId;
@@ -88,90 +83,95 @@ export function createAlertRules(options: {
     }
   }
 
-  return {
-    /** Lists the app's alert rules, sorted by name. Each rule contains the actions for which it is firing now. */
-    list: (appId: number): Promise<AlertRule[]> => readAlertRules(db, appId),
+  /** Lists the app's alert rules, sorted by name. Each rule contains the actions for which it is firing now. */
+  list(appId: number): Promise<AlertRule[]> {
+    return readAlertRules(this.options.db, appId);
+  }
 
-    /** Returns one alert rule. @throws NOT_FOUND */
-    find: findRule,
+  /** Returns one alert rule. @throws NOT_FOUND */
+  async find(appId: number, id: number): Promise<AlertRule> {
+    const [rule] = await readAlertRules(this.options.db, appId, id);
+    if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
+    return rule;
+  }
 
-    /** Lists the newest messages of an alert rule, the newest first. @throws ActionError NOT_FOUND */
-    async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
-      await findRule(appId, id);
-      return readAlertDeliveries(db, id, MAX_LISTED_DELIVERIES);
-    },
+  /** Lists the newest messages of an alert rule, the newest first. @throws ActionError NOT_FOUND */
+  async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
+    await this.find(appId, id);
+    return readAlertDeliveries(this.options.db, id, MAX_LISTED_DELIVERIES);
+  }
 
-    /** Creates an alert rule. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
-    async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
-      const input = parseAlertInput(body);
-      await checkReferences(appId, input);
-      const id = await writeRule(caller, appId, "create", async (manager) => {
-        // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
-        await lockApp(manager, appId);
-        if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
-          throw new ActionError(
-            "REQUEST_INVALID",
-            `an app can have at most ${ALERT_RULES_PER_APP} alerts; remove one first`,
-          );
-        }
-        return insertAlertRuleRow(manager, appId, input);
-      });
-      return findRule(appId, id);
-    },
-
-    /**
-     * Changes an alert rule and resets its state. Fields that are missing in `body` keep their values.
-     * @throws the errors of `create`, NOT_FOUND, RESOURCE_CHANGED
-     */
-    async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
-      const input = parseAlertInput(body, await findRule(appId, id));
-      await checkReferences(appId, input);
-      await writeRule(caller, appId, "update", async (manager) => {
-        await lockRule(manager, { appId, id, precondition });
-        await updateAlertRuleRow(manager, id, input);
-        return id;
-      });
-      return findRule(appId, id);
-    },
-
-    /** Deletes an alert rule. @throws NOT_FOUND, RESOURCE_CHANGED */
-    async remove(caller: Caller, target: AlertTarget): Promise<void> {
-      const { appId, id } = target;
-      await writeRule(caller, appId, "delete", async (manager) => {
-        await lockRule(manager, target);
-        await deleteAlertRuleRow(manager, appId, id);
-        return id;
-      });
-    },
-
-    /**
-     * Queues a test message of an alert rule; its text says that it is a test.
-     * @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED
-     */
-    async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
-      const rule = await findRule(appId, id);
-      await checkReferences(appId, rule);
-      const SELECT_RECENT_TEST =
-        "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
-      if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MAX_MESSAGES_PER_MINUTE) {
-        throw rateLimitError(
-          `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
-          60,
+  /** Creates an alert rule. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
+  async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
+    const input = parseAlertInput(body);
+    await this.checkReferences(appId, input);
+    const id = await this.writeRule(caller, appId, "create", async (manager) => {
+      // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
+      await lockApp(manager, appId);
+      if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `an app can have at most ${ALERT_RULES_PER_APP} alerts; remove one first`,
         );
       }
-      const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
-      if (!app) throw new ActionError("APP_NOT_FOUND");
-      let delivery: AlertDelivery;
-      await writeRule(caller, appId, "test", async (manager) => {
-        const namedRule = { ...rule, appName: app.name };
-        const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
-        await sendAlert(manager, rule, { ...testFacts, state: "test" });
-        // Reads the message before the commit, because another process may send it and change its status right after
-        // the commit.
-        [delivery] = (await readAlertDeliveries(manager, id, 1)) as [AlertDelivery];
-        return id;
-      });
-      return delivery!;
-    },
-  };
+      return insertAlertRuleRow(manager, appId, input);
+    });
+    return this.find(appId, id);
+  }
+
+  /**
+   * Changes an alert rule and resets its state. Fields that are missing in `body` keep their values.
+   * @throws the errors of `create`, NOT_FOUND, RESOURCE_CHANGED
+   */
+  async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
+    const input = parseAlertInput(body, await this.find(appId, id));
+    await this.checkReferences(appId, input);
+    await this.writeRule(caller, appId, "update", async (manager) => {
+      await lockRule(manager, { appId, id, precondition });
+      await updateAlertRuleRow(manager, id, input);
+      return id;
+    });
+    return this.find(appId, id);
+  }
+
+  /** Deletes an alert rule. @throws NOT_FOUND, RESOURCE_CHANGED */
+  async remove(caller: Caller, target: AlertTarget): Promise<void> {
+    const { appId, id } = target;
+    await this.writeRule(caller, appId, "delete", async (manager) => {
+      await lockRule(manager, target);
+      await deleteAlertRuleRow(manager, appId, id);
+      return id;
+    });
+  }
+
+  /**
+   * Queues a test message of an alert rule; its text says that it is a test.
+   * @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED
+   */
+  async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
+    const { db, sendAlert, now } = this.options;
+    const rule = await this.find(appId, id);
+    await this.checkReferences(appId, rule);
+    const SELECT_RECENT_TEST =
+      "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
+    if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MAX_MESSAGES_PER_MINUTE) {
+      throw rateLimitError(
+        `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
+        60,
+      );
+    }
+    const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    let delivery: AlertDelivery;
+    await this.writeRule(caller, appId, "test", async (manager) => {
+      const namedRule = { ...rule, appName: app.name };
+      const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
+      await sendAlert(manager, rule, { ...testFacts, state: "test" });
+      // Reads the message before the commit, because another process may send it and change its status right after
+      // the commit.
+      [delivery] = (await readAlertDeliveries(manager, id, 1)) as [AlertDelivery];
+      return id;
+    });
+    return delivery!;
+  }
 }

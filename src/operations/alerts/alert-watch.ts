@@ -186,11 +186,24 @@ class RuleEvaluations {
   }
 }
 
-export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert; now: () => number; log: Logger }) {
-  const { db, sendAlert, now, log } = options;
+interface AlertWatchOptions {
+  db: DataSource;
+  sendAlert: SendAlert;
+  now: () => number;
+  log: Logger;
+}
 
-  async function readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
-    const checkedAt = new Date(now());
+async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
+  const sql = "SELECT id, name FROM action WHERE id = ANY ($1::bigint[])";
+  const actionNames = await rows<{ id: number; name: string }>(manager, sql, [ids]);
+  return new Map(actionNames.map(({ id, name }) => [id, name]));
+}
+
+export class AlertWatch {
+  constructor(private readonly options: AlertWatchOptions) {}
+
+  private async readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
+    const checkedAt = new Date(this.options.now());
     const overdueSchedules = await rows<ScheduleState["overdueSchedules"][number]>(manager, SELECT_OVERDUE_SCHEDULES, [
       checkedAt,
       appIds,
@@ -206,21 +219,16 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     };
   }
 
-  async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
-    const sql = "SELECT id, name FROM action WHERE id = ANY ($1::bigint[])";
-    const actionNames = await rows<{ id: number; name: string }>(manager, sql, [ids]);
-    return new Map(actionNames.map(({ id, name }) => [id, name]));
-  }
-
   /**
    * Queues the messages about a change of the rule's state, up to MAX_MESSAGES_PER_HOUR.
    * @returns true if a message said that the rule is firing and no later message said that it has recovered
    */
-  async function settleCase(
+  private async settleCase(
     manager: EntityManager,
     alertCase: RuleEvaluation,
     name: string | undefined,
   ): Promise<boolean> {
+    const { sendAlert, now } = this.options;
     const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
     const at = new Date(now());
     const action = actionId === WHOLE_APP_ID || name === undefined ? null : { id: actionId, name };
@@ -240,7 +248,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     return isReported;
   }
 
-  async function evaluateRules(manager: EntityManager, rules: readonly WatchedAlertRule[]): Promise<void> {
+  private async evaluateRules(manager: EntityManager, rules: readonly WatchedAlertRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
     const cases = new RuleEvaluations(
       rules,
@@ -259,24 +267,25 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
       if (!more) break;
     }
-    cases.applyScheduleState(await readScheduleState(manager, appIds));
+    cases.applyScheduleState(await this.readScheduleState(manager, appIds));
     const all = cases.list();
     const names = await namesOf(
       manager,
       all.map(({ actionId }) => actionId),
     );
-    for (const alertCase of all) await storeCase(manager, alertCase, names);
+    for (const alertCase of all) await this.storeCase(manager, alertCase, names);
   }
 
   /**
    * Stores the state of a rule for one action or app, and queues its messages. An error because of one app's settings
    * does not affect other apps, and the next evaluation tries again.
    */
-  async function storeCase(
+  private async storeCase(
     manager: EntityManager,
     alertCase: RuleEvaluation,
     names: ReadonlyMap<number, string>,
   ): Promise<void> {
+    const { now, log } = this.options;
     const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
     if (actionId !== WHOLE_APP_ID && !names.has(actionId)) {
       const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
@@ -284,7 +293,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       return;
     }
     const isReported = await manager
-      .transaction((inner) => settleCase(inner, alertCase, names.get(actionId)))
+      .transaction((inner) => this.settleCase(inner, alertCase, names.get(actionId)))
       .catch((error: unknown) => {
         log.warn({ err: error, ruleId: rule.id }, "an alert message could not be queued; the next check tries again");
         return previousState.isReported;
@@ -298,17 +307,15 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     await storeAlertRuleState(manager, { ...currentState, ruleId: rule.id, actionId, isReported, firedAt });
   }
 
-  return {
-    /** Evaluates all rules, unless another process is evaluating them or has evaluated them in the last 10 seconds. */
-    async checkRules(): Promise<null> {
-      await db.transaction(async (manager) => {
-        if ((await rows(manager, LOCK_ALERT_CURSOR)).length === 0) return;
-        const rules = await lockEnabledAlertRules(manager);
-        if (rules.length > 0) await evaluateRules(manager, rules);
-        else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
-        await rows(manager, "UPDATE alert_cursor SET looked_at = now()");
-      });
-      return null;
-    },
-  };
+  /** Evaluates all rules, unless another process is evaluating them or has evaluated them in the last 10 seconds. */
+  async checkRules(): Promise<null> {
+    await this.options.db.transaction(async (manager) => {
+      if ((await rows(manager, LOCK_ALERT_CURSOR)).length === 0) return;
+      const rules = await lockEnabledAlertRules(manager);
+      if (rules.length > 0) await this.evaluateRules(manager, rules);
+      else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
+      await rows(manager, "UPDATE alert_cursor SET looked_at = now()");
+    });
+    return null;
+  }
 }

@@ -6,10 +6,10 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SendNotice } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
-import { createAlertDeliverer } from "./alert-delivery.js";
-import { createAlertRules } from "./alert-rules.js";
+import { AlertDeliverer } from "./alert-delivery.js";
+import { AlertRules } from "./alert-rules.js";
 import { createAlertSender } from "./alert-sender.js";
-import { createAlertWatch } from "./alert-watch.js";
+import { AlertWatch } from "./alert-watch.js";
 
 const HTTPS_PORT = 443;
 
@@ -31,10 +31,10 @@ export function createAlerts(options: {
     resolve: selectHostResolver(allowPrivateNetwork),
   });
   const sendAlert = createAlertSender({ notice, baseUrl });
-  const delivery = createAlertDeliverer({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
+  const delivery = new AlertDeliverer({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
   return {
-    rules: createAlertRules({ db, delivery, sendAlert: sendAlert, now }),
-    watch: createAlertWatch({ db, sendAlert: sendAlert, now, log }),
+    rules: new AlertRules({ db, delivery, sendAlert: sendAlert, now }),
+    watch: new AlertWatch({ db, sendAlert: sendAlert, now, log }),
     delivery,
   };
 }

@@ -11,14 +11,14 @@ import { createSmtp } from "../../engine/smtp.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
-import { createDeliveryReports } from "./delivery-reports.js";
-import { createMessageDestinations, type OperatorMail } from "./destinations.js";
+import { DeliveryReports } from "./delivery-reports.js";
+import { MessageDestinations, type OperatorMail } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
-import { createMessages } from "./messages.js";
+import { Messages } from "./messages.js";
 import { createNoticeSender } from "./notices.js";
-import { createOutbox } from "./outbox.js";
-import { createOutboxWriter } from "./outbox-writer.js";
-import { createMessageSender } from "./sender.js";
+import { Outbox } from "./outbox.js";
+import { OutboxWriter } from "./outbox-writer.js";
+import { MessageSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
 /**
@@ -56,8 +56,8 @@ export function createMessagingModules(options: {
     now,
     log,
   } = options;
-  const outbox = createOutbox(db);
-  const destinations = createMessageDestinations({ settings, scannerCache, operatorMail });
+  const outbox = new Outbox(db);
+  const destinations = new MessageDestinations({ settings, scannerCache, operatorMail });
   const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
@@ -82,13 +82,13 @@ export function createMessagingModules(options: {
       reportUrlOf: reportUrl,
     }),
   };
-  const outboxWriter = createOutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
-  const sender = createMessageSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
+  const outboxWriter = new OutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
+  const sender = new MessageSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
   return {
-    messages: createMessages({ db, outbox, outboxWriter, now }),
+    messages: new Messages({ db, outbox, outboxWriter, now }),
     outboxWriter,
     notice: createNoticeSender({ outbox, destinations, now }),
-    reports: createDeliveryReports({ db, destinations, logEvents }),
+    reports: new DeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
      * Releases messages that this process has claimed but did not receive, because the database's response to the claim

@@ -128,28 +128,29 @@ const UPDATE_MESSAGE_STATUS =
   "UPDATE message SET status = $2, detail = coalesce($3, detail), updated_at = now() WHERE id = $1";
 const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
 
-export type DeliveryReports = ReturnType<typeof createDeliveryReports>;
-
-export function createDeliveryReports(options: {
+interface DeliveryReportsOptions {
   db: DataSource;
   destinations: MessageDestinations;
   logEvents: LogEvents;
-}) {
-  const { db, destinations, logEvents } = options;
-  const reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+}
+
+export class DeliveryReports {
+  private readonly reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+
+  constructor(private readonly options: DeliveryReportsOptions) {}
 
   /**
    * Returns the kinds of messages (e-mail, text message) whose secret signed the request.
    * @throws ActionError UNAUTHORIZED if no secret matches the signature
    */
-  async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
+  private async signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNATURE_MAX_AGE_SECONDS)
       throw createSignatureError();
     if (seconds === "") throw createSignatureError();
     const kinds: MessageKind[] = [];
     for (const kind of ["email", "sms"] as const) {
-      const secret = await destinations.reportSecret(appId, kind, "secret");
+      const secret = await this.options.destinations.reportSecret(appId, kind, "secret");
       if (secret !== null && equalsInConstantTime(createBodySignature(secret, body, Number(seconds)), input))
         kinds.push(kind);
     }
@@ -158,8 +159,8 @@ export function createDeliveryReports(options: {
   }
 
   /** Parses the form that Twilio sends as a delivery report, and checks its signature. @throws UNAUTHORIZED */
-  async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<DeliveryReport[]> {
-    const token = await destinations.reportSecret(appId, "sms", "token");
+  private async twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<DeliveryReport[]> {
+    const token = await this.options.destinations.reportSecret(appId, "sms", "token");
     const formFields = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     const signedText = url + formFields.map(([name, value]) => name + value).join("");
     if (
@@ -178,13 +179,13 @@ export function createDeliveryReports(options: {
    * Masks secrets in the field "detail" of a report. Call it before the transaction, because the scan takes time and
    * the transaction occupies a database connection.
    */
-  async function maskReport(appId: number, report: DeliveryReport): Promise<DeliveryReport> {
+  private async maskReport(appId: number, report: DeliveryReport): Promise<DeliveryReport> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
-    return { ...report, detail: await destinations.maskSecrets(appId, detail) };
+    return { ...report, detail: await this.options.destinations.maskSecrets(appId, detail) };
   }
 
-  async function applyReport(
+  private async applyReport(
     executor: SqlClient,
     appId: number,
     kinds: MessageKind[],
@@ -212,29 +213,29 @@ export function createDeliveryReports(options: {
       ({ address }) => report.recipient === null || address === report.recipient,
     );
     const data = createMessageEventData(id, reportedRecipients, detail);
-    await logEvents.emit(executor, getMessageEmitter(message), appId, { type, data });
+    await this.options.logEvents.emit(executor, getMessageEmitter(message), appId, { type, data });
     return true;
   }
 
-  return {
-    /**
-     * Stores the delivery reports in a request. `taken` in the result is the number of reports that changed a message.
-     * @throws RATE_LIMIT_EXCEEDED if the network address sends too many requests, UNAUTHORIZED, REQUEST_INVALID
-     */
-    async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
-      const retryAfter = reportBucket.takeTokens(getAddressBlock(request.address));
-      if (retryAfter > 0)
-        throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this IP address", { retryAfter });
-      const isTwilio = request.twilioSignature !== null;
-      const kinds: MessageKind[] = isTwilio ? ["sms"] : await signedKinds(appId, request);
-      const reports = isTwilio ? await twilioReport(appId, request) : parseReports(request.body);
-      let appliedReports = 0;
-      for (const report of reports) {
-        const maskedReport = await maskReport(appId, report);
-        const isNew = await db.transaction((manager) => applyReport(manager, appId, kinds, maskedReport));
-        appliedReports += isNew ? 1 : 0;
-      }
-      return { taken: appliedReports };
-    },
-  };
+  /**
+   * Stores the delivery reports in a request. `taken` in the result is the number of reports that changed a message.
+   * @throws RATE_LIMIT_EXCEEDED if the network address sends too many requests, UNAUTHORIZED, REQUEST_INVALID
+   */
+  async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
+    const retryAfter = this.reportBucket.takeTokens(getAddressBlock(request.address));
+    if (retryAfter > 0)
+      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this IP address", { retryAfter });
+    const isTwilio = request.twilioSignature !== null;
+    const kinds: MessageKind[] = isTwilio ? ["sms"] : await this.signedKinds(appId, request);
+    const reports = isTwilio ? await this.twilioReport(appId, request) : parseReports(request.body);
+    let appliedReports = 0;
+    for (const report of reports) {
+      const maskedReport = await this.maskReport(appId, report);
+      const isNew = await this.options.db.transaction((manager) =>
+        this.applyReport(manager, appId, kinds, maskedReport),
+      );
+      appliedReports += isNew ? 1 : 0;
+    }
+    return { taken: appliedReports };
+  }
 }

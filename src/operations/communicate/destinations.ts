@@ -43,67 +43,67 @@ const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as 
  */
 const SECRET_MIN_CHARACTERS = 4;
 
-export type MessageDestinations = ReturnType<typeof createMessageDestinations>;
-
-export function createMessageDestinations(options: {
+interface MessageDestinationsOptions {
   settings: Settings;
   scannerCache: SecretScannerCache;
   operatorMail: OperatorMail;
-}) {
-  const { settings, scannerCache, operatorMail } = options;
+}
 
-  async function readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
-    return (await settings.readAll(appId)).get(key);
+function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
+  const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+  const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((text) => typeof text === "string");
+  return secretTexts
+    .filter((text) => text.length >= SECRET_MIN_CHARACTERS)
+    .map((text) => ({ name: key, value: text, whole: false }));
+}
+
+export class MessageDestinations {
+  constructor(private readonly options: MessageDestinationsOptions) {}
+
+  private async readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
+    return (await this.options.settings.readAll(appId)).get(key);
   }
 
-  function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
-    const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-    const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((text) => typeof text === "string");
-    return secretTexts
-      .filter((text) => text.length >= SECRET_MIN_CHARACTERS)
-      .map((text) => ({ name: key, value: text, whole: false }));
+  /**
+   * Returns the mail server for the app's e-mails, or null if none is configured.
+   * @throws InvalidDestinationError that names the invalid field of the app's setting
+   */
+  async mail(appId: number): Promise<MailDestination | null> {
+    const { operatorMail } = this.options;
+    const appDestination = readSmtpDestination(await this.readSetting(appId, "__smtp"), operatorMail.from);
+    if (appDestination) return { ...appDestination, isOperatorServer: false };
+    if (operatorMail.server === null || operatorMail.from === null) return null;
+    return {
+      ...readSmtpDestination({ ...operatorMail.server, from: operatorMail.from }, null)!,
+      isOperatorServer: true,
+    };
   }
 
-  return {
-    /**
-     * Returns the mail server for the app's e-mails, or null if none is configured.
-     * @throws InvalidDestinationError that names the invalid field of the app's setting
-     */
-    async mail(appId: number): Promise<MailDestination | null> {
-      const appDestination = readSmtpDestination(await readSetting(appId, "__smtp"), operatorMail.from);
-      if (appDestination) return { ...appDestination, isOperatorServer: false };
-      if (operatorMail.server === null || operatorMail.from === null) return null;
-      return {
-        ...readSmtpDestination({ ...operatorMail.server, from: operatorMail.from }, null)!,
-        isOperatorServer: true,
-      };
-    },
+  /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
+  async sms(appId: number): Promise<SmsDestination | null> {
+    return readSmsDestination(await this.readSetting(appId, "__sms"));
+  }
 
-    /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
-    async sms(appId: number): Promise<SmsDestination | null> {
-      return readSmsDestination(await readSetting(appId, "__sms"));
-    },
+  /** Returns the secret with which the app's provider signs delivery reports; null if the app has no such secret. */
+  async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
+    const value = await this.readSetting(appId, kind === "email" ? "__smtp" : "__sms");
+    const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
+    return typeof secret === "string" && secret !== "" ? secret : null;
+  }
 
-    /** Returns the secret with which the app's provider signs delivery reports; null if the app has no such secret. */
-    async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
-      const value = await readSetting(appId, kind === "email" ? "__smtp" : "__sms");
-      const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
-      return typeof secret === "string" && secret !== "" ? secret : null;
-    },
-
-    /** Masks the credentials of the app's destinations in a server's reply. */
-    async maskSecrets(appId: number, text: string): Promise<string> {
-      const all = await settings.readAll(appId);
-      const secrets = [
-        ...secretsIn("__smtp", all.get("__smtp")),
-        ...secretsIn("__sms", all.get("__sms")),
-        ...secretsIn("SMTP_URL", operatorMail.server),
-      ];
-      if (secrets.length === 0) return text;
-      const [masked] = await scannerCache
-        .getScan(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
-        .mask([{ text }]);
-      return masked!;
-    },
-  };
+  /** Masks the credentials of the app's destinations in a server's reply. */
+  async maskSecrets(appId: number, text: string): Promise<string> {
+    const { settings, scannerCache, operatorMail } = this.options;
+    const all = await settings.readAll(appId);
+    const secrets = [
+      ...secretsIn("__smtp", all.get("__smtp")),
+      ...secretsIn("__sms", all.get("__sms")),
+      ...secretsIn("SMTP_URL", operatorMail.server),
+    ];
+    if (secrets.length === 0) return text;
+    const [masked] = await scannerCache
+      .getScan(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
+      .mask([{ text }]);
+    return masked!;
+  }
 }

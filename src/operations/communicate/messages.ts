@@ -23,89 +23,89 @@ import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-wr
  */
 export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 
-export type Messages = ReturnType<typeof createMessages>;
-
-export function createMessages(options: {
+interface MessagesOptions {
   db: DataSource;
   outbox: Outbox;
   outboxWriter: OutboxWriter;
   now: () => number;
-}) {
-  const { db, outbox, outboxWriter, now } = options;
+}
+
+export class Messages {
+  constructor(private readonly options: MessagesOptions) {}
 
   /** Stores all messages of a request, each with its log event. If one message is invalid, stores none. */
-  async function acceptMessages(
+  private async acceptMessages(
     caller: Caller,
     appId: number,
     messages: readonly ValidatedMessage[],
     key: string | null,
   ): Promise<MessageReceipt[]> {
+    const { db, outboxWriter } = this.options;
     const store = await outboxWriter.prepare(caller, appId, messages, "communicate");
     return db.transaction((manager) =>
       runOncePerIdempotencyKey(manager, caller, { appId, key, request: messages }, () => store(manager)),
     );
   }
 
-  return {
-    /**
-     * Stores an e-mail to be sent. Stores nothing if it throws.
-     * @throws REQUEST_INVALID, SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
-      return (await acceptMessages(caller, appId, [parseEmail(body)], key))[0]!;
-    },
+  /**
+   * Stores an e-mail to be sent. Stores nothing if it throws.
+   * @throws REQUEST_INVALID, SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
+    return (await this.acceptMessages(caller, appId, [parseEmail(body)], key))[0]!;
+  }
 
-    /** Stores one e-mail for each item of the body `[{options, data}]`. Stores none if one item is invalid. */
-    async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
-      return acceptMessages(caller, appId, parseBatch(body, parseEmail), key);
-    },
+  /** Stores one e-mail for each item of the body `[{options, data}]`. Stores none if one item is invalid. */
+  async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
+    return this.acceptMessages(caller, appId, parseBatch(body, parseEmail), key);
+  }
 
-    /** Stores a text message to be sent. @throws the errors of `sendEmail` */
-    async sendSms(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
-      return (await acceptMessages(caller, appId, [parseSms(body)], key))[0]!;
-    },
+  /** Stores a text message to be sent. @throws the errors of `sendEmail` */
+  async sendSms(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
+    return (await this.acceptMessages(caller, appId, [parseSms(body)], key))[0]!;
+  }
 
-    async sendSmsBatch(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
-      return acceptMessages(caller, appId, parseBatch(body, parseSms), key);
-    },
+  async sendSmsBatch(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
+    return this.acceptMessages(caller, appId, parseBatch(body, parseSms), key);
+  }
 
-    /**
-     * Lists messages of the app's outbox, the newest first.
-     * @param reserve reserves memory for the response
-     * @throws REQUEST_INVALID; errors of `reserve`
-     */
-    async list(appId: number, query: MessageQuery, reserve?: ReserveResponseBytes): Promise<MessageList> {
-      return listMessages(db, appId, query, reserve);
-    },
+  /**
+   * Lists messages of the app's outbox, the newest first.
+   * @param reserve reserves memory for the response
+   * @throws REQUEST_INVALID; errors of `reserve`
+   */
+  async list(appId: number, query: MessageQuery, reserve?: ReserveResponseBytes): Promise<MessageList> {
+    return listMessages(this.options.db, appId, query, reserve);
+  }
 
-    /** Returns one message with its content. @throws NOT_FOUND */
-    async find(appId: number, id: number): Promise<StoredMessage> {
-      return findMessage(db, appId, id);
-    },
+  /** Returns one message with its content. @throws NOT_FOUND */
+  async find(appId: number, id: number): Promise<StoredMessage> {
+    return findMessage(this.options.db, appId, id);
+  }
 
-    /**
-     * Stores a person's decision about a message with the status `unknown`: `sent` counts it as sent, `again` queues it
-     * again.
-     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message has another status
-     */
-    async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
-      if (!MESSAGE_DECISIONS.some((allowed) => allowed === decision)) {
-        refuseField("decision", "sent or again", decision);
+  /**
+   * Stores a person's decision about a message with the status `unknown`: `sent` counts it as sent, `again` queues it
+   * again.
+   * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message has another status
+   */
+  async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
+    const { db, outbox, now } = this.options;
+    if (!MESSAGE_DECISIONS.some((allowed) => allowed === decision)) {
+      refuseField("decision", "sent or again", decision);
+    }
+    reportUnknownField(caller);
+    await db.transaction(async (manager) => {
+      const status = decision === "sent" ? "sent" : "queued";
+      if (!(await outbox.decide(manager, appId, id, status, new Date(now())))) {
+        const message = await findMessage(manager, appId, id);
+        throw new ActionError(
+          "MESSAGE_DECIDED",
+          `the message has the status "${message.status}"; you can decide only about a message with the status "unknown"`,
+        );
       }
-      reportUnknownField(caller);
-      await db.transaction(async (manager) => {
-        const status = decision === "sent" ? "sent" : "queued";
-        if (!(await outbox.decide(manager, appId, id, status, new Date(now())))) {
-          const message = await findMessage(manager, appId, id);
-          throw new ActionError(
-            "MESSAGE_DECIDED",
-            `the message has the status "${message.status}"; you can decide only about a message with the status "unknown"`,
-          );
-        }
-        await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });
-        if (status === "queued") await outbox.announce(manager);
-      });
-      return findMessage(db, appId, id);
-    },
-  };
+      await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });
+      if (status === "queued") await outbox.announce(manager);
+    });
+    return findMessage(db, appId, id);
+  }
 }

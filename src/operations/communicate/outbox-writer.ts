@@ -52,22 +52,48 @@ export interface HookEntryReference {
   dataSourceEntryId: number;
 }
 
-export type OutboxWriter = ReturnType<typeof createOutboxWriter>;
-
-export function createOutboxWriter(options: {
+interface OutboxWriterOptions {
   outbox: Outbox;
   destinations: MessageDestinations;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
-}) {
-  const { outbox, destinations, logEvents, receivedDataLimiter, now } = options;
+}
+
+export class OutboxWriter {
+  constructor(private readonly options: OutboxWriterOptions) {}
+
+  /** Writes a message to the outbox. Returns its ID and the data of its log event. */
+  private async writeMessage(
+    executor: SqlClient,
+    { personId, runId }: LogEventEmitter,
+    { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
+    purpose: MessagePurpose,
+  ): Promise<{ id: number; data: Record<string, unknown> }> {
+    const { outbox, now } = this.options;
+    const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
+    const id = await outbox.accept(executor, row, new Date(now()));
+    const subjectField = content.kind === "email" && mayLogSubject(purpose) ? { subject: content.subject } : {};
+    return { id, data: { ...createMessageEventData(id, recipients, null), ...subjectField } };
+  }
+
+  private async storeHookEvent(
+    executor: SqlClient,
+    emitter: LogEventEmitter,
+    { appId, ...entry }: HookEntryReference,
+    kind: ValidatedMessage["kind"],
+    data: Record<string, unknown>,
+  ): Promise<void> {
+    const ids = { userId: null, appNotificationId: null, sessionId: null, ...entry };
+    await this.options.logEvents.store(emitter, appId, { type: `${kind}.dataSourceHook`, data, ...ids }, executor);
+  }
 
   /**
    * Returns "queued" if a mail server or provider for the message is configured, otherwise "kept" (stored, not sent).
    * @throws SETTINGS_INVALID if the app's setting for it is invalid
    */
-  async function statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
+  async statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
+    const { destinations } = this.options;
     try {
       return (await (kind === "email" ? destinations.mail(appId) : destinations.sms(appId))) ? "queued" : "kept";
     } catch (error) {
@@ -76,31 +102,19 @@ export function createOutboxWriter(options: {
     }
   }
 
-  /** Writes a message to the outbox. Returns its ID and the data of its log event. */
-  async function writeMessage(
-    executor: SqlClient,
-    { personId, runId }: LogEventEmitter,
-    { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
-    purpose: MessagePurpose,
-  ): Promise<{ id: number; data: Record<string, unknown> }> {
-    const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
-    const id = await outbox.accept(executor, row, new Date(now()));
-    const subjectField = content.kind === "email" && mayLogSubject(purpose) ? { subject: content.subject } : {};
-    return { id, data: { ...createMessageEventData(id, recipients, null), ...subjectField } };
-  }
-
   /**
    * Counts new messages of one kind in the app's limits. Returns a function that stores these messages and their log
    * events.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
-  async function prepareMessage(
+  async prepare(
     emitter: LogEventEmitter,
     appId: number,
     messages: readonly ValidatedMessage[],
     purpose: MessagePurpose,
   ): Promise<(executor: SqlClient) => Promise<MessageReceipt[]>> {
-    const status = await statusFor(appId, messages[0]!.kind);
+    const { outbox, logEvents, receivedDataLimiter } = this.options;
+    const status = await this.statusFor(appId, messages[0]!.kind);
     const rows = messages.map((message) => ({
       content: messageContentOf(message),
       recipients: createRecipients(message),
@@ -109,7 +123,7 @@ export function createOutboxWriter(options: {
     return async (executor) => {
       const receipts: MessageReceipt[] = [];
       for (const row of rows) {
-        const { id, data } = await writeMessage(executor, emitter, { appId, status, ...row }, purpose);
+        const { id, data } = await this.writeMessage(executor, emitter, { appId, status, ...row }, purpose);
         await logEvents.emit(executor, emitter, appId, { type: `${row.content.kind}.${purpose}`, data });
         receipts.push({ id, status });
       }
@@ -118,57 +132,42 @@ export function createOutboxWriter(options: {
     };
   }
 
-  async function storeHookEvent(
+  /**
+   * Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes
+   * the entry.
+   */
+  async storeHookMessage(
     executor: SqlClient,
     emitter: LogEventEmitter,
-    { appId, ...entry }: HookEntryReference,
-    kind: ValidatedMessage["kind"],
-    data: Record<string, unknown>,
+    entry: HookEntryReference,
+    message: ValidatedMessage,
+    status: MessageReceipt["status"],
   ): Promise<void> {
-    const ids = { userId: null, appNotificationId: null, sessionId: null, ...entry };
-    await logEvents.store(emitter, appId, { type: `${kind}.dataSourceHook`, data, ...ids }, executor);
+    const row = {
+      appId: entry.appId,
+      status,
+      content: messageContentOf(message),
+      recipients: createRecipients(message),
+    };
+    const { data } = await this.writeMessage(executor, emitter, row, "dataSourceHook");
+    await this.storeHookEvent(executor, emitter, entry, message.kind, data);
+    if (status === "queued") await this.options.outbox.announce(executor);
   }
 
-  return {
-    statusFor,
-    prepare: prepareMessage,
-
-    /**
-     * Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes
-     * the entry.
-     */
-    async storeHookMessage(
-      executor: SqlClient,
-      emitter: LogEventEmitter,
-      entry: HookEntryReference,
-      message: ValidatedMessage,
-      status: MessageReceipt["status"],
-    ): Promise<void> {
-      const row = {
-        appId: entry.appId,
-        status,
-        content: messageContentOf(message),
-        recipients: createRecipients(message),
-      };
-      const { data } = await writeMessage(executor, emitter, row, "dataSourceHook");
-      await storeHookEvent(executor, emitter, entry, message.kind, data);
-      if (status === "queued") await outbox.announce(executor);
-    },
-
-    /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
-    storeHookRefusal: (
-      executor: SqlClient,
-      emitter: LogEventEmitter,
-      entry: HookEntryReference,
-      kind: ValidatedMessage["kind"],
-      fault: string,
-    ) =>
-      storeHookEvent(
-        executor,
-        emitter,
-        entry,
-        kind,
-        createMessageEventData(null, [], fault) as Record<string, unknown>,
-      ),
-  };
+  /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
+  storeHookRefusal(
+    executor: SqlClient,
+    emitter: LogEventEmitter,
+    entry: HookEntryReference,
+    kind: ValidatedMessage["kind"],
+    fault: string,
+  ) {
+    return this.storeHookEvent(
+      executor,
+      emitter,
+      entry,
+      kind,
+      createMessageEventData(null, [], fault) as Record<string, unknown>,
+    );
+  }
 }

@@ -161,89 +161,81 @@ const STORE_DECISION = `
 
 const SELECT_NEXT_DUE_TIME = "SELECT min(due_at) AS next FROM message WHERE status = 'queued' AND holder IS NULL";
 
-export type Outbox = ReturnType<typeof createOutbox>;
+export class Outbox {
+  constructor(private readonly db: DataSource) {}
 
-export function createOutbox(db: DataSource) {
-  return {
-    /** Inserts a message. @param now current time, at which the message is due for its first attempt */
-    async accept(executor: SqlClient, message: NewMessage, now: Date): Promise<number> {
-      const { appId, status, content, recipients, reference, runId, personId } = message;
-      const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
-      const values = [appId, content.kind, status, ...jsonTexts, reference, runId, personId, now];
-      const [row] = await rows<{ id: number }>(executor, INSERT_MESSAGE, values);
-      return row!.id;
-    },
+  /** Inserts a message. @param now current time, at which the message is due for its first attempt */
+  async accept(executor: SqlClient, message: NewMessage, now: Date): Promise<number> {
+    const { appId, status, content, recipients, reference, runId, personId } = message;
+    const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
+    const values = [appId, content.kind, status, ...jsonTexts, reference, runId, personId, now];
+    const [row] = await rows<{ id: number }>(executor, INSERT_MESSAGE, values);
+    return row!.id;
+  }
 
-    /** Notifies the senders in all processes about new messages when the transaction of `executor` commits. */
-    async announce(executor: SqlClient): Promise<void> {
-      await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
-    },
+  /** Notifies the senders in all processes about new messages when the transaction of `executor` commits. */
+  async announce(executor: SqlClient): Promise<void> {
+    await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
+  }
 
-    /**
-     * Claims up to `count` due messages for this process.
-     * @param sendingByApp number of messages that this process is sending, by app
-     */
-    async claim(
-      holder: string,
-      {
-        sendingByApp,
-        share,
-        count,
-        now,
-      }: { sendingByApp: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
-    ): Promise<ClaimedMessage[]> {
-      return rows(db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
-    },
+  /**
+   * Claims up to `count` due messages for this process.
+   * @param sendingByApp number of messages that this process is sending, by app
+   */
+  async claim(
+    holder: string,
+    {
+      sendingByApp,
+      share,
+      count,
+      now,
+    }: { sendingByApp: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
+  ): Promise<ClaimedMessage[]> {
+    return rows(this.db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
+  }
 
-    /**
-     * Marks the message as being sent. Returns false if this process no longer has its lease or its claim on the
-     * message: then it must not send the message.
-     */
-    async markSending(holder: string, id: number): Promise<boolean> {
-      return (await rows(db, MARK_SENDING, [id, holder])).length > 0;
-    },
+  /**
+   * Marks the message as being sent. Returns false if this process no longer has its lease or its claim on the
+   * message: then it must not send the message.
+   */
+  async markSending(holder: string, id: number): Promise<boolean> {
+    return (await rows(this.db, MARK_SENDING, [id, holder])).length > 0;
+  }
 
-    /**
-     * Stores the outcome of an attempt to send the message. Returns false and stores nothing if another process has
-     * claimed the message.
-     */
-    async storeAttemptResult(
-      executor: SqlClient,
-      holder: string,
-      id: number,
-      result: StoredAttemptResult,
-    ): Promise<boolean> {
-      const { status, recipients, detail } = result;
-      const [dueAt, providerId] = result.status === "queued" ? [result.dueAt, null] : [null, result.providerId ?? null];
-      const values = [id, holder, status, JSON.stringify(recipients), detail, dueAt, providerId];
-      return (await rows(executor, STORE_ATTEMPT_RESULT, values)).length > 0;
-    },
+  /**
+   * Stores the outcome of an attempt to send the message. Returns false and stores nothing if another process has
+   * claimed the message.
+   */
+  async storeAttemptResult(
+    executor: SqlClient,
+    holder: string,
+    id: number,
+    result: StoredAttemptResult,
+  ): Promise<boolean> {
+    const { status, recipients, detail } = result;
+    const [dueAt, providerId] = result.status === "queued" ? [result.dueAt, null] : [null, result.providerId ?? null];
+    const values = [id, holder, status, JSON.stringify(recipients), detail, dueAt, providerId];
+    return (await rows(executor, STORE_ATTEMPT_RESULT, values)).length > 0;
+  }
 
-    /**
-     * Releases messages that the process `holder` has claimed but did not receive, because the database's response to
-     * the claim was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
-     * Returns the number of released messages.
-     */
-    async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
-      const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];
-      const orphanMessages = await rows(db, RELEASE_ORPHAN_MESSAGES, [holder, knownIds]);
-      return lostMessages.length + orphanMessages.length;
-    },
+  /**
+   * Releases messages that the process `holder` has claimed but did not receive, because the database's response to
+   * the claim was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
+   * Returns the number of released messages.
+   */
+  async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
+    const lostMessages = mayDeclareDead ? await rows(this.db, RELEASE_LOST_MESSAGES) : [];
+    const orphanMessages = await rows(this.db, RELEASE_ORPHAN_MESSAGES, [holder, knownIds]);
+    return lostMessages.length + orphanMessages.length;
+  }
 
-    /** Stores a person's decision about a message. Returns false if the status of the message is not `unknown`. */
-    async decide(
-      executor: SqlClient,
-      appId: number,
-      id: number,
-      status: "sent" | "queued",
-      now: Date,
-    ): Promise<boolean> {
-      return (await rows(executor, STORE_DECISION, [appId, id, status, now])).length > 0;
-    },
+  /** Stores a person's decision about a message. Returns false if the status of the message is not `unknown`. */
+  async decide(executor: SqlClient, appId: number, id: number, status: "sent" | "queued", now: Date): Promise<boolean> {
+    return (await rows(executor, STORE_DECISION, [appId, id, status, now])).length > 0;
+  }
 
-    /** Returns the time at which the next message is due; null if no message is queued. */
-    async nextDue(): Promise<Date | null> {
-      return (await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME))[0]!.next;
-    },
-  };
+  /** Returns the time at which the next message is due; null if no message is queued. */
+  async nextDue(): Promise<Date | null> {
+    return (await rows<{ next: Date | null }>(this.db, SELECT_NEXT_DUE_TIME))[0]!.next;
+  }
 }

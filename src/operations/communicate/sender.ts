@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { createDeliveryTracker } from "../delivery-tracker.js";
+import { DeliveryTracker } from "../delivery-tracker.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredAttemptResult } from "./outbox.js";
@@ -39,9 +39,7 @@ function retryDelayMs(attempts: number): number {
   return longestPauseMs * (0.75 + Math.random() / 4);
 }
 
-export type MessageSender = ReturnType<typeof createMessageSender>;
-
-export function createMessageSender(options: {
+interface MessageSenderOptions {
   db: DataSource;
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
@@ -50,24 +48,28 @@ export function createMessageSender(options: {
   processId: string;
   now: () => number;
   log: Logger;
-}) {
-  const { db, outbox, deliver, logEvents, processId, now, log } = options;
-  const deliveries = createDeliveryTracker(SENDER_SLOTS);
+}
 
-  function toStoredResult(
+export class MessageSender {
+  private readonly deliveries = new DeliveryTracker(SENDER_SLOTS);
+
+  constructor(private readonly options: MessageSenderOptions) {}
+
+  private toStoredResult(
     message: ClaimedMessage,
     outcome: Exclude<AttemptOutcome, { kind: "fenced" }>,
   ): StoredAttemptResult {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
-    const dueAt = new Date(now() + retryDelayMs(message.attempts));
+    const dueAt = new Date(this.options.now() + retryDelayMs(message.attempts));
     if (dueAt <= message.giveUpAt) return { status: "queued", dueAt, recipients, detail };
     const status = recipients.some((recipient) => recipient.status === "sent") ? "sent" : "failed";
     return { status, recipients, detail };
   }
 
   /** Stores the status of a message and its log event in one transaction. Retries while the database is unavailable. */
-  async function storeResult(message: ClaimedMessage, result: StoredAttemptResult): Promise<void> {
+  private async storeResult(message: ClaimedMessage, result: StoredAttemptResult): Promise<void> {
+    const { db, outbox, logEvents, processId } = this.options;
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
@@ -87,14 +89,15 @@ export function createMessageSender(options: {
    * Makes one attempt to send a message. Returns an outcome also after an unexpected error, because otherwise the
    * message would stay claimed.
    */
-  async function attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
+  private async attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
+    const { outbox, deliver, processId, log } = this.options;
     let hasBegun = false;
     const markSending = async () => {
       hasBegun = await outbox.markSending(processId, message.id);
       return hasBegun;
     };
     try {
-      return await deliver[message.content.kind](message, { markSending, signal: deliveries.signal });
+      return await deliver[message.content.kind](message, { markSending, signal: this.deliveries.signal });
     } catch (err) {
       log.error({ err, messageId: message.id }, "an attempt to send a message failed unexpectedly");
       const { recipients } = message;
@@ -104,46 +107,54 @@ export function createMessageSender(options: {
     }
   }
 
-  async function sendMessage(message: ClaimedMessage): Promise<void> {
-    const outcome = await attemptDelivery(message);
-    if (outcome.kind !== "fenced") await storeResult(message, toStoredResult(message, outcome));
+  private async sendMessage(message: ClaimedMessage): Promise<void> {
+    const outcome = await this.attemptDelivery(message);
+    if (outcome.kind !== "fenced") await this.storeResult(message, this.toStoredResult(message, outcome));
   }
 
-  function startSending(message: ClaimedMessage): void {
+  private startSending(message: ClaimedMessage): void {
     // If the outcome cannot be stored, another process can release the message after the lease of this process has
     // expired.
     const logUnstored = (err: unknown) =>
-      log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
-    deliveries.trackDelivery(message, sendMessage(message).catch(logUnstored));
+      this.options.log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
+    this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logUnstored));
   }
 
-  return {
-    /** IDs of the messages that this process is sending. */
-    idsInProgress: deliveries.ids,
-    whenFree: deliveries.whenFree,
+  /**
+   * Claims and sends due messages while slots are free. Returns the Unix time in milliseconds at which the next
+   * message is due; null if none is queued for later.
+   */
+  async sendDue(): Promise<number | null> {
+    const { outbox, processId, now } = this.options;
+    for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
+      const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
+      const claimedMessages = await outbox.claim(processId, {
+        sendingByApp: this.deliveries.byApp(),
+        share: appShare,
+        count: freeSlots,
+        now: new Date(now()),
+      });
+      for (const message of claimedMessages) this.startSending(message);
+      if (claimedMessages.length === 0) break;
+    }
+    const next = await outbox.nextDue();
+    // Returns null if the next message is already due: this message waits for a slot, and each freed slot causes a
+    // call of `sendDue`.
+    return next && next.getTime() > now() ? next.getTime() : null;
+  }
 
-    /**
-     * Claims and sends due messages while slots are free. Returns the Unix time in milliseconds at which the next
-     * message is due; null if none is queued for later.
-     */
-    async sendDue(): Promise<number | null> {
-      for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
-        const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
-        const claimedMessages = await outbox.claim(processId, {
-          sendingByApp: deliveries.byApp(),
-          share: appShare,
-          count: freeSlots,
-          now: new Date(now()),
-        });
-        for (const message of claimedMessages) startSending(message);
-        if (claimedMessages.length === 0) break;
-      }
-      const next = await outbox.nextDue();
-      // Returns null if the next message is already due: this message waits for a slot, and each freed slot causes a
-      // call of `sendDue`.
-      return next && next.getTime() > now() ? next.getTime() : null;
-    },
+  /** Returns the IDs of the messages that this process is sending. */
+  idsInProgress(): number[] {
+    return this.deliveries.ids();
+  }
 
-    drain: deliveries.drain,
-  };
+  /** Sets the function to call when a running delivery has ended. */
+  whenFree(listener: () => void): void {
+    this.deliveries.whenFree(listener);
+  }
+
+  /** Resolves when no delivery is running. When `forceStop` aborts, aborts the running deliveries. */
+  drain(forceStop: AbortSignal): Promise<void> {
+    return this.deliveries.drain(forceStop);
+  }
 }

@@ -6,7 +6,7 @@
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
-import { createTextCipher } from "../records/sealed-texts.js";
+import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
@@ -36,7 +36,7 @@ export const POSITION_INTERVAL_MS = 2 * 60_000;
 const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
 export class EntryPositions {
-  private readonly sealedTexts = createTextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
+  private readonly sealedTexts = new TextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
 
   constructor(private readonly options: { ring: KeyRing }) {}
 

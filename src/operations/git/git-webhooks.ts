@@ -11,7 +11,7 @@ import { findPulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, readPushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
-import { createDeliveryTracker } from "../delivery-tracker.js";
+import { DeliveryTracker } from "../delivery-tracker.js";
 import type { GitConnections } from "./git-connections.js";
 import { type ClaimedWebhook, type GitWebhookQueue, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
 import { CONCURRENT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
@@ -35,7 +35,7 @@ interface GitWebhooksOptions {
 
 export class GitWebhooks {
   private readonly addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
-  private readonly runningPulls = createDeliveryTracker(CONCURRENT_PULLS_MAX);
+  private readonly runningPulls = new DeliveryTracker(CONCURRENT_PULLS_MAX);
   private onAccepted: () => void = () => undefined;
 
   constructor(private readonly options: GitWebhooksOptions) {}

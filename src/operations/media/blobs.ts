@@ -65,25 +65,30 @@ const DELETE_BLOB = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
 
-export type MediaBlobs = ReturnType<typeof createMediaBlobs>;
+interface MediaBlobsOptions {
+  db: DataSource;
+  /** Maximum bytes of all media of one app; 0 means unlimited. */
+  quotaBytes: number;
+  log: Logger;
+}
 
-/**
- * Creates the functions that count and find blobs.
- * @param quotaBytes maximum bytes of all media of one app; 0 means unlimited
- */
-export function createMediaBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
-  const leasedKeys = new Set<string>();
-  const writeSlots = new FairSemaphore(CONCURRENT_WRITES_MAX, CONCURRENT_WRITES_PER_APP);
-  let timer: NodeJS.Timeout | undefined;
+/** Counts and finds blobs. */
+export class MediaBlobs {
+  private readonly leasedKeys = new Set<string>();
+  private readonly writeSlots = new FairSemaphore(CONCURRENT_WRITES_MAX, CONCURRENT_WRITES_PER_APP);
+  private timer: NodeJS.Timeout | undefined;
 
-  function renewLeases(): void {
-    if (leasedKeys.size === 0) {
-      clearInterval(timer);
-      timer = undefined;
+  constructor(private readonly options: MediaBlobsOptions) {}
+
+  private renewLeases(): void {
+    const { db, log } = this.options;
+    if (this.leasedKeys.size === 0) {
+      clearInterval(this.timer);
+      this.timer = undefined;
       return;
     }
     const sql = `UPDATE media_blob SET held_until = ${NEW_LEASE_END_SQL} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
-    db.query(sql, [[...leasedKeys]]).catch((error: unknown) =>
+    db.query(sql, [[...this.leasedKeys]]).catch((error: unknown) =>
       log.warn(
         { err: error },
         "renewing the leases of running uploads failed; if this continues, the uploads are lost",
@@ -91,103 +96,109 @@ export function createMediaBlobs({ db, quotaBytes, log }: { db: DataSource; quot
     );
   }
 
-  function startRenewing(key: string): void {
-    leasedKeys.add(key);
-    timer ??= setInterval(renewLeases, RENEW_INTERVAL_MS).unref();
+  private startRenewing(key: string): void {
+    this.leasedKeys.add(key);
+    this.timer ??= setInterval(() => this.renewLeases(), RENEW_INTERVAL_MS).unref();
   }
 
   /** Runs a database write for an upload as soon as a slot is free. Slots go to the waiting apps in turn. */
-  async function writeInTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
-    const leaveQueue = await writeSlots.enter(appId);
+  async inTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
+    const leaveQueue = await this.writeSlots.enter(appId);
     return write().finally(leaveQueue);
   }
 
-  return {
-    inTurn: writeInTurn,
+  /**
+   * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_BLOB_MIN_BYTES.
+   */
+  quotaBytesOf(bytes: number) {
+    return Math.max(bytes, MEDIA_BLOB_MIN_BYTES);
+  }
 
-    /**
-     * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_BLOB_MIN_BYTES.
-     */
-    quotaBytesOf: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
+  /**
+   * Reserves quota for a new blob, or more quota for a blob that grows.
+   * @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota
+   */
+  async reserve(appId: number, key: string, bytes: number): Promise<void> {
+    const { db, quotaBytes } = this.options;
+    const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
+    this.startRenewing(key);
+    const [reserved] = await this.inTurn(appId, () => rows(db, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]));
+    if (reserved) return;
+    const message = `the media of one app can use at most ${quotaBytes / 2 ** 20} MB, and this file exceeds the remaining quota; delete files first`;
+    throw new ActionError("PAYLOAD_TOO_LARGE", message);
+  }
 
-    /**
-     * Reserves quota for a new blob, or more quota for a blob that grows.
-     * @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota
-     */
-    async reserve(appId: number, key: string, bytes: number): Promise<void> {
-      const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
-      startRenewing(key);
-      const [reserved] = await writeInTurn(appId, () => rows(db, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]));
-      if (reserved) return;
-      const message = `the media of one app can use at most ${quotaBytes / 2 ** 20} MB, and this file exceeds the remaining quota; delete files first`;
-      throw new ActionError("PAYLOAD_TOO_LARGE", message);
-    },
-
-    /**
-     * Marks a blob as used by a file. Call this function in the transaction that stores the file.
-     * @throws ActionError OVERLOADED if the lease of the blob has expired
-     */
-    async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
-      const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
-      if (settled.length === 0)
-        throw new ActionError(
-          "OVERLOADED",
-          "the service took too long to store this upload, and discarded it; send the file again",
-          { retryAfter: 1 },
-        );
-    },
-
-    /** Stops renewing the lease of a blob, because its upload has ended. */
-    stopRenewing(key: string): void {
-      leasedKeys.delete(key);
-    },
-
-    /** Marks blobs as unused. Call this function in the transaction that deletes the files that used them. */
-    async markUnused(executor: SqlClient, keys: readonly string[]): Promise<void> {
-      await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
-    },
-
-    /**
-     * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the
-     * upload failed: the database may have committed the transaction although its response was lost.
-     * @param appId app for which the database write waits for its turn; the sweep omits it and removes one blob at a
-     *   time
-     */
-    async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
-      leasedKeys.delete(key);
-      const abandonedBlobs = await writeInTurn(appId, () => rows(db, MARK_BLOB_UNUSED, [key]));
-      if (abandonedBlobs.length === 0) return;
-      await remove(key);
-      await writeInTurn(appId, () => rows(db, DELETE_BLOB, [key]));
-    },
-
-    /** Returns the keys of up to `limit` unused blobs, including blobs whose upload lease has expired. */
-    async unusedKeys(limit: number): Promise<string[]> {
-      const blobRows = await rows<{ key: string }>(
-        db,
-        "SELECT key FROM media_blob WHERE held_until < now() ORDER BY held_until LIMIT $1",
-        [limit],
+  /**
+   * Marks a blob as used by a file. Call this function in the transaction that stores the file.
+   * @throws ActionError OVERLOADED if the lease of the blob has expired
+   */
+  async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
+    const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
+    if (settled.length === 0)
+      throw new ActionError(
+        "OVERLOADED",
+        "the service took too long to store this upload, and discarded it; send the file again",
+        { retryAfter: 1 },
       );
-      return blobRows.map(({ key }) => key);
-    },
+  }
 
-    /** Returns the blob keys in `keys` that have no row in the database. */
-    async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
-      const blobRows = await rows<{ key: string }>(
-        db,
-        `SELECT key FROM unnest($1::text[]) AS stored (key)
+  /** Stops renewing the lease of a blob, because its upload has ended. */
+  stopRenewing(key: string): void {
+    this.leasedKeys.delete(key);
+  }
+
+  /** Marks blobs as unused. Call this function in the transaction that deletes the files that used them. */
+  async markUnused(executor: SqlClient, keys: readonly string[]): Promise<void> {
+    await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
+  }
+
+  /**
+   * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the
+   * upload failed: the database may have committed the transaction although its response was lost.
+   * @param appId app for which the database write waits for its turn; the sweep omits it and removes one blob at a
+   *   time
+   */
+  async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
+    const { db } = this.options;
+    this.leasedKeys.delete(key);
+    const abandonedBlobs = await this.inTurn(appId, () => rows(db, MARK_BLOB_UNUSED, [key]));
+    if (abandonedBlobs.length === 0) return;
+    await remove(key);
+    await this.inTurn(appId, () => rows(db, DELETE_BLOB, [key]));
+  }
+
+  /** Returns the keys of up to `limit` unused blobs, including blobs whose upload lease has expired. */
+  async unusedKeys(limit: number): Promise<string[]> {
+    const blobRows = await rows<{ key: string }>(
+      this.options.db,
+      "SELECT key FROM media_blob WHERE held_until < now() ORDER BY held_until LIMIT $1",
+      [limit],
+    );
+    return blobRows.map(({ key }) => key);
+  }
+
+  /** Returns the blob keys in `keys` that have no row in the database. */
+  async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
+    const blobRows = await rows<{ key: string }>(
+      this.options.db,
+      `SELECT key FROM unnest($1::text[]) AS stored (key)
           WHERE NOT EXISTS (SELECT FROM media_blob WHERE media_blob.key = stored.key)`,
-        [keys],
-      );
-      return blobRows.map(({ key }) => key);
-    },
+      [keys],
+    );
+    return blobRows.map(({ key }) => key);
+  }
 
-    /** Returns how many bytes of the app's quota its media use. */
-    async usage(appId: number): Promise<number> {
-      const [blobRows] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
-      return blobRows?.bytes ?? 0;
-    },
+  /** Returns how many bytes of the app's quota its media use. */
+  async usage(appId: number): Promise<number> {
+    const [blobRows] = await rows<{ bytes: number }>(
+      this.options.db,
+      "SELECT bytes FROM media_usage WHERE app_id = $1",
+      [appId],
+    );
+    return blobRows?.bytes ?? 0;
+  }
 
-    stop: (): void => clearInterval(timer),
-  };
+  stop(): void {
+    clearInterval(this.timer);
+  }
 }

@@ -48,19 +48,19 @@ const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, PictureFormat>> = {
 const entityTagOf = (...parts: (string | number | null)[]): string =>
   `"${createHash("sha256").update(parts.join("/")).digest("base64url")}"`;
 
-export type MediaContentOpener = ReturnType<typeof createMediaContentOpener>;
-
-export function createMediaContentOpener(options: {
+interface MediaContentOpenerOptions {
   store: BlobStore;
   mediaRights: MediaRightsResolver;
   files: MediaFiles;
   links: SignedMediaUrls;
   pictures: MediaPictures;
-}) {
-  const { store, mediaRights, files, links, pictures } = options;
+}
 
-  async function readBlob(key: string, range?: ByteRange): Promise<Readable> {
-    return store.read(key, range).catch((error: unknown) => {
+export class MediaContentOpener {
+  constructor(private readonly options: MediaContentOpenerOptions) {}
+
+  private async readBlob(key: string, range?: ByteRange): Promise<Readable> {
+    return this.options.store.read(key, range).catch((error: unknown) => {
       if (error instanceof BlobMissingError)
         throw new ActionError(
           "FILE_NOT_FOUND",
@@ -70,7 +70,7 @@ export function createMediaContentOpener(options: {
     });
   }
 
-  function resizePicture(
+  private resizePicture(
     appId: number,
     row: FileRow,
     { width, format, quality }: Extract<ContentsVariant, { kind: "resized" }>,
@@ -86,17 +86,23 @@ export function createMediaContentOpener(options: {
     const openContent = async () => {
       const key = `${row.blobKey} ${tag}`;
       return Readable.from([
-        await pictures.resize(appId, key, () => readBlob(row.blobKey), row.contentType, resizeOptions),
+        await this.options.pictures.resize(
+          appId,
+          key,
+          () => this.readBlob(row.blobKey),
+          row.contentType,
+          resizeOptions,
+        ),
       ]);
     };
     return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
-  function contentsFormOf(appId: number, row: FileRow, form: ContentsVariant) {
-    if (form.kind === "resized") return resizePicture(appId, row, form);
+  private contentsFormOf(appId: number, row: FileRow, form: ContentsVariant) {
+    if (form.kind === "resized") return this.resizePicture(appId, row, form);
     if (form.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
-      return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => readBlob(blobKey, range) };
+      return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => this.readBlob(blobKey, range) };
     }
     const { thumbnailKey } = row;
     if (thumbnailKey === null)
@@ -108,28 +114,32 @@ export function createMediaContentOpener(options: {
       contentType: "image/webp",
       bytes: null,
       tag: entityTagOf(row.checksum, "thumbnail"),
-      open: () => readBlob(thumbnailKey),
+      open: () => this.readBlob(thumbnailKey),
     };
   }
 
-  return {
-    /**
-     * Returns the content of a file in the requested form. A valid signed URL allows reading without the right to read.
-     * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
-     */
-    async openContents(
-      admission: AdmittedRequest,
-      appId: number,
-      id: number,
-      form: ContentsVariant,
-      link: SignedUrlParameters | null,
-    ): Promise<MediaContents> {
-      const granted = await mediaRights.grantsFor(admission);
-      const isLinked = link !== null && links.isValid(appId, id, link);
-      const row = await files.findOrThrow(granted, appId, id);
-      if (!isLinked) granted.requireRight(row.rules, "read");
-      const isPublic = grantsRight(row.rules, "read", null);
-      return { name: row.name, isPublic, isDecodablePicture: row.width !== null, ...contentsFormOf(appId, row, form) };
-    },
-  };
+  /**
+   * Returns the content of a file in the requested form. A valid signed URL allows reading without the right to read.
+   * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
+   */
+  async openContents(
+    admission: AdmittedRequest,
+    appId: number,
+    id: number,
+    form: ContentsVariant,
+    link: SignedUrlParameters | null,
+  ): Promise<MediaContents> {
+    const { mediaRights, files, links } = this.options;
+    const granted = await mediaRights.grantsFor(admission);
+    const isLinked = link !== null && links.isValid(appId, id, link);
+    const row = await files.findOrThrow(granted, appId, id);
+    if (!isLinked) granted.requireRight(row.rules, "read");
+    const isPublic = grantsRight(row.rules, "read", null);
+    return {
+      name: row.name,
+      isPublic,
+      isDecodablePicture: row.width !== null,
+      ...this.contentsFormOf(appId, row, form),
+    };
+  }
 }

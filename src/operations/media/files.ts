@@ -18,9 +18,7 @@ import { getRequestEmitter, type MediaAccess, type MediaRightsResolver } from ".
 import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
-export type MediaFiles = ReturnType<typeof createMediaFiles>;
-
-export function createMediaFiles(options: {
+interface MediaFilesOptions {
   db: DataSource;
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
@@ -28,32 +26,35 @@ export function createMediaFiles(options: {
   baseUrl: string;
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   removeUnused: (keys: readonly string[]) => Promise<void>;
-}) {
-  const { db, mediaRights, folders, receivedDataLimiter, baseUrl, markUnused, removeUnused } = options;
+}
+
+export class MediaFiles {
+  constructor(private readonly options: MediaFilesOptions) {}
 
   /**
    * Returns the row of a file.
    * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right instead, so
    *   that the error does not reveal whether the file exists
    */
-  async function requireFile(
+  async findOrThrow(
     grants: MediaAccess,
     appId: number,
     id: number,
-    executor: SqlClient = db,
+    executor: SqlClient = this.options.db,
   ): Promise<FileRow> {
     const row = await findFile(executor, appId, id);
     if (row) return row;
     throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
   }
 
-  async function updateFile(
+  async update(
     admission: AdmittedRequest,
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFile> {
+    const { db, mediaRights, folders, receivedDataLimiter, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    const { rules, ownRules } = await requireFile(grants, appId, id);
+    const { rules, ownRules } = await this.findOrThrow(grants, appId, id);
     grants.requireRight(rules, "update");
     const change = parseMediaChange(body, "folderId");
     if (change.folderId !== undefined) {
@@ -64,7 +65,7 @@ export function createMediaFiles(options: {
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const before = await requireFile(grants, appId, id, manager);
+      const before = await this.findOrThrow(grants, appId, id, manager);
       requireExpectedVersion(toFile(before, appId, baseUrl), precondition);
       const { name = before.name, folderId = before.folderId } = change;
       await folders.rulesAt(grants, appId, folderId, manager);
@@ -78,17 +79,21 @@ export function createMediaFiles(options: {
       });
       // A removal without a precondition does not lock the app. So another request may have deleted the file before the
       // UPDATE above. `requireFile` then throws.
-      return toFile(await requireFile(grants, appId, id, manager), appId, baseUrl);
+      return toFile(await this.findOrThrow(grants, appId, id, manager), appId, baseUrl);
     });
   }
 
-  async function removeFile(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+    const { db, mediaRights, baseUrl, markUnused, removeUnused } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    grants.requireRight((await requireFile(grants, appId, id)).rules, "delete");
+    grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       if (precondition) {
         await lockApp(manager, appId);
-        requireExpectedVersion(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
+        requireExpectedVersion(
+          toFile(await this.findOrThrow(grants, appId, id, manager), appId, baseUrl),
+          precondition,
+        );
       }
       const [deletedFile] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
         manager,
@@ -105,43 +110,39 @@ export function createMediaFiles(options: {
     await removeUnused(keys);
   }
 
-  return {
-    findOrThrow: requireFile,
-    update: updateFile,
-    remove: removeFile,
+  async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
+    const { mediaRights, baseUrl } = this.options;
+    const grants = await mediaRights.grantsFor(admission);
+    const row = await this.findOrThrow(grants, appId, id);
+    grants.requireRight(row.rules, "read");
+    return toFile(row, appId, baseUrl);
+  }
 
-    async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
-      const grants = await mediaRights.grantsFor(admission);
-      const row = await requireFile(grants, appId, id);
-      grants.requireRight(row.rules, "read");
-      return toFile(row, appId, baseUrl);
-    },
-
-    /** Lists the app's files that the caller can read, the newest first. */
-    async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
-      const grants = await mediaRights.grantsFor(admission);
-      const { limit, offset } = parsePageLimits(paging);
-      const fileFilter: MediaFilter = {
-        appId,
-        fileCondition: "$2::text IS NULL",
-        folderCondition: "$2::text IS NULL",
-        value: null,
-      };
-      const visibleMedia = await readVisibleMedia(db, grants, fileFilter);
-      const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
-      const values = [appId, null, ...(visibleMedia ?? [null, null])];
-      const fileRows = await rows<FileRow>(db, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
-        ...[...values, limit, offset],
-      ]);
-      const [count] = await rows<{ total: number }>(
-        db,
-        `SELECT count(*) AS total FROM media_file WHERE ${where}`,
-        values,
-      );
-      const { total } = count!;
-      if (!grants.isTrusted && total === 0) throw grants.accessError();
-      const hasMore = offset + fileRows.length < total;
-      return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
-    },
-  };
+  /** Lists the app's files that the caller can read, the newest first. */
+  async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
+    const { db, mediaRights, baseUrl } = this.options;
+    const grants = await mediaRights.grantsFor(admission);
+    const { limit, offset } = parsePageLimits(paging);
+    const fileFilter: MediaFilter = {
+      appId,
+      fileCondition: "$2::text IS NULL",
+      folderCondition: "$2::text IS NULL",
+      value: null,
+    };
+    const visibleMedia = await readVisibleMedia(db, grants, fileFilter);
+    const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
+    const values = [appId, null, ...(visibleMedia ?? [null, null])];
+    const fileRows = await rows<FileRow>(db, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
+      ...[...values, limit, offset],
+    ]);
+    const [count] = await rows<{ total: number }>(
+      db,
+      `SELECT count(*) AS total FROM media_file WHERE ${where}`,
+      values,
+    );
+    const { total } = count!;
+    if (!grants.isTrusted && total === 0) throw grants.accessError();
+    const hasMore = offset + fileRows.length < total;
+    return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+  }
 }

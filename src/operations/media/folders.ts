@@ -96,9 +96,7 @@ const toNameTakenError = (error: unknown, name: string): unknown =>
       )
     : error;
 
-export type MediaFolders = ReturnType<typeof createMediaFolders>;
-
-export function createMediaFolders(options: {
+interface MediaFoldersOptions {
   db: DataSource;
   mediaRights: MediaRightsResolver;
   receivedDataLimiter: ReceivedDataLimiter;
@@ -107,80 +105,92 @@ export function createMediaFolders(options: {
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
-}) {
-  const { db, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused } = options;
+}
 
-  /**
-   * Returns the row of a folder.
-   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. For other callers, throws the error for a missing right,
-   *   which does not reveal whether the folder exists
-   */
-  async function requireFolder(
-    grants: MediaAccess,
-    appId: number,
-    id: number,
-    executor: SqlClient = db,
-  ): Promise<FolderRow> {
-    const row = await findFolder(executor, appId, id);
-    if (row) return row;
-    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.accessError();
+async function depthOf(executor: SqlClient, sql: string, appId: number, id: number | null): Promise<number> {
+  const [fileRows] = await rows<{ depth: number }>(executor, sql, [appId, id]);
+  return fileRows!.depth;
+}
+
+/**
+ * Checks that a folder can be moved into this parent folder.
+ * @throws REQUEST_INVALID if the folder would be inside itself, or nested more than FOLDER_DEPTH_MAX levels deep
+ */
+async function checkParent(
+  manager: EntityManager,
+  appId: number,
+  id: number | null,
+  parentId: number | null,
+): Promise<void> {
+  if (id !== null && parentId !== null) {
+    const isInside = await rows(manager, `${FOLDER_TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
+    if (isInside.length > 0)
+      throw new ActionError("REQUEST_INVALID", '"parentId" must not be the moved folder or a folder inside it');
   }
+  const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_TREE_HEIGHT, appId, id);
+  if ((await depthOf(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
+  throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${FOLDER_DEPTH_MAX} levels deep`);
+}
 
-  /**
-   * Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules.
-   */
-  async function rulesAt(
-    grants: MediaAccess,
-    appId: number,
-    id: number | null,
-    executor: SqlClient = db,
-  ): Promise<MediaRules> {
-    return id === null ? null : (await requireFolder(grants, appId, id, executor)).rules;
-  }
-
-  async function depthOf(executor: SqlClient, sql: string, appId: number, id: number | null): Promise<number> {
-    const [fileRows] = await rows<{ depth: number }>(executor, sql, [appId, id]);
-    return fileRows!.depth;
-  }
-
-  /**
-   * Checks that a folder can be moved into this parent folder.
-   * @throws REQUEST_INVALID if the folder would be inside itself, or nested more than FOLDER_DEPTH_MAX levels deep
-   */
-  async function checkParent(
-    manager: EntityManager,
-    appId: number,
-    id: number | null,
-    parentId: number | null,
-  ): Promise<void> {
-    if (id !== null && parentId !== null) {
-      const isInside = await rows(manager, `${FOLDER_TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
-      if (isInside.length > 0)
-        throw new ActionError("REQUEST_INVALID", '"parentId" must not be the moved folder or a folder inside it');
-    }
-    const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_TREE_HEIGHT, appId, id);
-    if ((await depthOf(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
-    throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${FOLDER_DEPTH_MAX} levels deep`);
-  }
-
-  async function checkCount(manager: EntityManager, appId: number): Promise<void> {
-    const [folderCount] = await rows<{ count: number }>(
-      manager,
-      "SELECT count(*) FROM media_folder WHERE app_id = $1",
-      [appId],
+async function checkCount(manager: EntityManager, appId: number): Promise<void> {
+  const [folderCount] = await rows<{ count: number }>(manager, "SELECT count(*) FROM media_folder WHERE app_id = $1", [
+    appId,
+  ]);
+  if (folderCount!.count >= FOLDERS_MAX)
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `this app already has the maximum of ${FOLDERS_MAX} folders; delete one first`,
     );
-    if (folderCount!.count >= FOLDERS_MAX)
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `this app already has the maximum of ${FOLDERS_MAX} folders; delete one first`,
-      );
-  }
+}
 
-  async function filesOf(
+/**
+ * Throws if the access rules hide everything in the list from the caller. An empty list would reveal whether the app
+ * has files that are hidden from the caller.
+ * @throws the errors of `requireRight`
+ */
+function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
+  const isEmpty = folders.length === 0 && pagination.total === 0;
+  if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
+}
+
+/**
+ * Returns the folder ID in a request; null for the top level. If access rules apply to the caller, an invalid ID
+ * causes the same error as a hidden folder.
+ */
+function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
+  try {
+    return parseFolderId(value, field);
+  } catch (error) {
+    throw grants.isTrusted ? error : grants.accessError();
+  }
+}
+
+/**
+ * Checks that the caller may delete everything in the folder. The files and folders in it can have other access rules
+ * than the folder.
+ */
+async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId: number, id: number): Promise<void> {
+  if (grants.isTrusted) return;
+  const folderRules = await rows<{ rules: MediaRules }>(
+    manager,
+    `${FOLDER_TREE}
+       SELECT access_rules AS rules FROM media_folder WHERE access_rules IS NOT NULL AND id IN (SELECT id FROM tree)
+       UNION ALL
+       SELECT access_rules FROM media_file WHERE access_rules IS NOT NULL AND app_id = $1 AND folder_id IN (SELECT id FROM tree)`,
+    [appId, id],
+  );
+  for (const { rules } of folderRules) grants.requireRight(rules, "delete");
+}
+
+export class MediaFolders {
+  constructor(private readonly options: MediaFoldersOptions) {}
+
+  private async filesOf(
     { appId, fileCondition, value }: MediaFilter,
     visibleMedia: VisibleMedia,
     paging: ListingOptions,
   ) {
+    const { db, baseUrl } = this.options;
     const { limit, offset } = parsePageLimits(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
@@ -199,41 +209,22 @@ export function createMediaFolders(options: {
     return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
   }
 
-  async function foldersOf(
+  private async foldersOf(
     { appId, folderCondition, value }: MediaFilter,
     visibleMedia: VisibleMedia,
   ): Promise<MediaFolder[]> {
     const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
     const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
-    return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
+    return (await rows<FolderRow>(this.options.db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(
+      toFolder,
+    );
   }
 
-  /**
-   * Throws if the access rules hide everything in the list from the caller. An empty list would reveal whether the app
-   * has files that are hidden from the caller.
-   * @throws the errors of `requireRight`
-   */
-  function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
-    const isEmpty = folders.length === 0 && pagination.total === 0;
-    if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
-  }
-
-  /**
-   * Returns the folder ID in a request; null for the top level. If access rules apply to the caller, an invalid ID
-   * causes the same error as a hidden folder.
-   */
-  function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
-    try {
-      return parseFolderId(value, field);
-    } catch (error) {
-      throw grants.isTrusted ? error : grants.accessError();
-    }
-  }
-
-  async function list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
+  async list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
+    const { db, mediaRights } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
-    const row = id === null ? null : await requireFolder(grants, appId, id);
+    const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
     // A name cannot contain a NUL character, which PostgreSQL does not accept in a text. So no name can match.
@@ -248,8 +239,8 @@ export function createMediaFolders(options: {
           }
         : { appId, fileCondition: NAME_CONTAINS_SQL, folderCondition: NAME_CONTAINS_SQL, value: requestedName };
     const visibleMedia = await readVisibleMedia(db, grants, filter);
-    const folders = await foldersOf(filter, visibleMedia);
-    const fileRows = await filesOf(filter, visibleMedia, input);
+    const folders = await this.foldersOf(filter, visibleMedia);
+    const fileRows = await this.filesOf(filter, visibleMedia, input);
     const path =
       row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, SELECT_FOLDER_PATH, [appId, row.id]) : [];
     const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
@@ -257,11 +248,12 @@ export function createMediaFolders(options: {
     return folderListing;
   }
 
-  async function createFolder(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
+  async create(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
+    const { db, mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const fields = isObject(body) ? body : {};
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
-    grants.requireRight(await rulesAt(grants, appId, parentId), "create");
+    grants.requireRight(await this.rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, name.length);
     return db
@@ -269,7 +261,7 @@ export function createMediaFolders(options: {
         await lockApp(manager, appId);
         // Checks the parent folder again, because another request may have removed it before this transaction locked
         // the rows.
-        await rulesAt(grants, appId, parentId, manager);
+        await this.rulesAt(grants, appId, parentId, manager);
         await checkCount(manager, appId);
         await checkParent(manager, appId, null, parentId);
         const [made] = await rows<{ id: number }>(
@@ -286,17 +278,18 @@ export function createMediaFolders(options: {
       });
   }
 
-  async function updateFolder(
+  async update(
     admission: AdmittedRequest,
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFolder> {
+    const { db, mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    const before = await requireFolder(grants, appId, id);
+    const before = await this.findOrThrow(grants, appId, id);
     grants.requireRight(before.rules, "update");
     const change = parseMediaChange(body, "parentId");
     if (change.folderId !== undefined) {
-      const target = await rulesAt(grants, appId, change.folderId);
+      const target = await this.rulesAt(grants, appId, change.folderId);
       grants.requireRight(target, "create");
       grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
     }
@@ -304,11 +297,11 @@ export function createMediaFolders(options: {
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        const before = await requireFolder(grants, appId, id, manager);
+        const before = await this.findOrThrow(grants, appId, id, manager);
         requireExpectedVersion(toFolder(before), precondition);
         const { name = before.name, folderId: parentId = before.parentId } = change;
         if (parentId !== before.parentId) {
-          await rulesAt(grants, appId, parentId, manager);
+          await this.rulesAt(grants, appId, parentId, manager);
           await checkParent(manager, appId, id, parentId);
         }
         const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
@@ -325,29 +318,13 @@ export function createMediaFolders(options: {
       });
   }
 
-  /**
-   * Checks that the caller may delete everything in the folder. The files and folders in it can have other access rules
-   * than the folder.
-   */
-  async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId: number, id: number): Promise<void> {
-    if (grants.isTrusted) return;
-    const folderRules = await rows<{ rules: MediaRules }>(
-      manager,
-      `${FOLDER_TREE}
-       SELECT access_rules AS rules FROM media_folder WHERE access_rules IS NOT NULL AND id IN (SELECT id FROM tree)
-       UNION ALL
-       SELECT access_rules FROM media_file WHERE access_rules IS NOT NULL AND app_id = $1 AND folder_id IN (SELECT id FROM tree)`,
-      [appId, id],
-    );
-    for (const { rules } of folderRules) grants.requireRight(rules, "delete");
-  }
-
-  async function removeFolder(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+    const { db, mediaRights, markUnused, removeUnused } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    grants.requireRight((await requireFolder(grants, appId, id)).rules, "delete");
+    grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const before = await requireFolder(grants, appId, id, manager);
+      const before = await this.findOrThrow(grants, appId, id, manager);
       const { name } = before;
       requireExpectedVersion(toFolder(before), precondition);
       await checkDeletable(grants, manager, appId, id);
@@ -373,12 +350,31 @@ export function createMediaFolders(options: {
     await removeUnused(keys);
   }
 
-  return {
-    list,
-    create: createFolder,
-    update: updateFolder,
-    remove: removeFolder,
-    findOrThrow: requireFolder,
-    rulesAt,
-  };
+  /**
+   * Returns the row of a folder.
+   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. For other callers, throws the error for a missing right,
+   *   which does not reveal whether the folder exists
+   */
+  async findOrThrow(
+    grants: MediaAccess,
+    appId: number,
+    id: number,
+    executor: SqlClient = this.options.db,
+  ): Promise<FolderRow> {
+    const row = await findFolder(executor, appId, id);
+    if (row) return row;
+    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.accessError();
+  }
+
+  /**
+   * Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules.
+   */
+  async rulesAt(
+    grants: MediaAccess,
+    appId: number,
+    id: number | null,
+    executor: SqlClient = this.options.db,
+  ): Promise<MediaRules> {
+    return id === null ? null : (await this.findOrThrow(grants, appId, id, executor)).rules;
+  }
 }

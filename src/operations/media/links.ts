@@ -26,42 +26,41 @@ export interface SignedUrlParameters {
   signature: string;
 }
 
-export type SignedMediaUrls = ReturnType<typeof createSignedMediaUrls>;
-
-export function createSignedMediaUrls(options: {
+interface SignedMediaUrlsOptions {
   ring: KeyRing;
   mediaRights: MediaRightsResolver;
   files: MediaFiles;
   baseUrl: string;
-}) {
-  const { ring, mediaRights, files, baseUrl } = options;
+}
 
-  function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
-    const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));
-    return createHmac("sha256", key).update(`${appId}/${id}/${expires}`).digest();
+function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
+  const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));
+  return createHmac("sha256", key).update(`${appId}/${id}/${expires}`).digest();
+}
+
+export class SignedMediaUrls {
+  constructor(private readonly options: SignedMediaUrlsOptions) {}
+
+  /**
+   * Creates a signed URL for reading a file.
+   * @param expiresIn lifetime of the URL in seconds, not validated yet
+   * @throws FILE_NOT_FOUND, REQUEST_INVALID
+   */
+  async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
+    const { ring, mediaRights, files, baseUrl } = this.options;
+    const grants = await mediaRights.grantsFor(admission);
+    grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
+    const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
+    const signature = signLink(ring.getCurrentKey(), appId, id, String(expires)).toString("base64url");
+    const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
+    return { url, expiresAt: new Date(expires * 1000).toISOString() };
   }
 
-  return {
-    /**
-     * Creates a signed URL for reading a file.
-     * @param expiresIn lifetime of the URL in seconds, not validated yet
-     * @throws FILE_NOT_FOUND, REQUEST_INVALID
-     */
-    async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
-      const grants = await mediaRights.grantsFor(admission);
-      grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
-      const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
-      const signature = signLink(ring.getCurrentKey(), appId, id, String(expires)).toString("base64url");
-      const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
-      return { url, expiresAt: new Date(expires * 1000).toISOString() };
-    },
-
-    /** True if the signed URL has not expired, and its signature was made with a key that the service still has. */
-    isValid(appId: number, id: number, { expires, signature }: SignedUrlParameters): boolean {
-      if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
-      if (Number(expires) * 1000 <= Date.now()) return false;
-      const input = Buffer.from(signature, "base64url");
-      return ring.findKey((master) => timingSafeEqual(signLink(master, appId, id, expires), input)) !== null;
-    },
-  };
+  /** True if the signed URL has not expired, and its signature was made with a key that the service still has. */
+  isValid(appId: number, id: number, { expires, signature }: SignedUrlParameters): boolean {
+    if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
+    if (Number(expires) * 1000 <= Date.now()) return false;
+    const input = Buffer.from(signature, "base64url");
+    return this.options.ring.findKey((master) => timingSafeEqual(signLink(master, appId, id, expires), input)) !== null;
+  }
 }

@@ -46,17 +46,18 @@ export const getRequestEmitter = ({ caller, address }: AdmittedRequest): LogEven
   ...(address !== undefined && { address }),
 });
 
-export type MediaRightsResolver = ReturnType<typeof createMediaRightsResolver>;
-
 /** Returns the app user who is signed in to the page that calls; null if no user is signed in. */
 export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: UserData } | null>;
 
-export function createMediaRightsResolver({ db, appUserOf }: { db: DataSource; appUserOf: ResolveAppUser }) {
+export class MediaRightsResolver {
+  constructor(private readonly options: { db: DataSource; appUserOf: ResolveAppUser }) {}
+
   /**
    * Returns the data of the user who calls: the app user who is signed in to the page, or the person to whom the page's
    * token belongs.
    */
-  async function userOf({ caller }: AdmittedRequest): Promise<UserData | null> {
+  private async userOf({ caller }: AdmittedRequest): Promise<UserData | null> {
+    const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
     if (signedIn) return signedIn.data;
     if (caller?.personId == null) return null;
@@ -68,29 +69,27 @@ export function createMediaRightsResolver({ db, appUserOf }: { db: DataSource; a
     return person ?? null;
   }
 
-  return {
-    async grantsFor(admission: AdmittedRequest): Promise<MediaAccess> {
-      const { isTrusted, caller } = admission;
-      const user = isTrusted ? null : await userOf(admission);
-      const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
-      const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
-      return {
-        isTrusted,
-        hasRight,
-        accessError: accessError,
-        requireRight(rules, right) {
-          if (!hasRight(rules, right)) throw accessError();
-          throwDeferredError(admission);
-        },
-        requireNoAddedRights(after, before) {
-          // Ignores the right `create`, which concerns new items inside the moved folder. The right to create items at
-          // the target is checked separately.
-          const gainedRights = MEDIA_RIGHTS.some(
-            (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
-          );
-          if (gainedRights) throw accessError();
-        },
-      };
-    },
-  };
+  async grantsFor(admission: AdmittedRequest): Promise<MediaAccess> {
+    const { isTrusted, caller } = admission;
+    const user = isTrusted ? null : await this.userOf(admission);
+    const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
+    const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
+    return {
+      isTrusted,
+      hasRight,
+      accessError: accessError,
+      requireRight(rules, right) {
+        if (!hasRight(rules, right)) throw accessError();
+        throwDeferredError(admission);
+      },
+      requireNoAddedRights(after, before) {
+        // Ignores the right `create`, which concerns new items inside the moved folder. The right to create items at
+        // the target is checked separately.
+        const gainedRights = MEDIA_RIGHTS.some(
+          (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
+        );
+        if (gainedRights) throw accessError();
+      },
+    };
+  }
 }

@@ -27,29 +27,29 @@ import {
  */
 const CONCURRENT_PICTURES_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
-export type MediaPictures = ReturnType<typeof createMediaPictures>;
-
-export function createMediaPictures({ pictureProcessor }: { pictureProcessor: PictureProcessor }) {
-  const resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
-  const cachedPictures = new LRUCache<string, Buffer>({
+export class MediaPictures {
+  private readonly resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
+  private readonly cachedPictures = new LRUCache<string, Buffer>({
     maxSize: RESIZED_KEPT_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,
   });
-  const pendingPictures = new Map<string, Promise<Buffer>>();
-  const waitingByApp = new Map<number, number>();
-  let allWaiting = 0;
+  private readonly pendingPictures = new Map<string, Promise<Buffer>>();
+  private readonly waitingByApp = new Map<number, number>();
+  private allWaiting = 0;
 
-  function countWaiting(appId: number, count: 1 | -1): void {
-    const waitingCount = (waitingByApp.get(appId) ?? 0) + count;
-    allWaiting += count;
-    if (waitingCount > 0) waitingByApp.set(appId, waitingCount);
-    else waitingByApp.delete(appId);
+  constructor(private readonly options: { pictureProcessor: PictureProcessor }) {}
+
+  private countWaiting(appId: number, count: 1 | -1): void {
+    const waitingCount = (this.waitingByApp.get(appId) ?? 0) + count;
+    this.allWaiting += count;
+    if (waitingCount > 0) this.waitingByApp.set(appId, waitingCount);
+    else this.waitingByApp.delete(appId);
   }
 
   /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
-  async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
-    const waitingCount = waitingByApp.get(appId) ?? 0;
-    if (!mayTakeSlots(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
+  private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
+    const waitingCount = this.waitingByApp.get(appId) ?? 0;
+    if (!mayTakeSlots(PICTURES_WAITING_MAX, this.allWaiting, waitingCount, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError(
         "OVERLOADED",
@@ -57,68 +57,70 @@ export function createMediaPictures({ pictureProcessor }: { pictureProcessor: Pi
         details,
       );
     }
-    countWaiting(appId, 1);
+    this.countWaiting(appId, 1);
     try {
-      const leaveQueue = await resizeSlots.enter(appId);
+      const leaveQueue = await this.resizeSlots.enter(appId);
       return await work().finally(leaveQueue);
     } finally {
-      countWaiting(appId, -1);
+      this.countWaiting(appId, -1);
     }
   }
 
-  return {
-    /**
-     * Checks an uploaded picture, removes its metadata, and passes the cleaned bytes to `keep`.
-     * @throws ActionError REQUEST_INVALID for a damaged picture, OVERLOADED
-     */
-    async inspect<T>(
-      appId: number,
-      open: () => Readable,
-      contentType: string,
-      keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
-    ): Promise<PictureInspection & { storedCopy: T }> {
-      return resizeInTurn(appId, () => pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, keep)).catch(
-        (error: unknown) => {
-          if (!(error instanceof InvalidPictureError)) throw error;
-          throw new ActionError(
-            "REQUEST_INVALID",
-            `the file begins like a picture of type ${contentType}, but cannot be read: ${error.message}`,
-          );
-        },
+  /**
+   * Checks an uploaded picture, removes its metadata, and passes the cleaned bytes to `keep`.
+   * @throws ActionError REQUEST_INVALID for a damaged picture, OVERLOADED
+   */
+  async inspect<T>(
+    appId: number,
+    open: () => Readable,
+    contentType: string,
+    keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
+  ): Promise<PictureInspection & { storedCopy: T }> {
+    return this.resizeInTurn(appId, () =>
+      this.options.pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, keep),
+    ).catch((error: unknown) => {
+      if (!(error instanceof InvalidPictureError)) throw error;
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `the file begins like a picture of type ${contentType}, but cannot be read: ${error.message}`,
       );
-    },
+    });
+  }
 
-    /**
-     * Converts a picture to another size or format.
-     * @param key cache key of the converted picture, which must be different for each picture and each set of options
-     * @throws ActionError REQUEST_INVALID, OVERLOADED
-     */
-    async resize(
-      appId: number,
-      key: string,
-      open: () => Promise<Readable>,
-      contentType: string,
-      resizing: ResizeOptions,
-    ): Promise<Buffer> {
-      const cachedPicture = cachedPictures.get(key);
-      if (cachedPicture) return cachedPicture;
-      // Requests for the same picture at the same time share one conversion, because all visitors of a page request the
-      // picture together.
-      const started =
-        pendingPictures.get(key) ??
-        resizeInTurn(appId, async () => pictureProcessor.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
-          .then((bytes) => {
-            cachedPictures.set(key, bytes);
-            return bytes;
-          })
-          .finally(() => pendingPictures.delete(key));
-      pendingPictures.set(key, started);
-      return started.catch((error: unknown) => {
-        if (!(error instanceof InvalidPictureError)) throw error;
-        throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);
-      });
-    },
+  /**
+   * Converts a picture to another size or format.
+   * @param key cache key of the converted picture, which must be different for each picture and each set of options
+   * @throws ActionError REQUEST_INVALID, OVERLOADED
+   */
+  async resize(
+    appId: number,
+    key: string,
+    open: () => Promise<Readable>,
+    contentType: string,
+    resizing: ResizeOptions,
+  ): Promise<Buffer> {
+    const cachedPicture = this.cachedPictures.get(key);
+    if (cachedPicture) return cachedPicture;
+    // Requests for the same picture at the same time share one conversion, because all visitors of a page request the
+    // picture together.
+    const started =
+      this.pendingPictures.get(key) ??
+      this.resizeInTurn(appId, async () =>
+        this.options.pictureProcessor.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES),
+      )
+        .then((bytes) => {
+          this.cachedPictures.set(key, bytes);
+          return bytes;
+        })
+        .finally(() => this.pendingPictures.delete(key));
+    this.pendingPictures.set(key, started);
+    return started.catch((error: unknown) => {
+      if (!(error instanceof InvalidPictureError)) throw error;
+      throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);
+    });
+  }
 
-    stop: pictureProcessor.stop,
-  };
+  stop() {
+    return this.options.pictureProcessor.stop();
+  }
 }

@@ -36,63 +36,62 @@ const accessRulesInBody = (body: unknown): unknown =>
 
 const RULES_SHAPE = createFlatShape(["accessRules"]);
 
-export type MediaRulesStore = ReturnType<typeof createMediaRulesStore>;
-
-export function createMediaRulesStore(options: {
+interface MediaRulesStoreOptions {
   db: DataSource;
   mediaRights: MediaRightsResolver;
   files: MediaFiles;
   folders: MediaFolders;
-}) {
-  const { db, mediaRights, files, folders } = options;
+}
+
+export class MediaRulesStore {
+  constructor(private readonly options: MediaRulesStoreOptions) {}
 
   /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
-  async function trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
-    const grants = await mediaRights.grantsFor(admission);
+  private async trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
+    const grants = await this.options.mediaRights.grantsFor(admission);
     if (!grants.isTrusted) throw grants.accessError();
     return grants;
   }
 
-  async function readRules(grants: MediaAccess, kind: MediaItemKind, { appId, id }: MediaTarget, executor?: SqlClient) {
-    const { findOrThrow } = kind === "file" ? files : folders;
-    const { ownRules, updatedAt } = await findOrThrow(grants, appId, id, executor);
+  private async readRules(grants: MediaAccess, kind: MediaItemKind, { appId, id }: MediaTarget, executor?: SqlClient) {
+    const { files, folders } = this.options;
+    const items = kind === "file" ? files : folders;
+    const { ownRules, updatedAt } = await items.findOrThrow(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
   }
 
-  return {
-    async get(admission: AdmittedRequest, kind: MediaItemKind, target: MediaTarget): Promise<MediaItemRules> {
-      return readRules(await trustedGrants(admission), kind, target);
-    },
+  async get(admission: AdmittedRequest, kind: MediaItemKind, target: MediaTarget): Promise<MediaItemRules> {
+    return this.readRules(await this.trustedGrants(admission), kind, target);
+  }
 
-    /**
-     * Replaces the access rules of a file or folder.
-     * @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
-     */
-    async set(
-      admission: AdmittedRequest,
-      kind: MediaItemKind,
-      target: MediaTarget,
-      body: unknown,
-    ): Promise<MediaItemRules> {
-      const { appId, id, precondition } = target;
-      const grants = await trustedGrants(admission);
-      await readRules(grants, kind, target);
-      const accessRules = parseMediaRules(accessRulesInBody(body));
-      refuseUnknownFields(body, RULES_SHAPE);
-      const text = accessRules && JSON.stringify(accessRules);
-      const updatedAt = await db.transaction(async (manager) => {
-        await lockApp(manager, appId);
-        // Reads over the connection of this transaction. A check over another connection could wait for the lock that
-        // this transaction holds, and never end.
-        if (precondition) requireExpectedVersion(await readRules(grants, kind, target, manager), precondition);
-        const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
+  /**
+   * Replaces the access rules of a file or folder.
+   * @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
+   */
+  async set(
+    admission: AdmittedRequest,
+    kind: MediaItemKind,
+    target: MediaTarget,
+    body: unknown,
+  ): Promise<MediaItemRules> {
+    const { appId, id, precondition } = target;
+    const grants = await this.trustedGrants(admission);
+    await this.readRules(grants, kind, target);
+    const accessRules = parseMediaRules(accessRulesInBody(body));
+    refuseUnknownFields(body, RULES_SHAPE);
+    const text = accessRules && JSON.stringify(accessRules);
+    const updatedAt = await this.options.db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      // Reads over the connection of this transaction. A check over another connection could wait for the lock that
+      // this transaction holds, and never end.
+      if (precondition) requireExpectedVersion(await this.readRules(grants, kind, target, manager), precondition);
+      const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
-        const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
-        if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
-        await recordMediaChange(manager, admission, appId, `media.${kind}.accessRules`, { [`${kind}Id`]: id });
-        return changed.updatedAt.toISOString();
-      });
-      return { accessRules, updatedAt };
-    },
-  };
+      const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
+      if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
+      await recordMediaChange(manager, admission, appId, `media.${kind}.accessRules`, { [`${kind}Id`]: id });
+      return changed.updatedAt.toISOString();
+    });
+    return { accessRules, updatedAt };
+  }
 }

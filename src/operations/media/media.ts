@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
-import { rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { openBlobStore } from "../../engine/blob-store.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { KeyRing } from "../../engine/key-ring.js";
@@ -16,17 +16,17 @@ import { createUploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { createMediaBlobs } from "./blobs.js";
-import { createMediaContentOpener } from "./contents.js";
-import { createMediaFiles } from "./files.js";
-import { createMediaFolders } from "./folders.js";
-import { createSignedMediaUrls } from "./links.js";
-import { createMediaRightsResolver, type ResolveAppUser } from "./media-callers.js";
-import { createMediaPictures } from "./media-pictures.js";
-import { createMediaRulesStore } from "./media-rules.js";
+import { MediaBlobs } from "./blobs.js";
+import { MediaContentOpener } from "./contents.js";
+import { MediaFiles } from "./files.js";
+import { MediaFolders } from "./folders.js";
+import { SignedMediaUrls } from "./links.js";
+import { MediaRightsResolver, type ResolveAppUser } from "./media-callers.js";
+import { MediaPictures } from "./media-pictures.js";
+import { MediaRulesStore } from "./media-rules.js";
 import { claimMediaStore, readStoreIdentity } from "./store-identity.js";
-import { createMediaSweep } from "./sweep.js";
-import { createUploads } from "./uploads.js";
+import { MediaSweep } from "./sweep.js";
+import { Uploads } from "./uploads.js";
 
 const MB = 2 ** 20;
 /**
@@ -65,11 +65,11 @@ export async function createMedia(options: {
     join(folder, "incoming"),
     new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
   );
-  const pictures = createMediaPictures({ pictureProcessor: createPictureProcessor({ log }) });
-  const blobs = createMediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
+  const pictures = new MediaPictures({ pictureProcessor: createPictureProcessor({ log }) });
+  const blobs = new MediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
-  const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
-  const mediaRights = createMediaRightsResolver({ db, appUserOf });
+  const sweep = new MediaSweep({ db, store, reception, blobs, isOwnStore, log });
+  const mediaRights = new MediaRightsResolver({ db, appUserOf });
 
   /** Deletes blobs that no file uses from the media store now, instead of at the next sweep. */
   async function removeUnused(keys: readonly string[]): Promise<void> {
@@ -85,10 +85,11 @@ export async function createMedia(options: {
     }
   }
 
-  const sharedParts = { db, mediaRights, receivedDataLimiter, baseUrl, markUnused: blobs.markUnused, removeUnused };
-  const folders = createMediaFolders(sharedParts);
-  const files = createMediaFiles({ ...sharedParts, folders });
-  const links = createSignedMediaUrls({ ring, mediaRights, files, baseUrl });
+  const markUnused = (executor: SqlClient, keys: readonly string[]) => blobs.markUnused(executor, keys);
+  const sharedParts = { db, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused };
+  const folders = new MediaFolders(sharedParts);
+  const files = new MediaFiles({ ...sharedParts, folders });
+  const links = new SignedMediaUrls({ ring, mediaRights, files, baseUrl });
   const hasDiskSpace = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
     const { bavail, bsize } = await statfs(folder);
@@ -111,11 +112,11 @@ export async function createMedia(options: {
     folders,
     files,
     links,
-    rules: createMediaRulesStore({ db, mediaRights, files, folders }),
-    contents: createMediaContentOpener({ store, mediaRights, files, links, pictures }),
-    uploads: createUploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
+    rules: new MediaRulesStore({ db, mediaRights, files, folders }),
+    contents: new MediaContentOpener({ store, mediaRights, files, links, pictures }),
+    uploads: new Uploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
     sweep,
-    usage: blobs.usage,
+    usage: (appId: number) => blobs.usage(appId),
 
     /**
      * Checks that this process can receive and store files, and that all API processes use the same media store.

@@ -41,9 +41,7 @@ export interface SweepResult {
   missingFileIds: number[];
 }
 
-export type MediaSweep = ReturnType<typeof createMediaSweep>;
-
-export function createMediaSweep(options: {
+interface MediaSweepOptions {
   db: DataSource;
   store: BlobStore;
   reception: UploadReceiver;
@@ -51,42 +49,43 @@ export function createMediaSweep(options: {
   /** True if this process's media store is the store that contains the database's files. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;
-}) {
-  const { db, store, reception, blobs, isOwnStore, log } = options;
-  let isStopped = false;
-  let comparedAt = Date.now();
+}
+
+export class MediaSweep {
+  private isStopped = false;
+  private comparedAt = Date.now();
+
+  constructor(private readonly options: MediaSweepOptions) {}
 
   /**
    * True if no backup is running. A running backup may still need the blobs of files that were deleted after the backup
    * started.
    */
-  const mayRemove = async () =>
-    (await rows<{ free: boolean }>(db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
+  private async mayRemove() {
+    return (await rows<{ free: boolean }>(this.options.db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
+  }
 
   /**
    * Deletes the bytes of a blob from the media store, and from the folder for received files. The bytes are in both if
    * a process crashed while it moved the file.
    */
-  async function removeBytes(key: string): Promise<void> {
+  private async removeBytes(key: string): Promise<void> {
+    const { store, reception } = this.options;
     await reception.discard(key);
     await store.remove(key);
   }
 
-  /** Deletes a blob and its row. Does nothing while a backup is running; a later sweep then deletes the blob. */
-  async function removeBlob(key: string): Promise<void> {
-    if (await mayRemove()) await blobs.removeUnlessUsed(key, removeBytes);
-  }
-
   /** Deletes blobs that are marked as unused, and blobs of uploads whose lease has expired. */
-  async function removeUnused(): Promise<void> {
-    if (!(await mayRemove())) return;
+  private async removeUnused(): Promise<void> {
+    const { blobs } = this.options;
+    if (!(await this.mayRemove())) return;
     for (
       let keys = await blobs.unusedKeys(BATCH_SIZE);
-      keys.length > 0 && !isStopped;
+      keys.length > 0 && !this.isStopped;
       keys = await blobs.unusedKeys(BATCH_SIZE)
     ) {
-      for (const key of keys) if (!isStopped) await removeBlob(key);
-      if (keys.length < BATCH_SIZE || !(await mayRemove())) return;
+      for (const key of keys) if (!this.isStopped) await this.removeBlob(key);
+      if (keys.length < BATCH_SIZE || !(await this.mayRemove())) return;
     }
   }
 
@@ -94,7 +93,8 @@ export function createMediaSweep(options: {
    * Deletes the blobs that have no row in the database. Returns the number of these blobs, and the keys of all blobs in
    * the media store.
    */
-  async function removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
+  private async removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
+    const { store, blobs } = this.options;
     const stored = new Set<string>();
     let orphanCount = 0;
     let batch: string[] = [];
@@ -106,7 +106,7 @@ export function createMediaSweep(options: {
       batch = [];
     };
     for await (const { key, modifiedAt } of store.list()) {
-      if (isStopped) break;
+      if (this.isStopped) break;
       stored.add(key);
       if (Date.now() - modifiedAt < ORPHAN_MIN_AGE_MS) continue;
       batch.push(key);
@@ -121,7 +121,8 @@ export function createMediaSweep(options: {
    * @param stored keys of all blobs in the media store
    * @param before time at which the keys were listed; newer files are not checked
    */
-  async function findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
+  private async findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
+    const { db } = this.options;
     const lostFileIds: number[] = [];
     for (let after = 0; ; ) {
       const page = await rows<{ id: number; blobKey: string; thumbnailKey: string | null }>(
@@ -130,7 +131,7 @@ export function createMediaSweep(options: {
           WHERE id > $1 AND created_at < $2 ORDER BY id LIMIT ${BATCH_SIZE}`,
         [after, before],
       );
-      if (page.length === 0 || isStopped) return lostFileIds;
+      if (page.length === 0 || this.isStopped) return lostFileIds;
       const keys = page.flatMap(({ blobKey, thumbnailKey }) => [
         blobKey,
         ...(thumbnailKey === null ? [] : [thumbnailKey]),
@@ -142,11 +143,17 @@ export function createMediaSweep(options: {
     }
   }
 
+  /** Deletes a blob and its row. Does nothing while a backup is running; a later sweep then deletes the blob. */
+  async removeBlob(key: string): Promise<void> {
+    if (await this.mayRemove()) await this.options.blobs.removeUnlessUsed(key, (key) => this.removeBytes(key));
+  }
+
   /** Finds blobs without a row in the database, and files without a blob in the media store. */
-  async function compareStores(): Promise<SweepResult> {
+  async compare(): Promise<SweepResult> {
+    const { log } = this.options;
     const before = new Date(Date.now() - 1_000);
-    const { orphans: orphanCount, stored } = await removeOrphans();
-    const lostFileIds = isStopped ? [] : await findLost(stored, before);
+    const { orphans: orphanCount, stored } = await this.removeOrphans();
+    const lostFileIds = this.isStopped ? [] : await this.findLost(stored, before);
     if (orphanCount > 0)
       log.warn({ orphans: orphanCount }, "removed blobs from the media store that have no row in the database");
     if (lostFileIds.length > 0) {
@@ -158,27 +165,23 @@ export function createMediaSweep(options: {
     return { orphanCount, missingFileIds: lostFileIds };
   }
 
-  return {
-    removeBlob,
-    compare: compareStores,
+  /** Runs one sweep. Returns the time of the next sweep as Unix time in milliseconds. */
+  async sweep(): Promise<number> {
+    const { reception, isOwnStore } = this.options;
+    await reception.removeOldFiles(ORPHAN_MIN_AGE_MS);
+    // Skips the sweep if this process uses another media store than the API processes, because all files would seem
+    // to be missing.
+    if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
+    await this.removeUnused();
+    if (Date.now() - this.comparedAt >= COMPARE_INTERVAL_MS && !this.isStopped) {
+      this.comparedAt = Date.now();
+      await this.compare();
+    }
+    return Date.now() + SWEEP_INTERVAL_MS;
+  }
 
-    /** Runs one sweep. Returns the time of the next sweep as Unix time in milliseconds. */
-    async sweep(): Promise<number> {
-      await reception.removeOldFiles(ORPHAN_MIN_AGE_MS);
-      // Skips the sweep if this process uses another media store than the API processes, because all files would seem
-      // to be missing.
-      if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
-      await removeUnused();
-      if (Date.now() - comparedAt >= COMPARE_INTERVAL_MS && !isStopped) {
-        comparedAt = Date.now();
-        await compareStores();
-      }
-      return Date.now() + SWEEP_INTERVAL_MS;
-    },
-
-    /** Stops a running sweep after the blob that it is deleting now. */
-    stop(): void {
-      isStopped = true;
-    },
-  };
+  /** Stops a running sweep after the blob that it is deleting now. */
+  stop(): void {
+    this.isStopped = true;
+  }
 }

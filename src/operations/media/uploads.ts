@@ -64,8 +64,6 @@ export interface UploadRequest {
   close(): Promise<void>;
 }
 
-export type Uploads = ReturnType<typeof createUploads>;
-
 export interface UploadsOptions {
   db: DataSource;
   store: BlobStore;
@@ -109,26 +107,20 @@ class UploadSlots {
 
 const overloadedError = (message: string, retryAfter: number) => new ActionError("OVERLOADED", message, { retryAfter });
 
-export function createUploads(options: UploadsOptions) {
-  const {
-    db,
-    store,
-    reception,
-    blobs,
-    pictures,
-    mediaRights,
-    folders,
-    receivedDataLimiter,
-    logEvents,
-    baseUrl,
-    maxFileBytes: maxBytes,
-    hasDiskSpace,
-    log,
-  } = options;
-  const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
+async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
+export class Uploads {
+  private readonly openUploads = {
+    all: new UploadSlots(UPLOADS_MAX),
+    visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX),
+  };
+
+  constructor(private readonly options: UploadsOptions) {}
 
   /** Yields the received bytes unchanged. Reserves more quota whenever these bytes exceed the reserved quota. */
-  async function* reserveWhileReading(
+  private async *reserveWhileReading(
     source: AsyncIterable<Buffer>,
     appId: number,
     key: string,
@@ -138,19 +130,20 @@ export function createUploads(options: UploadsOptions) {
     for await (const chunk of source) {
       reservedBytes -= chunk.length;
       if (reservedBytes < 0) {
-        await blobs.reserve(appId, key, QUOTA_STEP_BYTES);
+        await this.options.blobs.reserve(appId, key, QUOTA_STEP_BYTES);
         reservedBytes += QUOTA_STEP_BYTES;
       }
       yield chunk;
     }
   }
 
-  async function receiveBytes(
+  private async receiveBytes(
     appId: number,
     key: string,
     source: AsyncIterable<Buffer>,
     expected: number,
   ): Promise<ReceivedUpload> {
+    const { reception, blobs, maxFileBytes: maxBytes, hasDiskSpace } = this.options;
     const reserved = Math.max(blobs.quotaBytesOf(0), Math.min(expected, maxBytes));
     if (!(await hasDiskSpace(reserved)))
       throw overloadedError(
@@ -159,7 +152,7 @@ export function createUploads(options: UploadsOptions) {
       );
     await blobs.reserve(appId, key, reserved);
     return reception
-      .receive(key, reserveWhileReading(source, appId, key, reserved), maxBytes, appId)
+      .receive(key, this.reserveWhileReading(source, appId, key, reserved), maxBytes, appId)
       .catch((error: unknown) => {
         if (error instanceof UploadTooLargeError) {
           throw new ActionError("PAYLOAD_TOO_LARGE", `an uploaded file can have at most ${maxBytes / 2 ** 20} MB`);
@@ -177,7 +170,8 @@ export function createUploads(options: UploadsOptions) {
    * Removes private metadata from a picture, reads its width and height, and creates its thumbnail.
    * @param keys receives the keys of the new blobs, which must be deleted if the upload fails
    */
-  async function storePicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
+  private async storePicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
+    const { store, pictures } = this.options;
     if (raw.bytes > PICTURE_MAX_BYTES) {
       throw new ActionError(
         "PAYLOAD_TOO_LARGE",
@@ -188,13 +182,13 @@ export function createUploads(options: UploadsOptions) {
     keys.push(cleanKey);
     const open = () => createReadStream(raw.path);
     const { size, thumbnail, storedCopy } = await pictures.inspect(appId, open, contentType, (clean) =>
-      receiveBytes(appId, cleanKey, clean, raw.bytes),
+      this.receiveBytes(appId, cleanKey, clean, raw.bytes),
     );
-    await releaseReservation(appId, key);
+    await this.releaseReservation(appId, key);
     if (thumbnail === null) return { ...storedCopy, key: cleanKey, pictureSize: size, thumbnail: null };
     const thumbnailKey = createBlobKey();
     keys.push(thumbnailKey);
-    const storedThumbnail = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
+    const storedThumbnail = await this.receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
     await store.put(thumbnailKey, storedThumbnail.path);
     return {
       ...storedCopy,
@@ -204,22 +198,20 @@ export function createUploads(options: UploadsOptions) {
     };
   }
 
-  async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
-    yield bytes;
-  }
-
-  async function releaseReservation(appId: number, key: string): Promise<void> {
+  private async releaseReservation(appId: number, key: string): Promise<void> {
+    const { store, reception, blobs } = this.options;
     await reception.discard(key);
-    await blobs.removeUnlessUsed(key, store.remove, appId);
+    await blobs.removeUnlessUsed(key, (blobKey) => store.remove(blobKey), appId);
   }
 
-  async function insertFile(
+  private async insertFile(
     manager: EntityManager,
     admission: AdmittedRequest,
     appId: number,
     folderId: number | null,
     file: StoredUpload,
   ): Promise<MediaFile> {
+    const { blobs, logEvents, baseUrl } = this.options;
     const { key, name, contentType, bytes, checksum, pictureSize, thumbnail } = file;
     await blobs.markUsed(manager, key, bytes);
     if (thumbnail) await blobs.markUsed(manager, thumbnail.key, thumbnail.bytes);
@@ -251,8 +243,8 @@ export function createUploads(options: UploadsOptions) {
    * @returns a function that frees the slot
    * @throws OVERLOADED if all slots are in use
    */
-  function acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
-    const slots = isTrusted ? [openUploads.all] : [openUploads.all, openUploads.visitors];
+  private acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
+    const slots = isTrusted ? [this.openUploads.all] : [this.openUploads.all, this.openUploads.visitors];
     if (!slots.every((slot) => slot.hasFreeSlot(appId))) {
       throw overloadedError(
         `too many uploads are running; try again in ${OVERLOADED_RETRY_SECONDS} s`,
@@ -266,23 +258,20 @@ export function createUploads(options: UploadsOptions) {
   }
 
   /** Creates the object through which a request uploads its files. */
-  function upload(
+  private upload(
     admission: AdmittedRequest,
     appId: number,
     grants: MediaAccess,
     length: number | null,
     releaseSlots: () => void,
   ): UploadRequest {
+    const { db, store, blobs, folders, log } = this.options;
     const files: StoredUpload[] = [];
     const keys: string[] = [];
     let isOpen = true;
     let missingBytes = length ?? QUOTA_STEP_BYTES;
 
-    async function receiveFile(
-      source: AsyncIterable<Buffer>,
-      filename: string | undefined,
-      folderId: number | null,
-    ): Promise<void> {
+    const receiveFile: UploadRequest["receive"] = async (source, filename, folderId) => {
       if (files.length >= FILES_PER_UPLOAD)
         throw new ActionError(
           "REQUEST_INVALID",
@@ -291,21 +280,21 @@ export function createUploads(options: UploadsOptions) {
       grants.requireRight(await folders.rulesAt(grants, appId, folderId), "create");
       const key = createBlobKey();
       keys.push(key);
-      const raw = await receiveBytes(appId, key, source, missingBytes);
+      const raw = await this.receiveBytes(appId, key, source, missingBytes);
       if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
       const contentType = await detectContentType(raw.head);
       const isPicture = CLEANABLE_FORMATS.includes(contentType);
       const inspection = isPicture
-        ? await storePicture(appId, keys, raw, key, contentType)
+        ? await this.storePicture(appId, keys, raw, key, contentType)
         : { ...raw, key, pictureSize: null, thumbnail: null };
       await store.put(inspection.key, inspection.path);
       files.push({ ...inspection, name: toValidUploadName(filename), contentType });
-    }
+    };
 
     return {
       receive: receiveFile,
 
-      async finish({ folderId, name }) {
+      finish: async ({ folderId, name }) => {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must contain at least one file");
         const input = name === undefined || name === "" || files.length > 1 ? null : parseMediaName(name);
         const store = async (manager: EntityManager) => {
@@ -313,7 +302,9 @@ export function createUploads(options: UploadsOptions) {
           grants.requireRight(await folders.rulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
-            stored.push(await insertFile(manager, admission, appId, folderId, { ...file, name: input ?? file.name }));
+            stored.push(
+              await this.insertFile(manager, admission, appId, folderId, { ...file, name: input ?? file.name }),
+            );
           return stored;
         };
         const insertedFile = await blobs.inTurn(appId, () => db.transaction(store));
@@ -322,14 +313,14 @@ export function createUploads(options: UploadsOptions) {
         return insertedFile;
       },
 
-      async close() {
+      close: async () => {
         if (!isOpen) return;
         isOpen = false;
         releaseSlots();
         // If a blob cannot be deleted now, the sweep deletes it after the lease of the upload has expired.
         for (const key of keys) {
           blobs.stopRenewing(key);
-          await releaseReservation(appId, key).catch((error: unknown) =>
+          await this.releaseReservation(appId, key).catch((error: unknown) =>
             log.warn(
               { err: error },
               "bytes of a failed upload could not be removed from the media store; a later sweep tries again",
@@ -340,17 +331,16 @@ export function createUploads(options: UploadsOptions) {
     };
   }
 
-  return {
-    /**
-     * Starts an upload request.
-     * @param length value of Content-Length, from which the size of the files is estimated; null if the length is
-     *   unknown
-     * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
-      const grants = await mediaRights.grantsFor(admission);
-      receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, 0);
-      return upload(admission, appId, grants, length, acquireUploadSlot(appId, grants.isTrusted));
-    },
-  };
+  /**
+   * Starts an upload request.
+   * @param length value of Content-Length, from which the size of the files is estimated; null if the length is
+   *   unknown
+   * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
+    const { mediaRights, receivedDataLimiter } = this.options;
+    const grants = await mediaRights.grantsFor(admission);
+    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, 0);
+    return this.upload(admission, appId, grants, length, this.acquireUploadSlot(appId, grants.isTrusted));
+  }
 }

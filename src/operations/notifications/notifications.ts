@@ -85,48 +85,52 @@ export interface NotificationPage {
 
 const createPagination = (total: number, end: number) => ({ total, hasMore: end < total });
 
-export type NotificationsService = ReturnType<typeof createNotificationsService>;
-
-export function createNotificationsService(options: {
+interface NotificationsServiceOptions {
   db: DataSource;
   findReader: FindReader;
   receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
-}) {
-  const { db, findReader, receivedDataLimiter, now } = options;
-  const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
+}
 
-  async function readNotification(
-    executor: EntityManager | DataSource,
-    appId: number,
-    id: number,
-    reader: string,
-  ): Promise<Notification> {
-    const notificationRows = await readNotifications(executor, {
-      appId,
-      reader,
-      where: "notification.id = $3",
-      tail: "",
-      values: [id],
-    });
-    if (!notificationRows[0]) throw new ActionError("NOTIFICATION_NOT_FOUND");
-    return notificationRows[0];
-  }
+async function readNotification(
+  executor: EntityManager | DataSource,
+  appId: number,
+  id: number,
+  reader: string,
+): Promise<Notification> {
+  const notificationRows = await readNotifications(executor, {
+    appId,
+    reader,
+    where: "notification.id = $3",
+    tail: "",
+    values: [id],
+  });
+  if (!notificationRows[0]) throw new ActionError("NOTIFICATION_NOT_FOUND");
+  return notificationRows[0];
+}
 
-  /** Locks the row of a notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
-  async function lockNotification(
-    manager: EntityManager,
-    { appId, id, precondition }: NotificationTarget,
-    reader: string,
-  ): Promise<Notification> {
-    await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
-    const before = await readNotification(manager, appId, id, reader);
-    requireExpectedVersion(before, precondition);
-    return before;
-  }
+/** Locks the row of a notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+async function lockNotification(
+  manager: EntityManager,
+  { appId, id, precondition }: NotificationTarget,
+  reader: string,
+): Promise<Notification> {
+  await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
+  const before = await readNotification(manager, appId, id, reader);
+  requireExpectedVersion(before, precondition);
+  return before;
+}
+
+export class NotificationsService {
+  private readonly requestBucket = createTokenBucket({
+    limit: CLIENT_REQUESTS_PER_CREDENTIAL,
+    windowMs: RATE_WINDOW_MS,
+  });
+
+  constructor(private readonly options: NotificationsServiceOptions) {}
 
   /** Changes the status of a notification from draft to the requested status. @throws ActionError REQUEST_INVALID */
-  async function applyStatus(
+  private async applyStatus(
     manager: EntityManager,
     appId: number,
     id: number,
@@ -136,11 +140,11 @@ export function createNotificationsService(options: {
     if (status === "scheduled" && orderAt === null) {
       throw new ActionError("REQUEST_INVALID", "orderAt is required for a scheduled notification");
     }
-    if (status === "published") await publishNotification(manager, appId, id, "draft", new Date(now()));
+    if (status === "published") await publishNotification(manager, appId, id, "draft", new Date(this.options.now()));
     if (status === "scheduled") await withdrawNotification(manager, id, status);
   }
 
-  async function insert(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
+  private async insertParsed(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
     const { data = {}, extendData = {}, scope = null, orderAt = null, push = null } = fields;
     const id = await insertNotification(manager, appId, {
       data: { ...data, ...extendData },
@@ -148,22 +152,23 @@ export function createNotificationsService(options: {
       orderAt,
       push,
     });
-    await applyStatus(manager, appId, id, fields.status ?? "draft", orderAt);
+    await this.applyStatus(manager, appId, id, fields.status ?? "draft", orderAt);
     return id;
   }
 
-  async function insertAll(
+  private async insertBodies(
     caller: Caller,
     appId: number,
     bodies: readonly unknown[],
     pathOf: (index: number) => string,
   ): Promise<Notification[]> {
+    const { db, findReader, receivedDataLimiter } = this.options;
     const all = bodies.map((body, index) => parseNotification(body, pathOf(index)));
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await findReader(caller, appId);
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
-      for (const fields of all) insertedIds.push(await insert(manager, appId, fields));
+      for (const fields of all) insertedIds.push(await this.insertParsed(manager, appId, fields));
       await recordChange(manager, caller, {
         appId,
         type: "app.notification.create",
@@ -176,12 +181,12 @@ export function createNotificationsService(options: {
   }
 
   /** Returns the newest published notifications that the reader can read, the newest first. */
-  async function listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
+  private async listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
     const readable: ListedNotification[] = [];
     let before: number | null = null;
     let [compared, checked] = [0, 0];
     while (compared < COMPARED_ALTERNATIVES_MAX && checked < CHECKED_NOTIFICATIONS_MAX) {
-      const page: NotificationSearchBatch = await searchNewestNotifications(db, appId, reader, {
+      const page: NotificationSearchBatch = await searchNewestNotifications(this.options.db, appId, reader, {
         before,
         limit: NOTIFICATIONS_PER_QUERY,
       });
@@ -199,9 +204,9 @@ export function createNotificationsService(options: {
    * of the app.
    * @throws RATE_LIMIT_EXCEEDED after too many requests
    */
-  async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
-    const reader = await findReader(caller, appId);
-    const retryAfter = reader.canReadAll ? 0 : requestBucket.takeTokens(getRateLimitKey(caller));
+  private async enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
+    const reader = await this.options.findReader(caller, appId);
+    const retryAfter = reader.canReadAll ? 0 : this.requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client; try again later", {
         retryAfter,
@@ -213,12 +218,13 @@ export function createNotificationsService(options: {
    * Reads the notifications with these IDs, the newest first. Stops at the first notification for which `reserve` has
    * no memory left.
    */
-  async function pageOfReader(
+  private async pageOfReader(
     appId: number,
     { key }: NotificationReader,
     ids: readonly number[],
     reserve: ReserveResponseBytes,
   ): Promise<Notification[]> {
+    const { db } = this.options;
     const notificationSizes = await rows<SizedRow>(
       db,
       "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
@@ -234,142 +240,145 @@ export function createNotificationsService(options: {
     });
   }
 
-  return {
-    /** Creates a notification. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
-      return (await insertAll(caller, appId, [body], () => ""))[0]!;
-    },
+  /** Creates a notification. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+  async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
+    return (await this.insertBodies(caller, appId, [body], () => ""))[0]!;
+  }
 
-    /**
-     * Creates all notifications of a request in one transaction, or none if one is invalid.
-     * @throws the errors of `insert`
-     */
-    async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
-      if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
-        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} notifications (got ${describeValue(body)})`;
-        throw new ActionError("REQUEST_INVALID", message);
+  /**
+   * Creates all notifications of a request in one transaction, or none if one is invalid.
+   * @throws the errors of `insert`
+   */
+  async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
+    if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
+      const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} notifications (got ${describeValue(body)})`;
+      throw new ActionError("REQUEST_INVALID", message);
+    }
+    return this.insertBodies(caller, appId, body, (index) => `[${index}]`);
+  }
+
+  /**
+   * Writes the fields in the body to a notification. Merges `extendData` into the stored `data`.
+   * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
+   */
+  async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
+    const { db, findReader, receivedDataLimiter } = this.options;
+    const { appId, id } = target;
+    const fields = parseNotification(body);
+    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+    const { key } = await findReader(caller, appId);
+    await db.transaction(async (manager) => {
+      const before = await lockNotification(manager, target, key);
+      const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
+      const data = { ...(fields.data ?? before.data), ...fields.extendData };
+      if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `data and extendData together must be at most ${EVENT_MAX_BYTES} bytes of JSON`,
+        );
       }
-      return insertAll(caller, appId, body, (index) => `[${index}]`);
-    },
-
-    /**
-     * Writes the fields in the body to a notification. Merges `extendData` into the stored `data`.
-     * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
-     */
-    async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
-      const { appId, id } = target;
-      const fields = parseNotification(body);
-      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
-      const { key } = await findReader(caller, appId);
-      await db.transaction(async (manager) => {
-        const before = await lockNotification(manager, target, key);
-        const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
-        const data = { ...(fields.data ?? before.data), ...fields.extendData };
-        if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
-          throw new ActionError(
-            "REQUEST_INVALID",
-            `data and extendData together must be at most ${EVENT_MAX_BYTES} bytes of JSON`,
-          );
-        }
-        const scope = fields.scope === undefined ? before.scope : fields.scope;
-        const push = fields.push === undefined ? before.pushNotification : fields.push;
-        const { status = before.status } = fields;
-        // A published notification that stays published keeps its cursor. Any other change makes the notification a
-        // draft first, and then gives it the requested status.
-        const staysPublished = status === "published" && before.status === status;
-        if (!staysPublished) await withdrawNotification(manager, id, "draft");
-        await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
-        if (!staysPublished) await applyStatus(manager, appId, id, status, orderAt || null);
-        await recordChange(manager, caller, {
-          appId,
-          type: "app.notification.update",
-          data: { id, fields: Object.keys(fields) },
-        });
+      const scope = fields.scope === undefined ? before.scope : fields.scope;
+      const push = fields.push === undefined ? before.pushNotification : fields.push;
+      const { status = before.status } = fields;
+      // A published notification that stays published keeps its cursor. Any other change makes the notification a
+      // draft first, and then gives it the requested status.
+      const staysPublished = status === "published" && before.status === status;
+      if (!staysPublished) await withdrawNotification(manager, id, "draft");
+      await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
+      if (!staysPublished) await this.applyStatus(manager, appId, id, status, orderAt || null);
+      await recordChange(manager, caller, {
+        appId,
+        type: "app.notification.update",
+        data: { id, fields: Object.keys(fields) },
       });
-      return readNotification(db, appId, id, key);
-    },
+    });
+    return readNotification(db, appId, id, key);
+  }
 
-    /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
-    async remove(caller: Caller, target: NotificationTarget): Promise<void> {
-      const { appId, id } = target;
-      const { key } = await findReader(caller, appId);
-      await db.transaction(async (manager) => {
-        await lockNotification(manager, target, key);
-        await rows(manager, "DELETE FROM notification WHERE app_id = $1 AND id = $2", [appId, id]);
-        await recordChange(manager, caller, { appId, type: "app.notification.delete", data: { id } });
-      });
-    },
+  /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+  async remove(caller: Caller, target: NotificationTarget): Promise<void> {
+    const { db, findReader } = this.options;
+    const { appId, id } = target;
+    const { key } = await findReader(caller, appId);
+    await db.transaction(async (manager) => {
+      await lockNotification(manager, target, key);
+      await rows(manager, "DELETE FROM notification WHERE app_id = $1 AND id = $2", [appId, id]);
+      await recordChange(manager, caller, { appId, type: "app.notification.delete", data: { id } });
+    });
+  }
 
-    /**
-     * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets
-     * those whose scope includes the user.
-     * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
-     */
-    async list(
-      caller: Caller,
-      appId: number,
-      query: { status?: unknown; limit?: unknown; offset?: unknown },
-      reserve: ReserveResponseBytes = async () => undefined,
-    ): Promise<NotificationPage> {
-      const { limit, offset } = parsePageLimits(query);
-      const { status = null } = query;
-      if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
-        refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
-      }
-      const reader = await enterReader(caller, appId);
-      if (!reader.canReadAll) {
-        const all = status === null || status === "published" ? await listNotifications(appId, reader) : [];
-        const ids = all.slice(offset, offset + limit).map(({ id }) => id);
-        const entries = await pageOfReader(appId, reader, ids, reserve);
-        return { entries, pagination: createPagination(all.length, offset + entries.length) };
-      }
-      const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
+  /**
+   * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets
+   * those whose scope includes the user.
+   * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
+   */
+  async list(
+    caller: Caller,
+    appId: number,
+    query: { status?: unknown; limit?: unknown; offset?: unknown },
+    reserve: ReserveResponseBytes = async () => undefined,
+  ): Promise<NotificationPage> {
+    const { db } = this.options;
+    const { limit, offset } = parsePageLimits(query);
+    const { status = null } = query;
+    if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
+      refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
+    }
+    const reader = await this.enterReader(caller, appId);
+    if (!reader.canReadAll) {
+      const all = status === null || status === "published" ? await this.listNotifications(appId, reader) : [];
+      const ids = all.slice(offset, offset + limit).map(({ id }) => id);
+      const entries = await this.pageOfReader(appId, reader, ids, reserve);
+      return { entries, pagination: createPagination(all.length, offset + entries.length) };
+    }
+    const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-      const ids = await selectIdsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
-      const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
-      const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
-      const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);
-      return { entries, pagination: createPagination(count!.total, offset + entries.length) };
-    },
+    const ids = await selectIdsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
+    const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
+    const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
+    const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);
+    return { entries, pagination: createPagination(count!.total, offset + entries.length) };
+  }
 
-    /**
-     * Marks the notifications that the body lists as read, or all published notifications.
-     * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
-     */
-    async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
-      const ids = parseMarkedIds(body);
-      const reader = await enterReader(caller, appId);
-      const byId = new Map(
-        (await listNotifications(appId, reader)).map((notification) => [notification.id, notification]),
-      );
-      const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
-      if (ids === ALL_NOTIFICATIONS) {
-        receivedDataLimiter.takeRows(caller, appId, 0, 1);
-        await db.query(MARK_ALL_READ, [appId, reader.key]);
-        return { count: unreadNotifications.length };
-      }
-      const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
-      receivedDataLimiter.takeRows(caller, appId, 0, markedIds.length);
-      return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
-    },
+  /**
+   * Marks the notifications that the body lists as read, or all published notifications.
+   * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
+   */
+  async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
+    const { db, receivedDataLimiter } = this.options;
+    const ids = parseMarkedIds(body);
+    const reader = await this.enterReader(caller, appId);
+    const byId = new Map(
+      (await this.listNotifications(appId, reader)).map((notification) => [notification.id, notification]),
+    );
+    const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
+    if (ids === ALL_NOTIFICATIONS) {
+      receivedDataLimiter.takeRows(caller, appId, 0, 1);
+      await db.query(MARK_ALL_READ, [appId, reader.key]);
+      return { count: unreadNotifications.length };
+    }
+    const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
+    receivedDataLimiter.takeRows(caller, appId, 0, markedIds.length);
+    return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
+  }
 
-    /** Returns how many of the newest 1,000 notifications that the caller can read are unread. */
-    async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
-      const all = await listNotifications(appId, await enterReader(caller, appId));
-      return { count: all.filter(({ readStatus }) => !readStatus).length };
-    },
+  /** Returns how many of the newest 1,000 notifications that the caller can read are unread. */
+  async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
+    const all = await this.listNotifications(appId, await this.enterReader(caller, appId));
+    return { count: all.filter(({ readStatus }) => !readStatus).length };
+  }
 
-    /**
-     * Publishes the scheduled notifications whose time has come. Returns the time of the next scheduled notification as
-     * Unix time in milliseconds; null if no notification is scheduled.
-     */
-    async publishDue(): Promise<number | null> {
-      const moment = new Date(now());
-      const dueRows = await rows<{ id: number; appId: number }>(db, SELECT_DUE_NOTIFICATIONS, [moment]);
-      for (const { id, appId } of dueRows)
-        await db.transaction((manager) => publishNotification(manager, appId, id, "scheduled", moment));
-      const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_SCHEDULED);
-      return row!.next?.getTime() ?? null;
-    },
-  };
+  /**
+   * Publishes the scheduled notifications whose time has come. Returns the time of the next scheduled notification as
+   * Unix time in milliseconds; null if no notification is scheduled.
+   */
+  async publishDue(): Promise<number | null> {
+    const { db, now } = this.options;
+    const moment = new Date(now());
+    const dueRows = await rows<{ id: number; appId: number }>(db, SELECT_DUE_NOTIFICATIONS, [moment]);
+    for (const { id, appId } of dueRows)
+      await db.transaction((manager) => publishNotification(manager, appId, id, "scheduled", moment));
+    const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_SCHEDULED);
+    return row!.next?.getTime() ?? null;
+  }
 }

@@ -10,9 +10,9 @@ import { parseSender } from "../../rules/message-destination.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
 import { createNotificationFeed } from "./notification-feed.js";
-import { createNotificationsService } from "./notifications.js";
-import { createPushSender } from "./push-sender.js";
-import { createPushSubscriptions } from "./push-subscriptions.js";
+import { NotificationsService } from "./notifications.js";
+import { PushSender } from "./push-sender.js";
+import { PushSubscriptions } from "./push-subscriptions.js";
 import { createFindReader, notifyReaderChange } from "./reader.js";
 import { createVapidKeyReader } from "./vapid-keys.js";
 
@@ -39,7 +39,7 @@ export function createNotificationModules(options: {
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
-  const pushSubscriptions = createPushSubscriptions({
+  const pushSubscriptions = new PushSubscriptions({
     db,
     findReader: readerOf,
     readVapidKeys: keysOf,
@@ -48,10 +48,10 @@ export function createNotificationModules(options: {
     allowHttp: allowPrivateNetwork,
   });
   return {
-    service: createNotificationsService({ db, findReader: readerOf, receivedDataLimiter, now }),
+    service: new NotificationsService({ db, findReader: readerOf, receivedDataLimiter, now }),
     feed: createNotificationFeed({ db, notices, findReader: readerOf, log }),
     devices: pushSubscriptions,
-    push: createPushSender({ db, readVapidKeys: keysOf, connections, subject, processId, now, log }),
+    push: new PushSender({ db, readVapidKeys: keysOf, connections, subject, processId, now, log }),
 
     /**
      * Assigns the devices and subscriptions of a page to the user who is signed in to the page now. Call this method

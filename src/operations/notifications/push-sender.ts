@@ -10,7 +10,7 @@ import { rows } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
-import { createDeliveryTracker } from "../delivery-tracker.js";
+import { DeliveryTracker } from "../delivery-tracker.js";
 import { readUsersOfReaders } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
@@ -91,9 +91,7 @@ interface PushDelivery {
   auth: string;
 }
 
-export type PushSender = ReturnType<typeof createPushSender>;
-
-export function createPushSender(options: {
+interface PushSenderOptions {
   db: DataSource;
   readVapidKeys: ReadVapidKeys;
   connections: AddressCheckedConnections;
@@ -103,15 +101,24 @@ export function createPushSender(options: {
   processId: string;
   now: () => number;
   log: Logger;
-}) {
-  const { db, readVapidKeys, connections, subject, processId, now, log } = options;
-  const deliveries = createDeliveryTracker(CONCURRENT_PUSHES_MAX);
+}
+
+function payloadOf({ notificationId, data, payload }: PushDelivery): string {
+  const { title, message, navigate } = data;
+  return JSON.stringify({ title, body: message, navigate, ...payload, notificationId });
+}
+
+export class PushSender {
+  private readonly deliveries = new DeliveryTracker(CONCURRENT_PUSHES_MAX);
+
+  constructor(private readonly options: PushSenderOptions) {}
 
   /**
    * Takes one published notification that must be pushed, and creates a delivery for each device. Returns false if
    * there is no such notification.
    */
-  async function createDeliveries(): Promise<boolean> {
+  private async createDeliveries(): Promise<boolean> {
+    const { db, now } = this.options;
     return db.transaction(async (manager) => {
       const moment = new Date(now());
       const [wish] = await rows<{ id: number; appId: number; scope: NotificationScope | null }>(
@@ -142,17 +149,18 @@ export function createPushSender(options: {
     });
   }
 
-  function payloadOf({ notificationId, data, payload }: PushDelivery): string {
-    const { title, message, navigate } = data;
-    return JSON.stringify({ title, body: message, navigate, ...payload, notificationId });
-  }
-
-  async function postPush(delivery: PushDelivery): Promise<"done" | "gone" | "later"> {
+  private async postPush(delivery: PushDelivery): Promise<"done" | "gone" | "later"> {
+    const { readVapidKeys, connections, subject } = this.options;
     try {
       const keys = await readVapidKeys(delivery.appId);
       const topic = `svc-${delivery.notificationId}`;
       const { url, headers, body } = createPushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
-      const { status } = await connections.request(url, { method: "POST", headers, body, signal: deliveries.signal });
+      const { status } = await connections.request(url, {
+        method: "POST",
+        headers,
+        body,
+        signal: this.deliveries.signal,
+      });
       if (UNSUBSCRIBED_HTTP_STATUSES.includes(status)) return "gone";
       return RETRYABLE_HTTP_STATUSES.includes(status) ? "later" : "done";
     } catch (error) {
@@ -160,58 +168,66 @@ export function createPushSender(options: {
     }
   }
 
-  async function sendPush(delivery: PushDelivery): Promise<void> {
-    const outcome = await postPush(delivery);
+  private async sendPush(delivery: PushDelivery): Promise<void> {
+    const { db, processId, now } = this.options;
+    const outcome = await this.postPush(delivery);
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < SEND_ATTEMPTS_MAX) {
       // A process that is stopping makes its unfinished deliveries due at once, so that another process need not wait
       // for the lease to expire.
-      const pause = deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
+      const pause = this.deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause)]);
     } else await rows(db, DELETE_DELIVERY, [id, processId]);
   }
 
-  function startPush(delivery: PushDelivery): void {
+  private startPush(delivery: PushDelivery): void {
     // If the result cannot be stored, the delivery stays claimed until the lease of this process expires.
-    const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
-    deliveries.trackDelivery(delivery, sendPush(delivery).catch(logUnsettled));
+    const logUnsettled = (err: unknown) =>
+      this.options.log.warn({ err }, "the outcome of a push message could not be stored");
+    this.deliveries.trackDelivery(delivery, this.sendPush(delivery).catch(logUnsettled));
   }
 
-  return {
-    whenFree: deliveries.whenFree,
+  /**
+   * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds;
+   * null if no push message waits to be sent.
+   */
+  async sendDue(): Promise<number | null> {
+    const { db, processId, now } = this.options;
+    while (await this.createDeliveries());
+    for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
+      const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
+        new Date(now()),
+        freeSlots,
+        ...this.deliveries.byApp(),
+        processId,
+      ]);
+      for (const delivery of claimedDeliveries) this.startPush(delivery);
+      if (claimedDeliveries.length === 0) break;
+    }
+    const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
+    const next = row!.next?.getTime() ?? null;
+    return next !== null && next > now() ? next : null;
+  }
 
-    /**
-     * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds;
-     * null if no push message waits to be sent.
-     */
-    async sendDue(): Promise<number | null> {
-      while (await createDeliveries());
-      for (let freeSlots = deliveries.countFree(); freeSlots > 0; freeSlots = deliveries.countFree()) {
-        const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
-          new Date(now()),
-          freeSlots,
-          ...deliveries.byApp(),
-          processId,
-        ]);
-        for (const delivery of claimedDeliveries) startPush(delivery);
-        if (claimedDeliveries.length === 0) break;
-      }
-      const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
-      const next = row!.next?.getTime() ?? null;
-      return next !== null && next > now() ? next : null;
-    },
+  /**
+   * Puts claimed deliveries back into the queue if this process did not receive the database's response to its claim.
+   * With `mayDeclareDead`, also releases deliveries of processes whose lease has expired.
+   */
+  async recover(mayDeclareDead: boolean): Promise<void> {
+    const { db, processId, log } = this.options;
+    const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [processId, this.deliveries.ids(), mayDeclareDead]);
+    if (releasedDeliveries.length > 0)
+      log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
+  }
 
-    /**
-     * Puts claimed deliveries back into the queue if this process did not receive the database's response to its claim.
-     * With `mayDeclareDead`, also releases deliveries of processes whose lease has expired.
-     */
-    async recover(mayDeclareDead: boolean): Promise<void> {
-      const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [processId, deliveries.ids(), mayDeclareDead]);
-      if (releasedDeliveries.length > 0)
-        log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
-    },
+  /** Sets the function to call when a running delivery has ended. */
+  whenFree(listener: () => void): void {
+    this.deliveries.whenFree(listener);
+  }
 
-    drain: deliveries.drain,
-  };
+  /** Resolves when no delivery is running. When `forceStop` aborts, aborts the running deliveries. */
+  drain(forceStop: AbortSignal): Promise<void> {
+    return this.deliveries.drain(forceStop);
+  }
 }

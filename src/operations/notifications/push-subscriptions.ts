@@ -36,9 +36,7 @@ const DELETE_OLDEST_SUBSCRIPTIONS = `
   DELETE FROM push_subscription WHERE id IN (
     SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $2 ORDER BY id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER})`;
 
-export type PushSubscriptions = ReturnType<typeof createPushSubscriptions>;
-
-export function createPushSubscriptions(options: {
+interface PushSubscriptionsOptions {
   db: DataSource;
   findReader: FindReader;
   readVapidKeys: ReadVapidKeys;
@@ -46,66 +44,70 @@ export function createPushSubscriptions(options: {
   /** Returns true if the network rules allow connections from the service to this IP address. */
   mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
-}) {
-  const { db, findReader, readVapidKeys, receivedDataLimiter, mayConnectTo, allowHttp } = options;
+}
 
-  return {
-    /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
-    async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
-      const { key } = await findReader(caller, appId);
-      const { publicKey } = await readVapidKeys(appId);
-      const sql = `SELECT id, endpoint, created_at AS "createdAt" FROM push_subscription
+export class PushSubscriptions {
+  constructor(private readonly options: PushSubscriptionsOptions) {}
+
+  /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
+  async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
+    const { db, findReader, readVapidKeys } = this.options;
+    const { key } = await findReader(caller, appId);
+    const { publicKey } = await readVapidKeys(appId);
+    const sql = `SELECT id, endpoint, created_at AS "createdAt" FROM push_subscription
                     WHERE app_id = $1 AND reader = $2 ORDER BY id`;
-      const subscriptionRows = await rows<{ id: number; endpoint: string; createdAt: Date }>(db, sql, [appId, key]);
-      const subscriptions = subscriptionRows.map(({ id, endpoint, createdAt }) => {
-        return { id, host: new URL(endpoint).host, createdAt: createdAt.toISOString() };
-      });
-      return { publicKey, subscriptions };
-    },
+    const subscriptionRows = await rows<{ id: number; endpoint: string; createdAt: Date }>(db, sql, [appId, key]);
+    const subscriptions = subscriptionRows.map(({ id, endpoint, createdAt }) => {
+      return { id, host: new URL(endpoint).host, createdAt: createdAt.toISOString() };
+    });
+    return { publicKey, subscriptions };
+  }
 
-    /** Stores a device of the caller. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
-      const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
-      const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-      // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is
-      // sent.
-      if (isIP(host) !== 0 && !mayConnectTo(host)) {
-        throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
-      }
-      refuseUnknownFields(body, PUSH_TARGET_SHAPE);
-      receivedDataLimiter.takeRows(caller, appId, endpoint.length);
-      const { key } = await findReader(caller, appId);
-      return db.transaction(async (manager) => {
-        const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
-        const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
-        await rows(manager, DELETE_OLDEST_SUBSCRIPTIONS, [appId, key]);
-        return row!;
-      });
-    },
+  /** Stores a device of the caller. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+  async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
+    const { db, findReader, receivedDataLimiter, mayConnectTo, allowHttp } = this.options;
+    const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
+    const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
+    // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is
+    // sent.
+    if (isIP(host) !== 0 && !mayConnectTo(host)) {
+      throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
+    }
+    refuseUnknownFields(body, PUSH_TARGET_SHAPE);
+    receivedDataLimiter.takeRows(caller, appId, endpoint.length);
+    const { key } = await findReader(caller, appId);
+    return db.transaction(async (manager) => {
+      const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
+      const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
+      await rows(manager, DELETE_OLDEST_SUBSCRIPTIONS, [appId, key]);
+      return row!;
+    });
+  }
 
-    /**
-     * Assigns the devices of a page to the user who is signed in now, so that a device never shows notifications of a
-     * user who has signed out.
-     */
-    async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
-      const { key } = await findReader(caller, appId);
-      const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
-      await rows(db, sql, [appId, caller.credentialId, key]);
-    },
+  /**
+   * Assigns the devices of a page to the user who is signed in now, so that a device never shows notifications of a
+   * user who has signed out.
+   */
+  async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
+    const { db, findReader } = this.options;
+    const { key } = await findReader(caller, appId);
+    const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
+    await rows(db, sql, [appId, caller.credentialId, key]);
+  }
 
-    /**
-     * Removes one of the caller's devices, by `endpoint` or `id`. Returns the number of removed devices.
-     * @throws ActionError REQUEST_INVALID
-     */
-    async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
-      const { endpoint = null, id = null } = isObject(body) ? body : {};
-      if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {
-        throw new ActionError("REQUEST_INVALID", `endpoint or id is required (got ${describeValue(body)})`);
-      }
-      refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
-      const { key } = await findReader(caller, appId);
-      const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = $3 OR id = $4) RETURNING id`;
-      return { count: (await rows(db, sql, [appId, key, endpoint, id])).length };
-    },
-  };
+  /**
+   * Removes one of the caller's devices, by `endpoint` or `id`. Returns the number of removed devices.
+   * @throws ActionError REQUEST_INVALID
+   */
+  async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
+    const { db, findReader } = this.options;
+    const { endpoint = null, id = null } = isObject(body) ? body : {};
+    if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {
+      throw new ActionError("REQUEST_INVALID", `endpoint or id is required (got ${describeValue(body)})`);
+    }
+    refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
+    const { key } = await findReader(caller, appId);
+    const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = $3 OR id = $4) RETURNING id`;
+    return { count: (await rows(db, sql, [appId, key, endpoint, id])).length };
+  }
 }

@@ -19,10 +19,10 @@ export interface NotificationReader {
   canReadAll: boolean;
 }
 
-export type FindReader = ReturnType<typeof createFindReader>;
+export type FindReader = (caller: Caller, appId: number) => Promise<NotificationReader>;
 
-export function createFindReader(sessionOf: ReadSession) {
-  return async function readerOf(caller: Caller, appId: number): Promise<NotificationReader> {
+export function createFindReader(sessionOf: ReadSession): FindReader {
+  return async function readerOf(caller, appId) {
     const { personId, credentialId, kind, copy } = caller;
     const seesAll = kind !== "live" && kind !== "viewer";
     const { user, entries } = await sessionOf({ appId, personId, credentialId, copy });

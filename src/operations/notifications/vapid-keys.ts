@@ -11,9 +11,18 @@ import type { Settings } from "../settings/settings.js";
 const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
-export type ReadVapidKeys = ReturnType<typeof createVapidKeyReader>;
+/**
+ * Returns the app's VAPID key pair. The first call creates it; if several first calls run at the same time, all return
+ * the same key pair.
+ */
+export type ReadVapidKeys = (appId: number) => Promise<VapidKeys>;
 
-export function createVapidKeyReader({ db, settings }: { db: DataSource; settings: Settings }) {
+interface VapidKeyReaderOptions {
+  db: DataSource;
+  settings: Settings;
+}
+
+export function createVapidKeyReader({ db, settings }: VapidKeyReaderOptions): ReadVapidKeys {
   const cachedKeys = new Map<number, VapidKeys>();
 
   async function findKeys(appId: number): Promise<VapidKeys | null> {
@@ -35,11 +44,7 @@ export function createVapidKeyReader({ db, settings }: { db: DataSource; setting
     });
   }
 
-  /**
-   * Returns the app's VAPID key pair. The first call creates it; if several first calls run at the same time, all
-   * return the same key pair.
-   */
-  return async function keysOf(appId: number): Promise<VapidKeys> {
+  return async function keysOf(appId) {
     const keys = cachedKeys.get(appId) ?? (await findKeys(appId));
     if (!keys) {
       await createKeys(appId);

@@ -239,17 +239,22 @@ function filterConditions(
   return { conditions, parameters: [appId, ...ids] };
 }
 
-export type ExecutionLogs = ReturnType<typeof createExecutionLogs>;
+export class ExecutionLogs {
+  constructor(private readonly db: DataSource) {}
 
-export function createExecutionLogs(db: DataSource) {
-  async function findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
+  private async findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
     if (ids.length === 0) return [];
     // Compares the ID with a lower and an upper bound, so that PostgreSQL reads only the partitions that contain the
     // IDs.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
-    const logRows = await queryPreparedRows<LogEntryRow & Omit<LogEntryEvent, "entry">>(db, "log-entries", sql, values);
+    const logRows = await queryPreparedRows<LogEntryRow & Omit<LogEntryEvent, "entry">>(
+      this.db,
+      "log-entries",
+      sql,
+      values,
+    );
     const byId = new Map(
       logRows.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toLogEntry(row) }]),
     );
@@ -260,125 +265,123 @@ export function createExecutionLogs(db: DataSource) {
    * Returns the ID of a run's log entry; null if the run has not ended. For rows of old runs, which do not contain this
    * ID, searches the log.
    */
-  async function idOfRun(runId: number): Promise<number | null> {
+  private async idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
-    const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);
+    const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(this.db, "entry-of-run", sql, [runId]);
     if (run && (run.id !== null || !run.ended)) return run.id;
     const byEntry = "SELECT id FROM execution_log WHERE run_id = $1 LIMIT 1";
-    return (await queryPreparedRows<{ id: number }>(db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
+    return (await queryPreparedRows<{ id: number }>(this.db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
   }
 
   /**
    * Reads the rows of a page and one more row, which shows whether another page follows. Uses prepared statements, so
    * that PostgreSQL plans each of the few different statements only once.
    */
-  async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
+  private async pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
-    return queryPreparedRows<Row>(db, statementName(text), text, [...parameters, limit + 1, offset]);
+    return queryPreparedRows<Row>(this.db, statementName(text), text, [...parameters, limit + 1, offset]);
   }
 
-  return {
-    /**
-     * Lists the app's log entries, the most recent first. A page has fewer than `limit` entries if its entries would
-     * exceed PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
-     * entries.
-     * @param reserve reserves memory for the page's bytes
-     * @throws ActionError REQUEST_INVALID, and errors of `reserve`
-     */
-    async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
-      const options = requireRecord(input, "the body");
-      const { limit, offset } = parsePageLimits(options);
-      const cursorId = parseCursor(options["cursor"]);
-      const { conditions, parameters } = filterConditions(appId, options);
-      refuseUnknownFields(options, LOG_OPTIONS_SHAPE);
-      const { count, exact } = await countRows(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
-      // With a cursor, PostgreSQL skips the partitions that contain only newer entries.
-      const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
-      const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
-      const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
-      const entrySizes = await pageRows<SizedRow>(sql, pageParameters, limit, offset);
-      const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
-      const logs = (await findAll(pageIds)).map(({ entry }) => entry);
-      const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
-      return {
-        count,
-        ...(!exact && { countIsExact: false }),
-        logs,
-        ...(hasMore && { nextCursor: createCursor(pageIds.at(-1)!) }),
-      };
-    },
+  /**
+   * Lists the app's log entries, the most recent first. A page has fewer than `limit` entries if its entries would
+   * exceed PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
+   * entries.
+   * @param reserve reserves memory for the page's bytes
+   * @throws ActionError REQUEST_INVALID, and errors of `reserve`
+   */
+  async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
+    const options = requireRecord(input, "the body");
+    const { limit, offset } = parsePageLimits(options);
+    const cursorId = parseCursor(options["cursor"]);
+    const { conditions, parameters } = filterConditions(appId, options);
+    refuseUnknownFields(options, LOG_OPTIONS_SHAPE);
+    const { count, exact } = await countRows(this.db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
+    // With a cursor, PostgreSQL skips the partitions that contain only newer entries.
+    const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
+    const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
+    const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
+    const entrySizes = await this.pageRows<SizedRow>(sql, pageParameters, limit, offset);
+    const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
+    const logs = (await this.findAll(pageIds)).map(({ entry }) => entry);
+    const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
+    return {
+      count,
+      ...(!exact && { countIsExact: false }),
+      logs,
+      ...(hasMore && { nextCursor: createCursor(pageIds.at(-1)!) }),
+    };
+  }
 
-    /**
-     * Returns the log entries with these IDs, in the order of `ids`. Stops when the entries would exceed
-     * PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
-     */
-    async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
-      const entrySizes = await queryPreparedRows<SizedRow>(
-        db,
-        "log-entry-sizes",
-        `SELECT id, ${ENTRY_BYTES_SQL} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
+  /**
+   * Returns the log entries with these IDs, in the order of `ids`. Stops when the entries would exceed
+   * PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
+   */
+  async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
+    const entrySizes = await queryPreparedRows<SizedRow>(
+      this.db,
+      "log-entry-sizes",
+      `SELECT id, ${ENTRY_BYTES_SQL} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
           ORDER BY place`,
-        [ids],
-      );
-      const pageIds = await selectIdsThatFit(entrySizes);
-      const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
-      return { entries: await findAll(pageIds), left };
-    },
+      [ids],
+    );
+    const pageIds = await selectIdsThatFit(entrySizes);
+    const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
+    return { entries: await this.findAll(pageIds), left };
+  }
 
-    /** Returns the ID of the newest entry of all apps; 0 if there are no entries. */
-    async newestId(): Promise<number> {
-      const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
-      return (await queryPreparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
-    },
+  /** Returns the ID of the newest entry of all apps; 0 if there are no entries. */
+  async newestId(): Promise<number> {
+    const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
+    return (await queryPreparedRows<{ id: number }>(this.db, "newest-log-id", sql, []))[0]?.id ?? 0;
+  }
 
-    /** Returns up to 1,000 IDs of log entries above `id`, of all apps, in ascending order. */
-    async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
-      const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
-      return queryPreparedRows(db, "log-ids-after", sql, [id]);
-    },
+  /** Returns up to 1,000 IDs of log entries above `id`, of all apps, in ascending order. */
+  async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
+    const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
+    return queryPreparedRows(this.db, "log-ids-after", sql, [id]);
+  }
 
-    /**
-     * Returns up to 500 IDs of the app's log entries that are above `cursorId` and at most `upTo`, in ascending order.
-     */
-    async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
-      const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
-      return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo])).map((row) => row.id);
-    },
+  /**
+   * Returns up to 500 IDs of the app's log entries that are above `cursorId` and at most `upTo`, in ascending order.
+   */
+  async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
+    const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
+    return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
+  }
 
-    /**
-     * Returns the cursor from which a reader gets only the newest `count` of the app's entries between `cursorId` and
-     * `upTo`. Returns `cursorId` if there are not more than `count` entries.
-     */
-    async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
-      const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
+  /**
+   * Returns the cursor from which a reader gets only the newest `count` of the app's entries between `cursorId` and
+   * `upTo`. Returns `cursorId` if there are not more than `count` entries.
+   */
+  async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
+    const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
-      return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
-    },
+    return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
+  }
 
-    /**
-     * Returns the IDs of open transactions that have written log entries, or may still write some. Each of these
-     * transactions holds a lock on the log table, which it has taken before its entry got an ID.
-     */
-    async openWriters(): Promise<string[]> {
-      const sql = `SELECT virtualtransaction AS id FROM pg_locks
+  /**
+   * Returns the IDs of open transactions that have written log entries, or may still write some. Each of these
+   * transactions holds a lock on the log table, which it has taken before its entry got an ID.
+   */
+  async openWriters(): Promise<string[]> {
+    const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-      return (await queryPreparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
-    },
+    return (await queryPreparedRows<{ id: string }>(this.db, "log-writers", sql, [])).map(({ id }) => id);
+  }
 
-    /**
-     * Returns the log entry of a run; null if the run has not ended.
-     * @param reserve reserves memory for the entry's bytes
-     * @throws errors of `reserve`
-     */
-    async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
-      const id = await idOfRun(runId);
-      if (id === null) return null;
-      if (reserve) {
-        const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
-        await selectIdsThatFit(await queryPreparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
-      }
-      return (await findAll([id]))[0]?.entry ?? null;
-    },
-  };
+  /**
+   * Returns the log entry of a run; null if the run has not ended.
+   * @param reserve reserves memory for the entry's bytes
+   * @throws errors of `reserve`
+   */
+  async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
+    const id = await this.idOfRun(runId);
+    if (id === null) return null;
+    if (reserve) {
+      const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
+      await selectIdsThatFit(await queryPreparedRows<SizedRow>(this.db, "log-entry-size", sql, [id]), reserve);
+    }
+    return (await this.findAll([id]))[0]?.entry ?? null;
+  }
 }

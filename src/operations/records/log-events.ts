@@ -64,8 +64,6 @@ function sessionIdOf({ kind, credentialId }: DataSender): number | null {
 
 const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
 
-export type LogEvents = ReturnType<typeof createLogEvents>;
-
 /** Maximum number of log events that one SQL statement stores. */
 const EVENTS_PER_STATEMENT = 64;
 /**
@@ -74,41 +72,42 @@ const EVENTS_PER_STATEMENT = 64;
  */
 const CONCURRENT_STATEMENTS_MAX = 2;
 
-export function createLogEvents({
-  db,
-  queueLimits,
-  receivedDataLimiter,
-}: {
+interface LogEventsOptions {
   db: DataSource;
   queueLimits: QueueLimits;
   receivedDataLimiter: ReceivedDataLimiter;
-}) {
+}
+
+export class LogEvents {
+  // Stores events that arrive at the same time in one statement. If this statement fails because of one event, stores
+  // the other events without it.
+  private readonly eventBatches = createBatchProcessor({
+    processBatch: (events: readonly NewEvent[]) => this.storeAll(events),
+    maxItems: EVENTS_PER_STATEMENT,
+    maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
+    isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
+  });
+
+  constructor(private readonly options: LogEventsOptions) {}
+
   /**
    * Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not
    * exist.
    */
-  async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
+  private async storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
+    const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(events, queueLimits.lastCount());
     const stored = await queryPreparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
     const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  // Stores events that arrive at the same time in one statement. If this statement fails because of one event, stores
-  // the other events without it.
-  const eventBatches = createBatchProcessor({
-    processBatch: storeAll,
-    maxItems: EVENTS_PER_STATEMENT,
-    maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
-    isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
-  });
-
   /**
    * Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same
    * transaction.
    */
-  async function storeEventWithHaltedRuns(executor: SqlClient, event: NewEvent): Promise<StoredEvent | undefined> {
-    const values = createStoreEventsParameters([event], queueLimits.lastCount());
+  private async storeEventWithHaltedRuns(executor: SqlClient, event: NewEvent): Promise<StoredEvent | undefined> {
+    const values = createStoreEventsParameters([event], this.options.queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS_SQL, values);
     if (stored?.halted) await logHaltedRuns(executor, event.appId, event.runId!, stored.halted);
     return stored;
@@ -118,18 +117,18 @@ export function createLogEvents({
    * Stores an event. An event of a run gets its own transaction, because the service may also have to log that a chain
    * of runs is too long. Stores other events in batches.
    */
-  function storeEvent(event: NewEvent, executor?: SqlClient): Promise<StoredEvent | undefined> {
-    if (executor) return storeEventWithHaltedRuns(executor, event);
+  private storeEvent(event: NewEvent, executor?: SqlClient): Promise<StoredEvent | undefined> {
+    if (executor) return this.storeEventWithHaltedRuns(executor, event);
     return event.runId === null
-      ? eventBatches.add(event)
-      : db.transaction((manager) => storeEventWithHaltedRuns(manager, event));
+      ? this.eventBatches.add(event)
+      : this.options.db.transaction((manager) => this.storeEventWithHaltedRuns(manager, event));
   }
 
   /**
    * Stores a validated event, and queues runs of the actions that the event triggers.
    * @param executor transaction in which to store the event; without it, a separate transaction
    */
-  async function storeValidatedEvent(
+  async store(
     emitter: LogEventEmitter,
     appId: number,
     eventInput: LogEventInput,
@@ -141,10 +140,10 @@ export function createLogEvents({
     const { runId } = emitter;
     const requestId = randomUUID();
     const openedData = toOpenJson(eventInput);
-    const stored = await storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
+    const stored = await this.storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
     if (!stored) throw new ActionError("APP_NOT_FOUND");
     const { id, organizationId, completed, started } = stored;
-    receivedDataLimiter.charge(emitter, appId, started);
+    this.options.receivedDataLimiter.charge(emitter, appId, started);
     const createdAt = stored.createdAt.toISOString();
     const data = completed === null ? input.data : JSON.parse(completed);
     const dataString = completed ?? `${openedData.head}}`;
@@ -152,28 +151,24 @@ export function createLogEvents({
     return { id, ...input, appId, organizationId, requestId, data, dataString, ...eventTimes };
   }
 
-  return {
-    store: storeValidatedEvent,
+  /**
+   * Validates and stores an event, and queues a run of each active live action with a log trigger that matches the
+   * event.
+   * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
+  async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
+    const input = parseLogEvent(body);
+    this.options.receivedDataLimiter.takeRows(caller, appId, measureEventBytes(body, "the event"));
+    return this.store(caller, appId, input);
+  }
 
-    /**
-     * Validates and stores an event, and queues a run of each active live action with a log trigger that matches the
-     * event.
-     * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
-    async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
-      const input = parseLogEvent(body);
-      receivedDataLimiter.takeRows(caller, appId, measureEventBytes(body, "the event"));
-      return storeValidatedEvent(caller, appId, input);
-    },
-
-    /**
-     * Stores a log event that the service itself creates.
-     * @param executor transaction of the change that causes the event
-     * @param emitter caller who made the change
-     */
-    async emit(executor: SqlClient, emitter: LogEventEmitter, appId: number, event: { type: string; data: object }) {
-      const data = event.data as Record<string, unknown>;
-      await storeValidatedEvent(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
-    },
-  };
+  /**
+   * Stores a log event that the service itself creates.
+   * @param executor transaction of the change that causes the event
+   * @param emitter caller who made the change
+   */
+  async emit(executor: SqlClient, emitter: LogEventEmitter, appId: number, event: { type: string; data: object }) {
+    const data = event.data as Record<string, unknown>;
+    await this.store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
+  }
 }

@@ -18,8 +18,6 @@ import { getAddressBlock } from "../../rules/address-block.js";
 /** The fields of a caller that determine to which quota the caller's data counts. */
 export type DataSender = Pick<Caller, "kind" | "credentialId" | "address">;
 
-export type ReceivedDataLimiter = ReturnType<typeof createReceivedDataLimiter>;
-
 function tooMuchDataError(owner: string, megabytes: number, retryAfter: number): ActionError {
   return rateLimitError(
     `${owner} can send at most ${megabytes} MB per minute; try again in ${retryAfter} s`,
@@ -27,26 +25,48 @@ function tooMuchDataError(owner: string, megabytes: number, retryAfter: number):
   );
 }
 
+interface ReceivedDataLimiterOptions {
+  /** Maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited. */
+  quotaBytes: number;
+  diskSpace: DiskSpace;
+}
+
 /**
- * Creates the limits on received data.
- * @param quotaBytes maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited
+ * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the
+ * address is unknown.
  */
-export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaBytes: number; diskSpace: DiskSpace }) {
-  const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
-  const serviceBucket = bucketOf(1);
-  const visitors = bucketOf(INTAKE_VISITORS_SHARE);
-  const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
-  const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
-  /**
-   * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the
-   * address is unknown.
-   */
-  const addressOf = ({ address, credentialId }: DataSender) =>
-    address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
+const addressOf = ({ address, credentialId }: DataSender) =>
+  address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
+
+/** Limits on received data. */
+export class ReceivedDataLimiter {
+  private readonly serviceBucket = this.bucketOf(1);
+  private readonly visitors = this.bucketOf(INTAKE_VISITORS_SHARE);
+  private readonly addresses = this.bucketOf(INTAKE_ADDRESS_SHARE);
+
+  constructor(private readonly options: ReceivedDataLimiterOptions) {}
+
+  private bucketOf(share: number) {
+    return createTokenBucket({ limit: this.options.quotaBytes * share, windowMs: RATE_WINDOW_MS });
+  }
+
+  private quotaMegabytes(share: number) {
+    return (this.options.quotaBytes * share) / 2 ** 20;
+  }
+
+  private takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
+    // Uses the quota of the network address first. If this quota is used up, the data does not also reduce the quota
+    // that all visitors of the app share.
+    const waitSeconds = this.addresses.takeTokens(addressOf(sender), intakeCost);
+    if (waitSeconds > 0) throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
+    const waitOfAll = this.visitors.takeTokens(String(appId), intakeCost);
+    if (waitOfAll > 0)
+      throw tooMuchDataError("the visitors of one app", this.quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+  }
 
   /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
-  function checkSpace(): void {
-    if (diskSpace.level() === "enough") return;
+  checkSpace(): void {
+    if (this.options.diskSpace.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
     throw new ActionError(
       "OVERLOADED",
@@ -57,55 +77,41 @@ export function createReceivedDataLimiter({ quotaBytes, diskSpace }: { quotaByte
     );
   }
 
-  function takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
-    // Uses the quota of the network address first. If this quota is used up, the data does not also reduce the quota
-    // that all visitors of the app share.
-    const waitSeconds = addresses.takeTokens(addressOf(sender), intakeCost);
-    if (waitSeconds > 0) throw tooMuchDataError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
-    const waitOfAll = visitors.takeTokens(String(appId), intakeCost);
-    if (waitOfAll > 0)
-      throw tooMuchDataError("the visitors of one app", quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+  /**
+   * Counts data against the sender's quota: `bytes` bytes of content in `rows` rows.
+   * @throws RATE_LIMIT_EXCEEDED if the data exceeds the quota; OVERLOADED if the disk is nearly full
+   */
+  takeRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
+    this.checkSpace();
+    if (this.options.quotaBytes === 0) return;
+    const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
+    if (!isPageCaller(sender)) {
+      const waitSeconds = this.serviceBucket.takeTokens(String(appId), intakeCost);
+      if (waitSeconds > 0) throw tooMuchDataError("this app", this.quotaMegabytes(1), waitSeconds);
+      return;
+    }
+    this.takeVisitorQuota(sender, appId, intakeCost);
   }
 
-  return {
-    checkSpace,
+  /**
+   * Counts the payload of a run against a visitor's quota. Payloads of other callers do not count, because rate
+   * limits and the length of the queue already limit their runs.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  takePayload(sender: DataSender, appId: number, bytes: number): void {
+    if (this.options.quotaBytes > 0 && isPageCaller(sender)) this.takeVisitorQuota(sender, appId, bytes);
+  }
 
-    /**
-     * Counts data against the sender's quota: `bytes` bytes of content in `rows` rows.
-     * @throws RATE_LIMIT_EXCEEDED if the data exceeds the quota; OVERLOADED if the disk is nearly full
-     */
-    takeRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
-      checkSpace();
-      if (quotaBytes === 0) return;
-      const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
-      if (!isPageCaller(sender)) {
-        const waitSeconds = serviceBucket.takeTokens(String(appId), intakeCost);
-        if (waitSeconds > 0) throw tooMuchDataError("this app", quotaMegabytes(1), waitSeconds);
-        return;
-      }
-      takeVisitorQuota(sender, appId, intakeCost);
-    },
-
-    /**
-     * Counts the payload of a run against a visitor's quota. Payloads of other callers do not count, because rate
-     * limits and the length of the queue already limit their runs.
-     * @throws RATE_LIMIT_EXCEEDED
-     */
-    takePayload(sender: DataSender, appId: number, bytes: number): void {
-      if (quotaBytes > 0 && isPageCaller(sender)) takeVisitorQuota(sender, appId, bytes);
-    },
-
-    /**
-     * Counts rows that were already stored toward the sender's quota. Never throws: if the rows exceed the quota, the
-     * service rejects the sender's next request.
-     */
-    charge(sender: DataSender, appId: number, rows: number): void {
-      if (quotaBytes === 0 || rows === 0) return;
-      const intakeCost = rows * INTAKE_ROW_BYTES;
-      if (isPageCaller(sender)) {
-        addresses.charge(addressOf(sender), intakeCost);
-        visitors.charge(String(appId), intakeCost);
-      } else serviceBucket.charge(String(appId), intakeCost);
-    },
-  };
+  /**
+   * Counts rows that were already stored toward the sender's quota. Never throws: if the rows exceed the quota, the
+   * service rejects the sender's next request.
+   */
+  charge(sender: DataSender, appId: number, rows: number): void {
+    if (this.options.quotaBytes === 0 || rows === 0) return;
+    const intakeCost = rows * INTAKE_ROW_BYTES;
+    if (isPageCaller(sender)) {
+      this.addresses.charge(addressOf(sender), intakeCost);
+      this.visitors.charge(String(appId), intakeCost);
+    } else this.serviceBucket.charge(String(appId), intakeCost);
+  }
 }

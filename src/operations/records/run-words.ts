@@ -146,20 +146,20 @@ export interface SearchPosition {
   limit: number;
 }
 
-export type RunSearch = ReturnType<typeof createRunSearch>;
+export class RunSearch {
+  private isStopped = false;
+  private gatheringOlder: Promise<unknown> = Promise.resolve();
+  private next: Promise<boolean> | null = null;
 
-export function createRunSearch(db: DataSource) {
-  let isStopped = false;
-  let gatheringOlder: Promise<unknown> = Promise.resolve();
-  let next: Promise<boolean> | null = null;
+  constructor(private readonly db: DataSource) {}
 
   /**
    * Indexes one batch of runs. Only one process at a time does this.
    * @param side "newer" for runs that ended after the indexed runs, "older" for runs that ended before the indexed runs
    * @returns true if more runs may follow
    */
-  async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
-    return db.transaction(async (manager) => {
+  private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
+    return this.db.transaction(async (manager) => {
       await manager.query(WITHOUT_PARALLEL_WORKERS);
       const [mark] = await rows<{ newest: string; oldest: string; now: string }>(
         manager,
@@ -180,66 +180,61 @@ export function createRunSearch(db: DataSource) {
     });
   }
 
-  return {
-    /**
-     * Indexes one batch of runs that have ended recently, so that a search finds them. Concurrent searches wait for the
-     * same batch. Returns true if more runs may follow.
-     */
-    catchUp(): Promise<boolean> {
-      next ??= gatheringOlder.then(() => {
-        next = null;
-        const newerBatch = gatherBatch("newer");
-        // Ignores an error of the batch here, because the code that awaits `catchUp` receives it.
-        gatheringOlder = newerBatch.catch(() => undefined);
-        return newerBatch;
-      });
-      return next;
-    },
+  /**
+   * Indexes one batch of runs that have ended recently, so that a search finds them. Concurrent searches wait for the
+   * same batch. Returns true if more runs may follow.
+   */
+  catchUp(): Promise<boolean> {
+    this.next ??= this.gatheringOlder.then(() => {
+      this.next = null;
+      const newerBatch = this.gatherBatch("newer");
+      // Ignores an error of the batch here, because the code that awaits `catchUp` receives it.
+      this.gatheringOlder = newerBatch.catch(() => undefined);
+      return newerBatch;
+    });
+    return this.next;
+  }
 
-    /**
-     * Indexes all runs that have ended recently, and one batch of older runs. Returns the time of the next call as Unix
-     * time in milliseconds.
-     */
-    async gather(): Promise<number> {
-      while (!isStopped && (await gatherBatch("newer")));
-      const hasMore = !isStopped && (await gatherBatch("older"));
-      return Date.now() + (hasMore ? 0 : INDEX_INTERVAL_MS);
-    },
+  /**
+   * Indexes all runs that have ended recently, and one batch of older runs. Returns the time of the next call as Unix
+   * time in milliseconds.
+   */
+  async gather(): Promise<number> {
+    while (!this.isStopped && (await this.gatherBatch("newer")));
+    const hasMore = !this.isStopped && (await this.gatherBatch("older"));
+    return Date.now() + (hasMore ? 0 : INDEX_INTERVAL_MS);
+  }
 
-    /**
-     * Returns the IDs of the app's newest runs that match a search. A run matches if it has a word starting with each
-     * searched word. Words consist of letters and digits; upper and lower case of ASCII letters are equal.
-     * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
-     */
-    async find(appId: number, requested: string, { before = null, limit: most }: SearchPosition): Promise<number[]> {
-      const query = textSearchQuery(appId, requested);
-      if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
-      const below = before ?? Number.MAX_SAFE_INTEGER;
-      // Uses a prepared statement, because planning the statement for all partitions takes longer than reading the
-      // rows.
-      const newestRows = await queryPreparedRows<{ id: number }>(db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
-        query,
-        most,
-        below,
-      ]);
-      if (newestRows.length === most) return newestRows.map(({ id }) => id);
-      const [top] = await queryPreparedRows<{ id: number | null }>(db, "newest-run-with-words", SELECT_HIGHEST_ID, [
-        below,
-      ]);
-      const partitions = await listPartitions(db, "run_search");
-      const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
-      return db.transaction(search).catch((error: unknown) => {
-        throw isStatementTimeout(error)
-          ? new ActionError(
-              "REQUEST_INVALID",
-              `"search" took longer than ${SEARCH_LIMIT_MS / 1000} s; add a rarer word`,
-            )
-          : error;
-      });
-    },
+  /**
+   * Returns the IDs of the app's newest runs that match a search. A run matches if it has a word starting with each
+   * searched word. Words consist of letters and digits; upper and lower case of ASCII letters are equal.
+   * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
+   */
+  async find(appId: number, requested: string, { before = null, limit: most }: SearchPosition): Promise<number[]> {
+    const query = textSearchQuery(appId, requested);
+    if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
+    const below = before ?? Number.MAX_SAFE_INTEGER;
+    // Uses a prepared statement, because planning the statement for all partitions takes longer than reading the
+    // rows.
+    const newestRows = await queryPreparedRows<{ id: number }>(this.db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
+      query,
+      most,
+      below,
+    ]);
+    if (newestRows.length === most) return newestRows.map(({ id }) => id);
+    const [top] = await queryPreparedRows<{ id: number | null }>(this.db, "newest-run-with-words", SELECT_HIGHEST_ID, [
+      below,
+    ]);
+    const partitions = await listPartitions(this.db, "run_search");
+    const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
+    return this.db.transaction(search).catch((error: unknown) => {
+      throw isStatementTimeout(error)
+        ? new ActionError("REQUEST_INVALID", `"search" took longer than ${SEARCH_LIMIT_MS / 1000} s; add a rarer word`)
+        : error;
+    });
+  }
 
-    stop(): void {
-      isStopped = true;
-    },
-  };
+  stop(): void {
+    this.isStopped = true;
+  }
 }

@@ -9,50 +9,55 @@ const CIPHER_ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/**
- * Creates the functions that encrypt and decrypt texts.
- * @param purpose label from which the key is derived; a text that was encrypted for one purpose cannot be decrypted for
- *   another
- */
-export function createTextCipher({ ring, purpose }: { ring: KeyRing; purpose: string }) {
-  const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
+function unsealWith(key: Buffer, bytes: Buffer, associatedData: string): string {
+  const decipher = createDecipheriv(CIPHER_ALGORITHM, key, bytes.subarray(0, IV_BYTES))
+    .setAAD(Buffer.from(associatedData))
+    .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString();
+}
 
-  function unsealWith(key: Buffer, bytes: Buffer, associatedData: string): string {
-    const decipher = createDecipheriv(CIPHER_ALGORITHM, key, bytes.subarray(0, IV_BYTES))
-      .setAAD(Buffer.from(associatedData))
-      .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
-    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString();
+interface TextCipherOptions {
+  ring: KeyRing;
+  /**
+   * Label from which the key is derived. A text that was encrypted for one purpose cannot be decrypted for another.
+   */
+  purpose: string;
+}
+
+export class TextCipher {
+  constructor(private readonly options: TextCipherOptions) {}
+
+  private keyOf(master: Buffer): Buffer {
+    return Buffer.from(hkdfSync("sha256", master, "", this.options.purpose, 32));
   }
 
-  return {
-    /**
-     * Encrypts a text. Each call returns a different result, even for the same text.
-     * @param associatedData text that is not encrypted, but must be the same at decryption
-     */
-    seal(text: string, associatedData: string): string {
-      const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(CIPHER_ALGORITHM, keyOf(ring.getCurrentKey()), iv).setAAD(
-        Buffer.from(associatedData),
-      );
-      const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-      return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
-    },
+  /**
+   * Encrypts a text. Each call returns a different result, even for the same text.
+   * @param associatedData text that is not encrypted, but must be the same at decryption
+   */
+  seal(text: string, associatedData: string): string {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(CIPHER_ALGORITHM, this.keyOf(this.options.ring.getCurrentKey()), iv).setAAD(
+      Buffer.from(associatedData),
+    );
+    const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+    return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
+  }
 
-    /**
-     * Decrypts a text.
-     * @returns null if the text was not encrypted with one of the service's keys and the same `associatedData`
-     */
-    unseal(sealed: string, associatedData: string): string | null {
-      let text: string | null = null;
-      ring.findKey((master) => {
-        try {
-          text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
-        } catch {
-          // Tries the next key if another key encrypted the text.
-        }
-        return text !== null;
-      });
-      return text;
-    },
-  };
+  /**
+   * Decrypts a text.
+   * @returns null if the text was not encrypted with one of the service's keys and the same `associatedData`
+   */
+  unseal(sealed: string, associatedData: string): string | null {
+    let text: string | null = null;
+    this.options.ring.findKey((master) => {
+      try {
+        text = unsealWith(this.keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
+      } catch {
+        // Tries the next key if another key encrypted the text.
+      }
+      return text !== null;
+    });
+    return text;
+  }
 }

@@ -106,9 +106,10 @@ function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLe
   return { by, from, to };
 }
 
-export type RunStatistics = ReturnType<typeof createRunStatistics>;
+/** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
+export type RunStatistics = (appId: number, options: StatisticsOptions) => Promise<RunStatisticsResult>;
 
-export function createRunStatistics(services: { db: DataSource; runWords: RunSearch }) {
+export function createRunStatistics(services: { db: DataSource; runWords: RunSearch }): RunStatistics {
   const { db } = services;
 
   /** Returns the time at which a run was queued if it is not before `from`; otherwise null. */
@@ -118,8 +119,7 @@ export function createRunStatistics(services: { db: DataSource; runWords: RunSea
     return run?.time ?? null;
   }
 
-  /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
-  return async (appId: number, options: StatisticsOptions): Promise<RunStatisticsResult> => {
+  return async (appId, options) => {
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);

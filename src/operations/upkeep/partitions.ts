@@ -96,25 +96,25 @@ function falseIfLockTimeout(error: unknown): false {
   throw error;
 }
 
-export type Partitions = ReturnType<typeof createPartitions>;
+export class Partitions {
+  constructor(private readonly options: { db: DataSource; days: number }) {}
 
-export function createPartitions({ db, days }: { db: DataSource; days: number }) {
   /**
    * Runs `work` in a transaction with a short limit for waiting for locks, and tries again if a lock was not available.
    * Only one process at a time does this.
    * @returns false if all attempts failed
    */
-  async function runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
+  private async runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     for (let attempt = 1; attempt <= LOCK_ATTEMPTS_MAX; attempt += 1) {
-      if (await attemptExclusively(work)) return true;
+      if (await this.attemptExclusively(work)) return true;
       await delay(ATTEMPT_PAUSE_MAX_MS * Math.random(), undefined, { ref: false });
     }
     return false;
   }
 
-  async function attemptExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
+  private async attemptExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     try {
-      return await db.transaction(async (manager) => {
+      return await this.options.db.transaction(async (manager) => {
         const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [
           PARTITION_LOCK_KEY,
         ]);
@@ -133,13 +133,13 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * since `lowerBound`.
    * @param last last ID that was used
    */
-  async function partitionSize(
+  private async partitionSize(
     { tables: [head], timeColumn }: PartitionFamily,
     lowerBound: number | null,
     last: number,
   ): Promise<number> {
     const sql = `SELECT id, extract(epoch FROM now() - ${timeColumn}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
-    const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [lowerBound ?? 0]);
+    const [oldest] = await rows<{ id: number; ms: number }>(this.options.db, sql, [lowerBound ?? 0]);
     const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
     return Math.min(
       PARTITION_IDS_MAX,
@@ -152,8 +152,8 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * is usually empty.
    * @returns false if the locks were not available
    */
-  async function extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
-    return runExclusively(async (manager) => {
+  private async extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
+    return this.runExclusively(async (manager) => {
       for (const table of tables) {
         const restTable = `${table}_rest`;
         const lastPartition = (await listPartitions(manager, table)).at(-1)!;
@@ -167,21 +167,26 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     });
   }
 
-  async function createPartitionsAhead(family: PartitionFamily): Promise<void> {
+  private async createPartitionsAhead(family: PartitionFamily): Promise<void> {
+    const { db } = this.options;
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const { last } = counter!;
     for (;;) {
       const all = await listPartitions(db, head);
       const { low: begin } = all.at(-1)!;
-      const size = await partitionSize(family, all.find(({ high }) => high === null || high > last)?.low ?? null, last);
+      const size = await this.partitionSize(
+        family,
+        all.find(({ high }) => high === null || high > last)?.low ?? null,
+        last,
+      );
       if (begin === null || begin - last >= PARTITIONS_AHEAD * size) return;
-      if (!(await extendFamily(family, Math.max(begin, last + 1) + size))) return;
+      if (!(await this.extendFamily(family, Math.max(begin, last + 1) + size))) return;
     }
   }
 
   /** True if all rows of a partition are older than `olderDays` days and none of them is in use. */
-  async function isOlder(
+  private async isOlder(
     { timeColumn, busyCondition }: PartitionFamily,
     name: string,
     olderDays: number,
@@ -189,7 +194,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     const newestTime = `(SELECT ${timeColumn} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
     const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
-    return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;
+    return (await rows<{ older: boolean }>(this.options.db, sql, [olderDays]))[0]!.older;
   }
 
   /**
@@ -197,8 +202,8 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * statements wait only for this step, not while the partitions are dropped.
    * @returns false if the locks were not available
    */
-  async function detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
-    return runExclusively(async (manager) => {
+  private async detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
+    return this.runExclusively(async (manager) => {
       const leavingPartitions: { table: string; name: string }[] = [];
       for (const table of tables) {
         for (const { name, high } of await listPartitions(manager, table)) {
@@ -222,7 +227,8 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * Drops detached partitions, including those that a crashed process has left. Skips a partition that a backup is
    * reading; a later call drops it.
    */
-  async function dropDetached(): Promise<void> {
+  private async dropDetached(): Promise<void> {
+    const { db } = this.options;
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
       // Sends both statements as one message, so that they form one transaction. Two transactions would slow concurrent
       // runs twice as much.
@@ -237,50 +243,49 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * Returns the oldest partitions whose rows are all older than `olderDays` days. Stops at the first partition that
    * contains a newer row, or to which rows may still be added.
    */
-  async function oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
+  private async oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
+    const { db } = this.options;
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const old: (Partition & { high: number })[] = [];
     for (const { name, low, high } of await listPartitions(db, head)) {
-      if (high === null || high > counter!.last || !(await isOlder(family, name, olderDays))) break;
+      if (high === null || high > counter!.last || !(await this.isOlder(family, name, olderDays))) break;
       old.push({ name, low, high });
     }
     return old;
   }
 
-  return {
-    /** Creates partitions before rows for them exist. Call this method every minute. */
-    async makeAhead(): Promise<void> {
-      for (const family of PARTITION_FAMILIES) await createPartitionsAhead(family);
-    },
+  /** Creates partitions before rows for them exist. Call this method every minute. */
+  async makeAhead(): Promise<void> {
+    for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
+  }
 
-    /** Drops the partitions whose rows are all too old. @returns the number of dropped partitions */
-    async dropOld(): Promise<number> {
-      await dropDetached();
-      let droppedCount = 0;
-      for (const family of PARTITION_FAMILIES) {
-        if (!family.dropped) continue;
-        const old = await oldPartitions(family, days + family.extraRetentionDays);
-        for (let from = 0; from < old.length; from += DETACHED_PER_TRANSACTION_MAX) {
-          const someTables = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
-          if (!(await detachBelow(family, someTables.at(-1)!.high))) break;
-          droppedCount += someTables.length;
-          await dropDetached();
-          await delay(DETACH_PAUSE_MS);
-        }
+  /** Drops the partitions whose rows are all too old. @returns the number of dropped partitions */
+  async dropOld(): Promise<number> {
+    await this.dropDetached();
+    let droppedCount = 0;
+    for (const family of PARTITION_FAMILIES) {
+      if (!family.dropped) continue;
+      const old = await this.oldPartitions(family, this.options.days + family.extraRetentionDays);
+      for (let from = 0; from < old.length; from += DETACHED_PER_TRANSACTION_MAX) {
+        const someTables = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
+        if (!(await this.detachBelow(family, someTables.at(-1)!.high))) break;
+        droppedCount += someTables.length;
+        await this.dropDetached();
+        await delay(DETACH_PAUSE_MS);
       }
-      return droppedCount;
-    },
+    }
+    return droppedCount;
+  }
 
-    /**
-     * Returns the ID below which all rows are in partitions that will be dropped within about a day. These rows need
-     * not be deleted one by one.
-     */
-    async endOfExpiringPartitions(table: string): Promise<number> {
-      const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
-      // Selects partitions whose newest row will be too old within 1.1 days.
-      const old = await oldPartitions(family, days + family.extraRetentionDays - 1.1);
-      return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
-    },
-  };
+  /**
+   * Returns the ID below which all rows are in partitions that will be dropped within about a day. These rows need
+   * not be deleted one by one.
+   */
+  async endOfExpiringPartitions(table: string): Promise<number> {
+    const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
+    // Selects partitions whose newest row will be too old within 1.1 days.
+    const old = await this.oldPartitions(family, this.options.days + family.extraRetentionDays - 1.1);
+    return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
+  }
 }

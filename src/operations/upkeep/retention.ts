@@ -21,7 +21,7 @@ import {
   VERSION_BYTES_KEPT,
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
-import { createPartitions } from "./partitions.js";
+import { Partitions } from "./partitions.js";
 
 /** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
@@ -220,7 +220,7 @@ export interface DataRetention {
 
 export function createDataRetention({ db, days }: { db: DataSource; days: number }): DataRetention {
   let isStopped = false;
-  const partitions = createPartitions({ db, days });
+  const partitions = new Partitions({ db, days });
 
   /** Repeats a statement that deletes one batch of rows, until it finds no more rows. */
   async function deleteAll(batch: string, ...bounds: number[]): Promise<void> {

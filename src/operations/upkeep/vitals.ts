@@ -43,14 +43,17 @@ const SELECT_VITAL_COUNTS = `
 
 export type ReadVitals = () => Promise<VitalSigns>;
 
-export function createVitals(options: {
+interface VitalsOptions {
   db: DataSource;
   schedule: Pick<Scheduler, "lagMs" | "ticksDue">;
   depths: QueueLimits["depths"];
-}) {
-  const { db, schedule, depths } = options;
+}
 
-  async function readVitalSigns(): Promise<VitalSigns> {
+export class Vitals {
+  constructor(private readonly options: VitalsOptions) {}
+
+  async read(): Promise<VitalSigns> {
+    const { db, schedule, depths } = this.options;
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
       rows<Pick<VitalSigns, "schedules" | "running" | "instances" | "apps">>(db, SELECT_VITAL_COUNTS),
       depths(),
@@ -63,12 +66,9 @@ export function createVitals(options: {
     return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs, ticksDue };
   }
 
-  return {
-    read: readVitalSigns,
-    /** True if a live process has this role. */
-    async isRoleRunning(role: ProcessRole): Promise<boolean> {
-      const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
-      return (await rows(db, sql, [role])).length > 0;
-    },
-  };
+  /** True if a live process has this role. */
+  async isRoleRunning(role: ProcessRole): Promise<boolean> {
+    const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
+    return (await rows(this.options.db, sql, [role])).length > 0;
+  }
 }

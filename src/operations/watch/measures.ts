@@ -89,136 +89,154 @@ function createRequestCounter(register: Registry): (request: RequestFacts) => vo
 }
 
 /**
- * Creates the counter of runs by app and outcome. Its series start at 0 before the first run of an app, so that
+ * Counter of runs by app and outcome. Its series start at 0 before the first run of an app, so that
  * Prometheus counts a first failed run as an increase. `svc_runs_total` has too many labels for this.
  */
-function createAppRunCounter(register: Registry) {
-  const counter = new Counter({
+class AppRunCounter {
+  private readonly counter = new Counter({
     name: "svc_app_runs_total",
     help: "Runs that ended in this process, by outcome and by the ID of the app for 1,000 apps, and together for all others.",
     labelNames: ["app", "outcome"],
-    registers: [register],
+    registers: [this.register],
   });
-  const startSeries = (app: string) => {
-    for (const outcome of RUN_OUTCOMES) counter.inc({ app, outcome }, 0);
-  };
-  startSeries(OTHER_APPS_LABEL);
-  const countedApps = new Set<number>();
-  const labelOf = (appId: number): string => {
-    if (!countedApps.has(appId)) {
-      if (countedApps.size >= COUNTED_APPS_MAX) return OTHER_APPS_LABEL;
-      countedApps.add(appId);
-      startSeries(String(appId));
+  private readonly countedApps = new Set<number>();
+
+  constructor(private readonly register: Registry) {
+    this.startSeries(OTHER_APPS_LABEL);
+  }
+
+  private startSeries(app: string) {
+    for (const outcome of RUN_OUTCOMES) this.counter.inc({ app, outcome }, 0);
+  }
+
+  private labelOf(appId: number): string {
+    if (!this.countedApps.has(appId)) {
+      if (this.countedApps.size >= COUNTED_APPS_MAX) return OTHER_APPS_LABEL;
+      this.countedApps.add(appId);
+      this.startSeries(String(appId));
     }
     return String(appId);
-  };
+  }
+
   /** Removes the series of deleted apps, so that new apps can have theirs. */
-  const removeDeletedApps = (newestAppIds: readonly number[]) => {
+  private removeDeletedApps(newestAppIds: readonly number[]) {
     const existing = new Set(newestAppIds);
     const newest = Math.max(...newestAppIds);
     // A list of the maximum length does not contain all existing apps, only the newest.
     const oldest = newestAppIds.length < COUNTED_APPS_MAX ? 0 : Math.min(...newestAppIds);
-    for (const appId of countedApps) {
+    for (const appId of this.countedApps) {
       // An app that is newer than the list may have been created since the list was read.
       if (existing.has(appId) || appId < oldest || appId > newest) continue;
-      countedApps.delete(appId);
-      for (const outcome of RUN_OUTCOMES) counter.remove({ app: String(appId), outcome });
+      this.countedApps.delete(appId);
+      for (const outcome of RUN_OUTCOMES) this.counter.remove({ app: String(appId), outcome });
     }
-  };
-  return {
-    startApps(newestAppIds: readonly number[]): void {
-      removeDeletedApps(newestAppIds);
-      for (const appId of newestAppIds) labelOf(appId);
-    },
-    countRun(appId: number, outcome: RunOutcomeLabel): void {
-      counter.inc({ app: labelOf(appId), outcome });
-    },
-  };
+  }
+
+  startApps(newestAppIds: readonly number[]): void {
+    this.removeDeletedApps(newestAppIds);
+    for (const appId of newestAppIds) this.labelOf(appId);
+  }
+
+  countRun(appId: number, outcome: RunOutcomeLabel): void {
+    this.counter.inc({ app: this.labelOf(appId), outcome });
+  }
 }
 
-function createRunMeasures(register: Registry) {
-  const registers = [register];
-  const labelOf = createAppLabels();
-  const runs = new Counter({
+/** Metrics of the runs that end in this process. */
+class RunMeasures {
+  /** Returns the label value of an app in the metrics of this process. */
+  readonly labelOf = createAppLabels();
+  private readonly runs = new Counter({
     name: "svc_runs_total",
     help: "Runs that ended in this process, by the ID of the app for the first 100 apps that it serves, and together for all others.",
     labelNames: ["app", "trigger", "mode", "outcome"],
-    registers,
+    registers: [this.register],
   });
-  const runSeconds = new Histogram({
+  private readonly runSeconds = new Histogram({
     name: "svc_run_seconds",
     help: "Duration of runs, from start to end.",
     labelNames: ["trigger", "mode", "outcome"],
     buckets: DURATION_BUCKETS,
-    registers,
+    registers: [this.register],
   });
-  const appRuns = createAppRunCounter(register);
-  return {
-    /** Returns the label value of an app in the metrics of this process. */
-    labelOf,
-    /**
-     * Starts the series of these apps at 0, and removes the series of deleted apps.
-     * @param newestAppIds all apps, or the newest COUNTED_APPS_MAX
-     */
-    startApps: appRuns.startApps,
-    runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
-      const app = labelOf(appId);
-      for (const runOutcome of RUN_OUTCOMES)
-        runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
-      runSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
-      appRuns.countRun(appId, outcome);
-    },
-  };
+  private readonly appRuns = new AppRunCounter(this.register);
+
+  constructor(readonly register: Registry) {}
+
+  /**
+   * Starts the series of these apps at 0, and removes the series of deleted apps.
+   * @param newestAppIds all apps, or the newest COUNTED_APPS_MAX
+   */
+  startApps(newestAppIds: readonly number[]): void {
+    this.appRuns.startApps(newestAppIds);
+  }
+
+  runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
+    const app = this.labelOf(appId);
+    for (const runOutcome of RUN_OUTCOMES)
+      this.runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
+    this.runSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
+    this.appRuns.countRun(appId, outcome);
+  }
 }
 
-export type ServiceMetrics = ReturnType<typeof createServiceMetrics>;
-
-export function createServiceMetrics() {
-  const register = new Registry();
-  const registers = [register];
-  const lostRunsCounter = new Counter({
+export class ServiceMetrics extends RunMeasures {
+  readonly requestEnded = createRequestCounter(this.register);
+  private readonly lostRunsCounter = new Counter({
     name: "svc_runs_lost_total",
     help: "Runs that this process ended because the process that executed them had died.",
-    registers,
+    registers: [this.register],
   });
-  const tickCounter = new Counter({
+  private readonly tickCounter = new Counter({
     name: "svc_ticks_total",
     help: "Ticks of schedules that this process claimed, by result.",
     labelNames: ["fate"],
-    registers,
+    registers: [this.register],
   });
-  const lossCounter = new Counter({
+  private readonly lossCounter = new Counter({
     name: "svc_browser_losses_total",
     help: "Browsers and pages that crashed or were replaced, by reason.",
     labelNames: ["kind"],
-    registers,
+    registers: [this.register],
   });
-  const refusalCounter = new Counter({
+  private readonly refusalCounter = new Counter({
     name: "svc_refusals_total",
     help: "Requests that got an error, by status.",
     labelNames: ["status"],
-    registers,
+    registers: [this.register],
   });
-  const rejectionCounter = new Counter({
+  private readonly rejectionCounter = new Counter({
     name: "svc_unhandled_rejections_total",
     help: "Rejected promises that no code handled. Each is a fault of the service and has a line in the log.",
-    registers,
+    registers: [this.register],
   });
 
-  // Starts each known label value at 0, because Prometheus does not count the first value of a new series as an
-  // increase. The series of `svc_runs_total` start with the first run of an app.
-  for (const fate of TICK_RESULTS) tickCounter.inc({ fate }, 0);
-  for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
-  for (const kind of PAGE_LOSS_REASONS) lossCounter.inc({ kind }, 0);
+  constructor() {
+    super(new Registry());
+    // Starts each known label value at 0, because Prometheus does not count the first value of a new series as an
+    // increase. The series of `svc_runs_total` start with the first run of an app.
+    for (const fate of TICK_RESULTS) this.tickCounter.inc({ fate }, 0);
+    for (const status of Object.keys(STATUS)) this.refusalCounter.inc({ status }, 0);
+    for (const kind of PAGE_LOSS_REASONS) this.lossCounter.inc({ kind }, 0);
+  }
 
-  return {
-    register,
-    ...createRunMeasures(register),
-    requestEnded: createRequestCounter(register),
-    runsLost: (count: number): void => lostRunsCounter.inc(count),
-    ticks: (fate: TickResultLabel, count = 1): void => tickCounter.inc({ fate }, count),
-    browserLost: (kind: PageLossReason): void => lossCounter.inc({ kind }),
-    refused: (status: string): void => refusalCounter.inc({ status }),
-    rejectionUnhandled: (): void => rejectionCounter.inc(),
-  };
+  runsLost(count: number): void {
+    this.lostRunsCounter.inc(count);
+  }
+
+  ticks(fate: TickResultLabel, count = 1): void {
+    this.tickCounter.inc({ fate }, count);
+  }
+
+  browserLost(kind: PageLossReason): void {
+    this.lossCounter.inc({ kind });
+  }
+
+  refused(status: string): void {
+    this.refusalCounter.inc({ status });
+  }
+
+  rejectionUnhandled(): void {
+    this.rejectionCounter.inc();
+  }
 }
