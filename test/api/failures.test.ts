@@ -10,8 +10,7 @@ import { type EntryChange, EntryChanges, type EntryWriter } from "../../src/oper
 import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
 import type { Caller } from "../../src/rules/access.js";
 import { countLockWaits } from "../harness/lock-waits.js";
-import type { Answer, TestService } from "../harness/service.js";
-import { useSharedService } from "../harness/shared-service.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 /** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
@@ -46,7 +45,7 @@ const SECRET = "s3cret-value-99";
 describe("errors that callers get", () => {
   let service: TestService;
   before(async () => {
-    service = await useSharedService("api");
+    service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 
@@ -71,25 +70,21 @@ describe("errors that callers get", () => {
 
   it("401: the same for no token, an unknown token and a malformed one", async () => {
     for (const as of [null, `svc_editor_${"A".repeat(43)}`, "nonsense"]) {
-      expectFailure(await service.rest("GET", `/v3/apps/${service.appId}/actions`, { as }), "UNAUTHORIZED");
+      expectFailure(await service.rest("GET", "/v3/apps/1/actions", { as }), "UNAUTHORIZED");
     }
   });
 
   it("403: a credential without the right, whether or not the resource exists", async () => {
-    for (const path of [
-      `/v3/apps/${service.appId}/actions`,
-      `/v3/apps/${service.appId}/actions/999`,
-      "/v3/apps/999/actions",
-    ]) {
+    for (const path of ["/v3/apps/1/actions", "/v3/apps/1/actions/999", "/v3/apps/999/actions"]) {
       expectFailure(await service.rest("GET", path, { as: "live" }), "FORBIDDEN");
     }
   });
 
   it("404: an unknown address, an unknown action, an invalid ID", async () => {
     expectFailure(await service.rest("GET", "/nowhere"), "NOT_FOUND");
-    expectFailure(await service.rest("PATCH", `/v3/apps/${service.appId}/actions`), "NOT_FOUND");
+    expectFailure(await service.rest("PATCH", "/v3/apps/1/actions"), "NOT_FOUND");
     for (const id of ["999", "0", "-1", "1.5", "abc", "99999999999999999999", "9".repeat(5_000)]) {
-      expectFailure(await service.rest("GET", `/v3/apps/${service.appId}/actions/${id}`), "ACTION_NOT_FOUND");
+      expectFailure(await service.rest("GET", `/v3/apps/1/actions/${id}`), "ACTION_NOT_FOUND");
     }
   });
 
@@ -201,21 +196,21 @@ describe("errors that callers get", () => {
 
   it("400: a change of editors without a user ID", async () => {
     for (const method of ["POST", "DELETE"]) {
-      expectFailure(await service.rest(method, `/v1/apps/${service.appId}/editors`, { body: {} }), "REQUEST_INVALID");
+      expectFailure(await service.rest(method, "/v1/apps/1/editors", { body: {} }), "REQUEST_INVALID");
     }
   });
 
   it("no error: an OPTIONS request that is no preflight", async () => {
-    expect((await service.rest("OPTIONS", `/v3/apps/${service.appId}/actions`)).http).to.equal(204);
+    expect((await service.rest("OPTIONS", "/v3/apps/1/actions")).http).to.equal(204);
   });
 
   it("413: a body over 1 MB", async () => {
     const body = { name: "x".repeat(1024 * 1024) };
-    expectFailure(await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body }), "PAYLOAD_TOO_LARGE");
+    expectFailure(await service.rest("POST", "/v3/apps/1/actions", { body }), "PAYLOAD_TOO_LARGE");
   });
 
   it("400: a body that is no JSON; the error does not repeat its text", async () => {
-    const answer = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: `{"a": ${SECRET}` });
+    const answer = await service.rest("POST", "/v3/apps/1/actions", { body: `{"a": ${SECRET}` });
     expectFailure(answer, "REQUEST_INVALID");
     expect(answer.body.error).to.not.contain(SECRET);
   });
@@ -223,48 +218,38 @@ describe("errors that callers get", () => {
   it("400: a content type that is not JSON", async () => {
     for (const type of ["text/plain", "application/xml", "multipart/form-data; boundary=x", "nonsense"]) {
       const call = { body: "name=x", headers: { "content-type": type } };
-      expectFailure(await service.rest("POST", `/v3/apps/${service.appId}/actions`, call), "REQUEST_INVALID");
+      expectFailure(await service.rest("POST", "/v3/apps/1/actions", call), "REQUEST_INVALID");
     }
   });
 
   it("400: a URL with an invalid escape", async () => {
-    expectFailure(await service.rest("GET", `/v3/apps/${service.appId}/actions/%E0%A4%A`), "REQUEST_INVALID");
+    expectFailure(await service.rest("GET", "/v3/apps/1/actions/%E0%A4%A"), "REQUEST_INVALID");
   });
 
   it("none for a limit above the maximum of a list: the maximum applies", async () => {
     for (const limit of ["1000000", "9".repeat(15), "9".repeat(16), "9".repeat(40)]) {
-      expect((await service.rest("GET", `/v3/apps/${service.appId}/actions?limit=${limit}`)).http, limit).to.equal(200);
+      expect((await service.rest("GET", `/v3/apps/1/actions?limit=${limit}`)).http, limit).to.equal(200);
     }
   });
 
   it("name the expected and the received type, and for invalid JSON the position but none of its text", async () => {
     const headers = { "Content-Type": "application/json" };
     const wrong: [string, string, string | undefined, string][] = [
+      ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number of 0 or more (got "abc")'],
       [
         "GET",
-        `/v3/apps/${service.appId}/actions?limit=abc`,
-        undefined,
-        'limit must be a whole number of 0 or more (got "abc")',
-      ],
-      [
-        "GET",
-        `/v3/apps/${service.appId}/actions?limit=1&limit=2`,
+        "/v3/apps/1/actions?limit=1&limit=2",
         undefined,
         "limit must be a whole number of 0 or more (got an array of 2)",
       ],
       [
         "GET",
-        `/v3/apps/${service.appId}/actions/%E0%A4%A`,
+        "/v3/apps/1/actions/%E0%A4%A",
         undefined,
         "the URL is not valid: after each % it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
       ],
-      [
-        "POST",
-        `/v3/apps/${service.appId}/actions`,
-        '{"name": "secret", oops}',
-        "the body is not valid JSON (at position 19)",
-      ],
-      ["POST", `/v3/apps/${service.appId}/actions`, "secret", "the body is not valid JSON"],
+      ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON (at position 19)"],
+      ["POST", "/v3/apps/1/actions", "secret", "the body is not valid JSON"],
     ];
     for (const [method, path, body, error] of wrong) {
       const auth = { "Auth-token": service.tokens.editor, ...headers };
@@ -275,7 +260,7 @@ describe("errors that callers get", () => {
 
   it("400: an invalid Idempotency-Key", async () => {
     const call = { body: {}, headers: { "idempotency-key": "two words" } };
-    expectFailure(await service.rest("POST", `/v3/apps/${service.appId}/actions/x/run`, call), "REQUEST_INVALID");
+    expectFailure(await service.rest("POST", "/v3/apps/1/actions/x/run", call), "REQUEST_INVALID");
   });
 
   const unreadable: [string, string][] = [
