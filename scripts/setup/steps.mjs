@@ -30,7 +30,6 @@ export function createToolEnvironment(root) {
 export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
     if (receivedSignal) return resolve({ code: 1, output: `not started because of ${receivedSignal}` });
-    const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     const forwardSignal = (signal) => {
       receivedSignal = signal;
       process.exitCode = 1;
@@ -42,7 +41,9 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
       for (const signal of ENDING_SIGNALS) process.off(signal, forwardSignal);
       resolve(result);
     };
+    // Listens before the start, because on a busy machine the program may run before `spawn` returns.
     for (const signal of ENDING_SIGNALS) process.on(signal, forwardSignal);
+    const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     const chunks = [];
     child.stdout.on("data", (chunk) => chunks.push(chunk));
     child.stderr.on("data", (chunk) => chunks.push(chunk));
