@@ -27,7 +27,7 @@ export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
 /** An action in an imported document, with the scripts of its dependencies. */
-export interface ImportEntry {
+export interface ImportedAction {
   data: unknown;
   resolved: ResolvedPackages;
 }
@@ -109,9 +109,9 @@ export class ImportSteps {
    * Checks the code and resolves the dependencies of each action. Call it before the transaction, because these steps
    * are slow and the transaction holds locks.
    */
-  async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportEntry[]> {
+  async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportedAction[]> {
     const { db, validation, packages } = this.options;
-    const entries: ImportEntry[] = [];
+    const entries: ImportedAction[] = [];
     for (const data of all) {
       const [name] = storableActionNames([data]);
       const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
@@ -132,7 +132,7 @@ export class ImportSteps {
   async validate(
     manager: EntityManager,
     appId: number,
-    { data, resolved }: ImportEntry,
+    { data, resolved }: ImportedAction,
     row: ActionRow | null,
     rewrittenIds: readonly number[],
   ): Promise<ImportStep> {

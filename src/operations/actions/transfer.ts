@@ -16,7 +16,7 @@ import { createRouteClaims } from "../http/routes.js";
 import {
   actionNameOrNull,
   type ExportedAction,
-  type ImportEntry,
+  type ImportedAction,
   type ImportStep,
   type ImportSteps,
   storableActionNames,
@@ -106,7 +106,7 @@ function importError({ steps, faults }: ValidatedImport): ActionError {
 export class ActionTransfer {
   constructor(private readonly options: { db: DataSource; steps: ImportSteps }) {}
 
-  private async planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ValidatedImport> {
+  private async planOf(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
     const { steps } = this.options;
     const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);

@@ -5,7 +5,7 @@
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { storedPullSql } from "./git-pull-order.js";
+import { createLastPullJsonSql } from "./git-pull-order.js";
 
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
 export const WAITING_WEBHOOKS_MAX = 20;
@@ -68,7 +68,7 @@ const RELEASE_WEBHOOKS = `
     UPDATE git_webhook SET holder = NULL FROM lost
      WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated")),
   recorded AS (
-    UPDATE app_git SET last_pull = ${storedPullSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_ERROR}')`)}
+    UPDATE app_git SET last_pull = ${createLastPullJsonSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_ERROR}')`)}
       FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated"
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;

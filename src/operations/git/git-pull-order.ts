@@ -16,7 +16,7 @@ const PUBLISHED_TAGS_MAX = 10_000;
  * from the database's clock, which is the same for all processes.
  * @param pull SQL expression of type json: the result without its time
  */
-export const storedPullSql = (pull: string): string => {
+export const createLastPullJsonSql = (pull: string): string => {
   const fields = ["ref", "commit", "published", "error"].map((name) => `'${name}', ${pull}->'${name}'`).join(", ");
   return `json_build_object(${fields}, 'at', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 };
@@ -100,7 +100,7 @@ export class GitPullOrder {
   async record(turn: PullPosition, pull: Omit<LastPull, "at">): Promise<void> {
     const order = turn.number === null ? "" : `AND ${pullCounterColumn(turn)} = $4`;
     const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
-    const sql = `UPDATE app_git SET last_pull = ${storedPullSql("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
+    const sql = `UPDATE app_git SET last_pull = ${createLastPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
     await rows(this.db, sql, turn.number === null ? values : [...values, turn.number]);
   }
 }

@@ -11,7 +11,7 @@ import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { Manifest } from "../../rules/manifest.js";
 import {
   type ExportedAction,
-  type ImportEntry,
+  type ImportedAction,
   type ImportStep,
   type ImportSteps,
   toExportedAction,
@@ -74,7 +74,7 @@ function toActionData(
 
 /** An action of a manifest in the form that the API accepts, and the faults of its references to data sources. */
 export interface PreparedAction {
-  entry: ImportEntry;
+  entry: ImportedAction;
   faults: PathFault[];
 }
 

@@ -41,8 +41,8 @@ export const createSendingHookShape = (type: SendingHook["type"]): Shape =>
   createFlatShape([...COMMON_HOOK_FIELDS, ...MESSAGE_FIELDS[type]]);
 
 /**
- * Maximum size of a hook in characters of JSON. The size matters because each request on entries reads the data source
- * with its hooks.
+ * Maximum size of a hook in characters of JSON. The size matters because each request on entries loads the data source
+ * including its hooks.
  */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 

@@ -5,7 +5,7 @@
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunRequest } from "../run.js";
-import { RequestReporter } from "./followed-requests.js";
+import { RunRequestReporter } from "./run-request-reporter.js";
 
 type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 
@@ -32,7 +32,7 @@ export class RequestGuard {
   /** Hosts of URLs that the URL check has accepted. */
   private acceptedHosts = new Set<string>();
   private rejectedHosts = new Set<string>();
-  private readonly requestReporter = new RequestReporter();
+  private readonly requestReporter = new RunRequestReporter();
   /** Resolves when the URL checks of all WebSockets that the run has opened until now have ended. */
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 

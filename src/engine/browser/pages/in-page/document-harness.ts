@@ -33,7 +33,7 @@ export function createDocumentHarness(
   let head: Any = null;
 
   // The browser keeps `window.name`, localStorage and sessionStorage after a navigation, so they are cleared here.
-  // leftovers.ts checks all other kinds of storage.
+  // leftovers.ts checks that all other kinds of storage are empty.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();

@@ -18,7 +18,7 @@ interface OpenRequest {
  */
 const OPEN_REQUESTS_MAX = 500;
 
-export class RequestReporter {
+export class RunRequestReporter {
   private onRequest: OnRequest;
   private open = new Map<string, OpenRequest>();
 
