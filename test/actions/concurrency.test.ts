@@ -1,7 +1,6 @@
 /** Tests concurrent writes: names, publications, idempotency keys. */
 import { expect } from "chai";
-import type { TestService } from "../harness/service.js";
-import { useSharedService } from "../harness/shared-service.js";
+import { startTestService, type TestService } from "../harness/service.js";
 import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./api-clients.js";
 import { count, make, newName, publishApp, validAction } from "./support.js";
 
@@ -14,7 +13,7 @@ describe("concurrent changes of actions", () => {
   let apiClient: ApiClient;
 
   before(async () => {
-    service = await useSharedService("api");
+    service = await startTestService({ ROLES: "api" });
     apiClient = createRestApiClient(service);
     await publishApp(service);
   });
