@@ -296,7 +296,7 @@ export class Accounts {
   }
 
   /**
-   * Sets the passphrase of the person to whom the reset link belongs. Ends all sessions and tokens of the person, and
+   * Sets the passphrase of the person that the reset link names. Ends all sessions and tokens of the person, and
    * the access of authorized programs. The person's passkeys and identities at OpenID providers stay valid.
    * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
    */
