@@ -34,29 +34,29 @@ const DEFAULT_LIMITS: HttpServerLimits = {
 };
 
 /** Tracks the connections that have sent nothing yet, by address and from the oldest to the newest. */
-function createSilentConnectionLimiter(max: number) {
-  const byAddress = new Map<string, Set<Socket>>();
+class SilentConnectionLimiter {
+  private readonly byAddress = new Map<string, Set<Socket>>();
 
-  function removeSocket(socket: Socket, address: string): void {
-    const silentSockets = byAddress.get(address);
+  constructor(private readonly max: number) {}
+
+  private removeSocket(socket: Socket, address: string): void {
+    const silentSockets = this.byAddress.get(address);
     silentSockets?.delete(socket);
-    if (silentSockets?.size === 0) byAddress.delete(address);
+    if (silentSockets?.size === 0) this.byAddress.delete(address);
   }
 
-  return {
-    enter(socket: Socket): void {
-      const address = socket.remoteAddress ?? "";
-      const silentSockets = byAddress.get(address) ?? new Set();
-      byAddress.set(address, silentSockets.add(socket));
-      socket.once("close", () => removeSocket(socket, address));
-      // Above the limit, closes the oldest connection that has sent nothing. A real client would have sent a request by
-      // now.
-      const [oldest] = silentSockets;
-      if (silentSockets.size <= max || !oldest) return;
-      removeSocket(oldest, address);
-      if (oldest.bytesRead === 0) oldest.destroy();
-    },
-  };
+  enter(socket: Socket): void {
+    const address = socket.remoteAddress ?? "";
+    const silentSockets = this.byAddress.get(address) ?? new Set();
+    this.byAddress.set(address, silentSockets.add(socket));
+    socket.once("close", () => this.removeSocket(socket, address));
+    // Above the limit, closes the oldest connection that has sent nothing. A real client would have sent a request by
+    // now.
+    const [oldest] = silentSockets;
+    if (silentSockets.size <= this.max || !oldest) return;
+    this.removeSocket(oldest, address);
+    if (oldest.bytesRead === 0) oldest.destroy();
+  }
 }
 
 /**
@@ -104,8 +104,9 @@ export function createHttpServer(
     connectionsCheckingInterval: limits.checkIntervalMs,
   });
   server.maxConnections = limits.connectionsMax;
+  const silentConnections = new SilentConnectionLimiter(limits.silentConnectionsPerAddress);
   handleRequestsOneByOne(server, limitRequestTime(frontDoor, limits.requestTimeoutMs));
   return server
-    .on("connection", createSilentConnectionLimiter(limits.silentConnectionsPerAddress).enter)
+    .on("connection", (socket: Socket) => silentConnections.enter(socket))
     .on("clientError", frontDoor.rejectInvalidRequest);
 }

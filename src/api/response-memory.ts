@@ -105,146 +105,151 @@ const quotaOwnerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
 
-export type ResponseMemory = ReturnType<typeof createResponseMemory>;
+const overloadedError = (message: string) =>
+  new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
 
-export function createResponseMemory(
-  {
-    totalBytes,
-    maxBytesPerOwner: ofOwnerBytes,
-    maxBytesPerResponse: ofAnswerBytes,
-  }: ResponseMemoryOptions = defaultResponseMemoryOptions(),
-  turns: FairTaskQueue = createFairTaskQueue(),
-) {
-  const byOwner = new Map<string, number>();
-  const sizeMessage = `a response can have at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
-  const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: request fewer fields or entries`);
-  const tooLargeAfter = () =>
-    new ActionError(
+const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
+
+export class ResponseMemory {
+  private readonly byOwner = new Map<string, number>();
+  private readonly sizeMessage =
+    `a response can have at most ${Math.floor(this.options.maxBytesPerResponse / 2 ** 20)} MB`;
+  private total = 0;
+
+  constructor(
+    private readonly options: ResponseMemoryOptions = defaultResponseMemoryOptions(),
+    private readonly turns: FairTaskQueue = createFairTaskQueue(),
+  ) {}
+
+  private tooLarge() {
+    return new ActionError("REQUEST_INVALID", `${this.sizeMessage}: request fewer fields or entries`);
+  }
+
+  private tooLargeAfter() {
+    return new ActionError(
       "REQUEST_INVALID",
-      `${sizeMessage}: the service made the change, but the response omits the result`,
+      `${this.sizeMessage}: the service made the change, but the response omits the result`,
     );
-  const overloadedError = (message: string) =>
-    new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
-  const tooMany = () =>
-    overloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
-  let total = 0;
+  }
 
-  function addHeldBytes(owner: string, bytes: number): void {
-    total += bytes;
-    const sum = (byOwner.get(owner) ?? 0) + bytes;
-    if (sum > 0) byOwner.set(owner, sum);
-    else byOwner.delete(owner);
+  private addHeldBytes(owner: string, bytes: number): void {
+    this.total += bytes;
+    const sum = (this.byOwner.get(owner) ?? 0) + bytes;
+    if (sum > 0) this.byOwner.set(owner, sum);
+    else this.byOwner.delete(owner);
   }
 
   /**
    * True if the owner may use this many more bytes. `times` multiplies the total limit: it is 1 for reads, and
    * CHANGE_RESULT_FACTOR for results of changes.
    */
-  function hasCapacity(owner: string, bytes: number, times: number): boolean {
-    const ownerBytes = byOwner.get(owner) ?? 0;
-    const othersBytes = total - ownerBytes;
+  private hasCapacity(owner: string, bytes: number, times: number): boolean {
+    const { totalBytes, maxBytesPerOwner: ofOwnerBytes } = this.options;
+    const ownerBytes = this.byOwner.get(owner) ?? 0;
+    const othersBytes = this.total - ownerBytes;
     // Memory that this owner may use: half of the total for the first owner, half of the rest for the second, and so on.
     const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - othersBytes);
     return ownerBytes + bytes <= share;
   }
 
-  return {
-    /** Returns the counted bytes of all responses that are in progress. */
-    countHeldBytes: (): number => total,
+  /** Returns the counted bytes of all responses that are in progress. */
+  countHeldBytes(): number {
+    return this.total;
+  }
 
-    /**
-     * Counts the bytes of one text that the service sends to several sockets of an app. Returns a function that removes these bytes from
-     * the count.
-     * @throws REQUEST_INVALID if the text is larger than a written response may be; OVERLOADED if there is no memory for it
-     */
-    countSharedText(appId: number, bytes: number): () => void {
-      const owner = ownerOfApp(appId);
-      if (bytes > WRITTEN_SIZE_FACTOR * ofAnswerBytes) throw tooLarge();
-      if (!hasCapacity(owner, bytes, 1)) throw tooMany();
-      addHeldBytes(owner, bytes);
-      return () => addHeldBytes(owner, -bytes);
-    },
+  /**
+   * Counts the bytes of one text that the service sends to several sockets of an app. Returns a function that removes these bytes from
+   * the count.
+   * @throws REQUEST_INVALID if the text is larger than a written response may be; OVERLOADED if there is no memory for it
+   */
+  countSharedText(appId: number, bytes: number): () => void {
+    const owner = ownerOfApp(appId);
+    if (bytes > WRITTEN_SIZE_FACTOR * this.options.maxBytesPerResponse) throw this.tooLarge();
+    if (!this.hasCapacity(owner, bytes, 1)) throw tooMany();
+    this.addHeldBytes(owner, bytes);
+    return () => this.addHeldBytes(owner, -bytes);
+  }
 
-    openBudget(caller: Caller | null): ResponseBudget {
-      const owner = quotaOwnerOf(caller);
-      let heldBytes = 0;
-      let isOpen = true;
-      let partCount = 0;
-      const endings: (() => void)[] = [];
-      let partOrder: Promise<unknown> | null = null;
+  openBudget(caller: Caller | null): ResponseBudget {
+    const { maxBytesPerResponse: ofAnswerBytes } = this.options;
+    const owner = quotaOwnerOf(caller);
+    let heldBytes = 0;
+    let isOpen = true;
+    let partCount = 0;
+    const endings: (() => void)[] = [];
+    let partOrder: Promise<unknown> | null = null;
 
-      function admitBytes(bytes: number): void {
-        if (!isOpen)
-          throw new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
-        if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLarge();
-        if (!hasCapacity(owner, bytes, 1)) throw tooMany();
-      }
+    const admitBytes = (bytes: number): void => {
+      if (!isOpen)
+        throw new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
+      if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw this.tooLarge();
+      if (!this.hasCapacity(owner, bytes, 1)) throw tooMany();
+    };
 
-      function countBytes(bytes: number): void {
-        heldBytes += bytes;
-        addHeldBytes(owner, bytes);
-      }
+    const countBytes = (bytes: number): void => {
+      heldBytes += bytes;
+      this.addHeldBytes(owner, bytes);
+    };
 
-      /** Frees the bytes of a closed budget, unless one of its parts is still running. */
-      function releaseBytes(): void {
-        if (isOpen || partCount > 0) return;
-        addHeldBytes(owner, -heldBytes);
-        heldBytes = 0;
-        for (const call of endings.splice(0)) call();
-      }
+    /** Frees the bytes of a closed budget, unless one of its parts is still running. */
+    const releaseBytes = (): void => {
+      if (isOpen || partCount > 0) return;
+      this.addHeldBytes(owner, -heldBytes);
+      heldBytes = 0;
+      for (const call of endings.splice(0)) call();
+    };
 
-      async function countResult<T>(work: () => Promise<T>): Promise<T> {
-        try {
-          admitBytes(0);
-          const heldBefore = heldBytes;
-          const result = await work();
-          const bytes = Math.max(0, estimateBytes(result) - (heldBytes - heldBefore));
-          if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLargeAfter();
-          if (bytes > SMALL_RESULT_BYTES && !hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
-            throw overloadedError(
-              "the change was made, but its result is too large while other responses are being sent",
-            );
-          }
-          countBytes(bytes);
-          return result;
-        } finally {
-          partCount -= 1;
-          releaseBytes();
+    const countResult = async <T>(work: () => Promise<T>): Promise<T> => {
+      try {
+        admitBytes(0);
+        const heldBefore = heldBytes;
+        const result = await work();
+        const bytes = Math.max(0, estimateBytes(result) - (heldBytes - heldBefore));
+        if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw this.tooLargeAfter();
+        if (bytes > SMALL_RESULT_BYTES && !this.hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
+          throw overloadedError(
+            "the change was made, but its result is too large while other responses are being sent",
+          );
         }
+        countBytes(bytes);
+        return result;
+      } finally {
+        partCount -= 1;
+        releaseBytes();
       }
+    };
 
-      return {
-        async reserveBytes(bytes) {
-          admitBytes(bytes);
-          countBytes(bytes);
-          if (bytes <= LARGE_READ_BYTES) return;
-          await turns.runInTurn(owner, () => undefined);
-          turns.extendPause(owner, (bytes / 2 ** 20) * READ_DURATION_MS_PER_MB);
-          // The caller may have disconnected while the request waited.
-          admitBytes(0);
-        },
-        runPart<T>(work: () => Promise<T>): Promise<T> {
-          partCount += 1;
-          const done = partOrder === null ? countResult(work) : partOrder.then(() => countResult(work));
-          // The caller of `runPart` handles a failure of this part, so the next part starts even after a failure.
-          partOrder = done.catch(() => undefined);
-          return done;
-        },
-        checkResponseSize(result) {
-          const bytes = estimateBytes(result);
-          if (bytes > ofAnswerBytes) throw tooLarge();
-          countBytes(Math.max(0, bytes - heldBytes));
-          releaseBytes();
-        },
-        close() {
-          isOpen = false;
-          releaseBytes();
-        },
-        callWhenEnded(call) {
-          endings.push(call);
-          releaseBytes();
-        },
-      };
-    },
-  };
+    return {
+      reserveBytes: async (bytes) => {
+        admitBytes(bytes);
+        countBytes(bytes);
+        if (bytes <= LARGE_READ_BYTES) return;
+        await this.turns.runInTurn(owner, () => undefined);
+        this.turns.extendPause(owner, (bytes / 2 ** 20) * READ_DURATION_MS_PER_MB);
+        // The caller may have disconnected while the request waited.
+        admitBytes(0);
+      },
+      runPart<T>(work: () => Promise<T>): Promise<T> {
+        partCount += 1;
+        const done = partOrder === null ? countResult(work) : partOrder.then(() => countResult(work));
+        // The caller of `runPart` handles a failure of this part, so the next part starts even after a failure.
+        partOrder = done.catch(() => undefined);
+        return done;
+      },
+      checkResponseSize: (result) => {
+        const bytes = estimateBytes(result);
+        if (bytes > ofAnswerBytes) throw this.tooLarge();
+        countBytes(Math.max(0, bytes - heldBytes));
+        releaseBytes();
+      },
+      close() {
+        isOpen = false;
+        releaseBytes();
+      },
+      callWhenEnded(call) {
+        endings.push(call);
+        releaseBytes();
+      },
+    };
+  }
 }

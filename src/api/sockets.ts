@@ -32,9 +32,9 @@ import type { NotificationSubscriptionContext } from "./graphql/notification-res
 import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import type { ConsoleSubscriptionContext } from "./graphql/run-resolver.js";
 import type { ResolverContext } from "./graphql/schema.js";
-import { createSocketLimiter } from "./live/operations.js";
-import { createCredentialRecheck, type TokenHolder } from "./live/recheck.js";
-import { createSharedResults, type ResultReceiver } from "./live/shared-results.js";
+import { SocketLimiter } from "./live/operations.js";
+import { CredentialRecheck, type TokenHolder } from "./live/recheck.js";
+import { type ResultReceiver, SharedResults } from "./live/shared-results.js";
 import { createSocketHandler, type LinkContext } from "./live/transport.js";
 import { websocketClosedSignal } from "./response-end.js";
 import type { ResponseBudget, ResponseMemory } from "./response-memory.js";
@@ -171,14 +171,14 @@ export function createSocketServer({
   ...sources
 }: SocketOptions): SocketServer {
   const format = createErrorFormatter({ measures, log });
-  const results = createSharedResults(responseMemory, log);
+  const results = new SharedResults(responseMemory, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
     handleProtocols: (offered) => (offered.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : false),
   });
-  const recheck = createCredentialRecheck<SocketContext["extra"]>({
+  const recheck = new CredentialRecheck<SocketContext["extra"]>({
     credentials,
     onChecked(holder) {
       results.recheck(holder, holder.caller);
@@ -187,7 +187,7 @@ export function createSocketServer({
   });
 
   const rate = new MessageRateLimiter();
-  const socketBound = createSocketLimiter<SocketContext["extra"]>(({ socket }) =>
+  const socketBound = new SocketLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );
   let openedSockets = 0;

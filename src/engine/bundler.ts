@@ -80,8 +80,6 @@ export interface PackageArchive extends PackageInTree {
   archive: Buffer;
 }
 
-export type Bundler = ReturnType<typeof createBundler>;
-
 async function readStream(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -97,7 +95,7 @@ const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
-export function createBundler(options: {
+interface BundlerOptions {
   log: Logger;
   /**
    * False allows bundling on machines without user namespaces, where a build process cannot be isolated from the
@@ -113,31 +111,31 @@ export function createBundler(options: {
   bounds?: BuildLimits;
   /** Returns the CPU time of a process and its children in seconds. */
   measureCpuSeconds?: (pid: number) => Promise<number>;
-}) {
-  const {
-    log,
-    sandbox,
-    script = CHILD_PROGRAM,
-    unshareCommand = UNSHARE_COMMAND,
-    bounds = BUILD_LIMITS,
-    measureCpuSeconds = readProcessTreeCpuTime,
-  } = options;
-  const running = new Set<ChildProcess>();
-  let sandboxPromise: Promise<BundlerSandbox> | null = null;
+}
 
-  function killProcess(child: ChildProcess): void {
-    try {
-      // The process group includes the bundler that the process has started.
-      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-    } catch {
-      // Ignores the error: the group has already ended.
-    }
+function killProcess(child: ChildProcess): void {
+  try {
+    // The process group includes the bundler that the process has started.
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // Ignores the error: the group has already ended.
   }
+}
 
-  function startChild(sandboxPlace: BundlerSandbox): ChildProcess {
-    const child = startInSandbox(sandboxPlace, script);
-    running.add(child);
-    child.once("close", () => running.delete(child));
+export class Bundler {
+  private readonly script = this.options.script ?? CHILD_PROGRAM;
+  private readonly unshareCommand = this.options.unshareCommand ?? UNSHARE_COMMAND;
+  private readonly bounds = this.options.bounds ?? BUILD_LIMITS;
+  private readonly measureCpuSeconds = this.options.measureCpuSeconds ?? readProcessTreeCpuTime;
+  private readonly running = new Set<ChildProcess>();
+  private sandboxPromise: Promise<BundlerSandbox> | null = null;
+
+  constructor(private readonly options: BundlerOptions) {}
+
+  private startChild(sandboxPlace: BundlerSandbox): ChildProcess {
+    const child = startInSandbox(sandboxPlace, this.script);
+    this.running.add(child);
+    child.once("close", () => this.running.delete(child));
     return child;
   }
 
@@ -146,7 +144,7 @@ export function createBundler(options: {
    * usage, only the limits of the kernel apply.
    * @param refuse called with the error when a limit is exceeded
    */
-  function watchChildLimits(
+  private watchChildLimits(
     child: ChildProcess,
     { ms, bytes }: BuildLimits,
     refuse: (reason: Error) => void,
@@ -158,7 +156,7 @@ export function createBundler(options: {
       killProcess(child);
     };
     const endIfOverTime = async () => {
-      const isStarved = (await measureCpuSeconds(pid)) * 1_000 < ms * MIN_CPU_SHARE;
+      const isStarved = (await this.measureCpuSeconds(pid)) * 1_000 < ms * MIN_CPU_SHARE;
       killChild(
         isStarved
           ? new BundlerBusyError("the machine is too busy to bundle code")
@@ -180,7 +178,7 @@ export function createBundler(options: {
    * Starts a build process, and resolves with its response.
    * @throws PackageError or BundlerBusyError if the process ends without a response
    */
-  async function requestFromChild(
+  private async requestFromChild(
     job: BundleJob,
     archives: Buffer[],
     child: ChildProcess,
@@ -189,7 +187,7 @@ export function createBundler(options: {
     let refusal: Error = createLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
     // An error means that the process could not start, which counts as ended without a response.
     const closed = once(child, "close").catch(() => undefined);
-    const unwatch = watchChildLimits(child, max, (reason) => {
+    const unwatch = this.watchChildLimits(child, max, (reason) => {
       refusal = reason;
     });
     try {
@@ -211,9 +209,9 @@ export function createBundler(options: {
     }
   }
 
-  async function isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
+  private async isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
     try {
-      await requestFromChild(EMPTY_JOB, [], startChild(room), BUILD_LIMITS);
+      await this.requestFromChild(EMPTY_JOB, [], this.startChild(room), BUILD_LIMITS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
@@ -225,9 +223,10 @@ export function createBundler(options: {
    * Tries the sandboxes, the strictest first. Returns the first one that works on this machine.
    * @throws SandboxUnavailableError if none works
    */
-  async function findStrictest(): Promise<BundlerSandbox> {
-    for (const room of listSandboxes(unshareCommand, !sandbox)) {
-      if (!(await isSandboxWorking(room))) continue;
+  private async findStrictest(): Promise<BundlerSandbox> {
+    const { log, sandbox } = this.options;
+    for (const room of listSandboxes(this.unshareCommand, !sandbox)) {
+      if (!(await this.isSandboxWorking(room))) continue;
       for (const what of describeMissingProtections(room)) log.warn(what);
       return room;
     }
@@ -241,68 +240,71 @@ export function createBundler(options: {
    * because the operator may have enabled one meanwhile.
    * @throws SandboxUnavailableError, BundlerBusyError
    */
-  function findWorkingSandbox(): Promise<BundlerSandbox> {
-    sandboxPromise ??= findStrictest().catch((error: unknown) => {
-      sandboxPromise = null;
+  findSandbox(): Promise<BundlerSandbox> {
+    this.sandboxPromise ??= this.findStrictest().catch((error: unknown) => {
+      this.sandboxPromise = null;
       throw error;
     });
-    return sandboxPromise;
+    return this.sandboxPromise;
   }
 
-  return {
-    findSandbox: findWorkingSandbox,
+  /**
+   * Bundles a package with its dependencies.
+   * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
+   * @param subpath path of the module in the requested package; empty for its main module
+   * @throws PackageError, BundlerBusyError, SandboxUnavailableError
+   */
+  async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
+    const child = this.startChild(await this.findSandbox());
+    const job = {
+      packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
+      maxBytes: SCRIPT_MAX_BYTES,
+      subpath,
+    };
+    const archives = packages.map(({ archive }) => archive);
+    const answer = await this.requestFromChild(job, archives, child, this.bounds);
+    if ("script" in answer) return answer.script;
+    if (!("fault" in answer))
+      throw new PackageError("the package could not be read; the build process returned no script and no error");
+    if (answer.reason)
+      this.options.log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
+    throw new PackageError(answer.fault);
+  }
 
-    /**
-     * Bundles a package with its dependencies.
-     * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
-     * @param subpath path of the module in the requested package; empty for its main module
-     * @throws PackageError, BundlerBusyError, SandboxUnavailableError
-     */
-    async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
-      const child = startChild(await findWorkingSandbox());
-      const job = {
-        packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
-        maxBytes: SCRIPT_MAX_BYTES,
-        subpath,
-      };
-      const archives = packages.map(({ archive }) => archive);
-      const answer = await requestFromChild(job, archives, child, bounds);
-      if ("script" in answer) return answer.script;
-      if (!("fault" in answer))
-        throw new PackageError("the package could not be read; the build process returned no script and no error");
-      if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
-      throw new PackageError(answer.fault);
-    },
+  /** Builds the files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
+  async bundleSource(source: SourceJob): Promise<SourceScript> {
+    const child = this.startChild(await this.findSandbox());
+    const answer = await this.requestFromChild(
+      { packages: [], maxBytes: 0, subpath: "", source },
+      [],
+      child,
+      this.bounds,
+    );
+    if ("built" in answer) return answer.built;
+    if ("fault" in answer && answer.reason)
+      this.options.log.warn({ reason: answer.reason }, "an action's source could not be built");
+    throw new PackageError("fault" in answer ? answer.fault : "the source cannot be built");
+  }
 
-    /** Builds the files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
-    async bundleSource(source: SourceJob): Promise<SourceScript> {
-      const child = startChild(await findWorkingSandbox());
-      const answer = await requestFromChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
-      if ("built" in answer) return answer.built;
-      if ("fault" in answer && answer.reason)
-        log.warn({ reason: answer.reason }, "an action's source could not be built");
-      throw new PackageError("fault" in answer ? answer.fault : "the source cannot be built");
-    },
+  /**
+   * Reads the manifest of a project in a Git repository from the pack of a commit.
+   * @throws PackageError, BundlerBusyError, SandboxUnavailableError
+   */
+  async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
+    const child = this.startChild(await this.findSandbox());
+    const answer = await this.requestFromChild(
+      { packages: [], maxBytes: 0, subpath: "", repository },
+      [pack],
+      child,
+      this.bounds,
+    );
+    if ("document" in answer) return JSON.parse(answer.document);
+    if ("fault" in answer && answer.reason)
+      this.options.log.warn({ reason: answer.reason }, "a repository could not be read");
+    throw new PackageError("fault" in answer ? answer.fault : "the repository cannot be read");
+  }
 
-    /**
-     * Reads the manifest of a project in a Git repository from the pack of a commit.
-     * @throws PackageError, BundlerBusyError, SandboxUnavailableError
-     */
-    async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
-      const child = startChild(await findWorkingSandbox());
-      const answer = await requestFromChild(
-        { packages: [], maxBytes: 0, subpath: "", repository },
-        [pack],
-        child,
-        bounds,
-      );
-      if ("document" in answer) return JSON.parse(answer.document);
-      if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
-      throw new PackageError("fault" in answer ? answer.fault : "the repository cannot be read");
-    },
-
-    stop(): void {
-      for (const child of running) killProcess(child);
-    },
-  };
+  stop(): void {
+    for (const child of this.running) killProcess(child);
+  }
 }

@@ -71,8 +71,6 @@ export interface PictureInspection {
   thumbnail: Buffer | null;
 }
 
-export type PictureProcessor = ReturnType<typeof createPictureProcessor>;
-
 /** Reads the response of a picture process from a stream, part by part. */
 class PartReader {
   private unreadBytes: Buffer = Buffer.alloc(0);
@@ -121,18 +119,20 @@ const toNullIfUndecodable = (error: unknown): null => {
   throw error;
 };
 
-export function createPictureProcessor({ log }: { log: Logger }) {
-  const running = new Set<ChildProcess>();
-  let account: { uid: number; gid: number } | null =
+export class PictureProcessor {
+  private readonly running = new Set<ChildProcess>();
+  private account: { uid: number; gid: number } | null =
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
-  let probed: Promise<void> | null = null;
+  private probed: Promise<void> | null = null;
 
-  function startChild(job: PictureJob): ChildProcess {
+  constructor(private readonly options: { log: Logger }) {}
+
+  private startChild(job: PictureJob): ChildProcess {
     const args = ["-c", LIMITED_SHELL_COMMAND, process.execPath, ...NODE_FLAGS, CHILD_PROGRAM, JSON.stringify(job)];
     const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
-    const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...account });
-    running.add(child);
-    child.once("close", () => running.delete(child));
+    const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...this.account });
+    this.running.add(child);
+    child.once("close", () => this.running.delete(child));
     child.on("error", () => undefined);
     try {
       if (child.pid !== undefined) setPriority(child.pid, CHILD_NICENESS);
@@ -144,12 +144,12 @@ export function createPictureProcessor({ log }: { log: Logger }) {
   }
 
   /** Sends the picture to a new process, and passes the response of the process to `readFrames`. @throws InvalidPictureError */
-  async function runJob<T>(
+  private async runJob<T>(
     source: Readable,
     job: PictureJob,
     readFrames: (frames: PartReader) => Promise<T>,
   ): Promise<T> {
-    const child = startChild(job);
+    const child = this.startChild(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
     // Ignores the error: if the process could not start, there is no response, which is reported below.
@@ -171,66 +171,64 @@ export function createPictureProcessor({ log }: { log: Logger }) {
   }
 
   /** Checks, only once, if the unprivileged account can read the program of the picture process. */
-  async function probeSandbox(): Promise<void> {
-    if (account === null) return;
+  private async probeSandbox(): Promise<void> {
+    if (this.account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
-    const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.readHeader()).catch(
+    const answers = await this.runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.readHeader()).catch(
       toNullIfUndecodable,
     );
     if (answers !== null) return;
-    account = null;
-    log.warn(
+    this.account = null;
+    this.options.log.warn(
       "pictures are decoded under the service's own account: another account is not allowed to read this installation's folder",
     );
   }
 
-  async function prepareSandbox(): Promise<void> {
-    probed ??= probeSandbox();
-    await probed;
+  private async prepareSandbox(): Promise<void> {
+    this.probed ??= this.probeSandbox();
+    await this.probed;
   }
 
-  return {
-    /**
-     * Measures the picture and creates its thumbnail.
-     * @param keep gets the file without private metadata as a stream, and must read all of it
-     * @throws InvalidPictureError if the file is not of the type `contentType`
-     */
-    async inspect<T>(
-      source: Readable,
-      contentType: string,
-      thumbnail: { edge: number; quality: number; maxBytes: number },
-      keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
-    ): Promise<PictureInspection & { storedCopy: T }> {
-      await prepareSandbox();
-      const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
-      return runJob(source, job, async (frames) => {
-        const clean = await frames.readHeader();
-        if (clean.fault !== undefined) throw new InvalidPictureError(clean.fault);
-        const stored = await keep(frames.streamBytes(clean.bytes));
-        const small = await frames.readHeader().catch(toNullIfUndecodable);
-        const bytes = small?.size
-          ? await frames.readBytes(small.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
-          : null;
-        return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
-      });
-    },
+  /**
+   * Measures the picture and creates its thumbnail.
+   * @param keep gets the file without private metadata as a stream, and must read all of it
+   * @throws InvalidPictureError if the file is not of the type `contentType`
+   */
+  async inspect<T>(
+    source: Readable,
+    contentType: string,
+    thumbnail: { edge: number; quality: number; maxBytes: number },
+    keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
+  ): Promise<PictureInspection & { storedCopy: T }> {
+    await this.prepareSandbox();
+    const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
+    return this.runJob(source, job, async (frames) => {
+      const clean = await frames.readHeader();
+      if (clean.fault !== undefined) throw new InvalidPictureError(clean.fault);
+      const stored = await keep(frames.streamBytes(clean.bytes));
+      const small = await frames.readHeader().catch(toNullIfUndecodable);
+      const bytes = small?.size
+        ? await frames.readBytes(small.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
+        : null;
+      return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
+    });
+  }
 
-    /**
-     * Returns the picture with another width, format or quality. The result is never wider than the original.
-     * @throws InvalidPictureError
-     */
-    async resize(source: Readable, contentType: string, resizing: ResizeOptions, maxBytes: number): Promise<Buffer> {
-      await prepareSandbox();
-      const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
-      return runJob(source, job, async (frames) => {
-        const { fault, bytes } = await frames.readHeader();
-        if (fault !== undefined) throw new InvalidPictureError(fault);
-        return frames.readBytes(bytes, maxBytes);
-      });
-    },
+  /**
+   * Returns the picture with another width, format or quality. The result is never wider than the original.
+   * @throws InvalidPictureError
+   */
+  async resize(source: Readable, contentType: string, resizing: ResizeOptions, maxBytes: number): Promise<Buffer> {
+    await this.prepareSandbox();
+    const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
+    return this.runJob(source, job, async (frames) => {
+      const { fault, bytes } = await frames.readHeader();
+      if (fault !== undefined) throw new InvalidPictureError(fault);
+      return frames.readBytes(bytes, maxBytes);
+    });
+  }
 
-    stop(): void {
-      for (const child of running) child.kill("SIGKILL");
-    },
-  };
+  stop(): void {
+    for (const child of this.running) child.kill("SIGKILL");
+  }
 }

@@ -62,54 +62,57 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
   });
 }
 
-export type UploadReceiver = ReturnType<typeof createUploadReceiver>;
+/** Receives and removes uploaded files. */
+export class UploadReceiver {
+  private freeAt = 0;
+  private uncollected = 0;
+  private flushed: Promise<void> = Promise.resolve();
 
-/**
- * Creates the functions that receive and remove files.
- * @param folder absolute path of the folder for uploads
- * @param turns queue in which uploads wait for a reading slot
- */
-export function createUploadReceiver(folder: string, turns: UploadQueue) {
-  let freeAt = 0;
-  let uncollected = 0;
-  let flushed: Promise<void> = Promise.resolve();
+  /**
+   * @param folder absolute path of the folder for uploads
+   * @param turns queue in which uploads wait for a reading slot
+   */
+  constructor(
+    private readonly folder: string,
+    private readonly turns: UploadQueue,
+  ) {}
 
   /**
    * Flushes only one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of
    * files.
    */
-  function flushBytes(put: () => Promise<void>): Promise<void> {
-    const done = flushed.then(put);
+  private flushBytes(put: () => Promise<void>): Promise<void> {
+    const done = this.flushed.then(put);
     // Ignores the error in this copy of the promise, because the caller gets the error from `done`.
-    flushed = done.catch(() => undefined);
+    this.flushed = done.catch(() => undefined);
     return done;
   }
 
-  function countPassedBytes(bytes: number): void {
-    uncollected += bytes;
-    if (uncollected < COLLECT_EVERY_BYTES) return;
-    uncollected = 0;
+  private countPassedBytes(bytes: number): void {
+    this.uncollected += bytes;
+    if (this.uncollected < COLLECT_EVERY_BYTES) return;
+    this.uncollected = 0;
     collectYoungGarbage();
   }
 
   /** Waits until the service may read `bytes` more bytes without exceeding the maximum speed. */
-  async function waitForTurn(bytes: number): Promise<void> {
+  private async waitForTurn(bytes: number): Promise<void> {
     const now = performance.now();
-    freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
-    const wait = freeAt - now;
+    this.freeAt = Math.max(now, this.freeAt) + bytes / BYTES_PER_MS;
+    const wait = this.freeAt - now;
     // Timers have a precision of whole milliseconds, so shorter waits are added up until they reach 2 ms.
     if (wait >= 2) await delay(wait);
   }
 
   /** Reads the source while it has a reading slot. A slow source frees its slot until more data arrives. */
-  async function* readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
+  private async *readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
-    let freeSlot = await turns.enter(key);
+    let freeSlot = await this.turns.enter(key);
     let [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
     const again = async (ready?: Promise<unknown>) => {
       freeSlot();
       await ready;
-      freeSlot = await turns.enter(key);
+      freeSlot = await this.turns.enter(key);
       [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
     };
     try {
@@ -130,7 +133,7 @@ export function createUploadReceiver(folder: string, turns: UploadQueue) {
     }
   }
 
-  async function writeUpload(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<ReceivedUpload> {
+  private async writeUpload(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<ReceivedUpload> {
     const hash = createHash("sha256");
     const heads: Buffer[] = [];
     let bytes = 0;
@@ -141,58 +144,60 @@ export function createUploadReceiver(folder: string, turns: UploadQueue) {
         if (bytes + chunk.length > maxBytes)
           throw new UploadTooLargeError(`the upload has more than ${maxBytes} bytes`);
         if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
-        await waitForTurn(chunk.length);
+        await this.waitForTurn(chunk.length);
         hash.update(chunk);
         await file.write(chunk);
-        countPassedBytes(chunk.length);
+        this.countPassedBytes(chunk.length);
         bytes += chunk.length;
         unsynced += chunk.length;
         if (unsynced < SYNC_EVERY_BYTES) continue;
         unsynced = 0;
-        await flushBytes(() => file.datasync());
+        await this.flushBytes(() => file.datasync());
       }
-      await flushBytes(() => file.sync());
+      await this.flushBytes(() => file.sync());
     } finally {
       await file.close();
     }
     return { path, bytes, checksum: hash.digest("hex"), head: Buffer.concat(heads) };
   }
 
-  return {
-    start: () => mkdir(folder, { recursive: true, mode: 0o700 }),
+  start() {
+    return mkdir(this.folder, { recursive: true, mode: 0o700 });
+  }
 
-    /**
-     * Writes the source to a new file, which the caller then moves or removes.
-     * @param name unique name of the file
-     * @param key identifies the owner of the stream; owners take turns
-     * @throws TooManyBytes, and errors of the source and the disk; in these cases the file is removed
-     */
-    async receive(
-      name: string,
-      source: AsyncIterable<Buffer>,
-      maxBytes: number,
-      key: number | string,
-    ): Promise<ReceivedUpload> {
-      const path = join(folder, name);
-      return writeUpload(path, readInTurns(source, key), maxBytes).catch(async (error: unknown) => {
-        await rm(path, { force: true });
-        throw error;
-      });
-    },
+  /**
+   * Writes the source to a new file, which the caller then moves or removes.
+   * @param name unique name of the file
+   * @param key identifies the owner of the stream; owners take turns
+   * @throws TooManyBytes, and errors of the source and the disk; in these cases the file is removed
+   */
+  async receive(
+    name: string,
+    source: AsyncIterable<Buffer>,
+    maxBytes: number,
+    key: number | string,
+  ): Promise<ReceivedUpload> {
+    const path = join(this.folder, name);
+    return this.writeUpload(path, this.readInTurns(source, key), maxBytes).catch(async (error: unknown) => {
+      await rm(path, { force: true });
+      throw error;
+    });
+  }
 
-    discard: (name: string) => rm(join(folder, name), { force: true }),
+  discard(name: string) {
+    return rm(join(this.folder, name), { force: true });
+  }
 
-    /** Removes files that were last written to more than `olderThanMs` ago. Returns the number of removed files. */
-    async removeOldFiles(olderThanMs: number): Promise<number> {
-      let removed = 0;
-      for (const name of await readdir(folder).catch(() => [])) {
-        // Another process may have removed the file since this process read the folder.
-        const stats = await stat(join(folder, name)).catch(() => null);
-        if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
-        await rm(join(folder, name), { force: true });
-        removed += 1;
-      }
-      return removed;
-    },
-  };
+  /** Removes files that were last written to more than `olderThanMs` ago. Returns the number of removed files. */
+  async removeOldFiles(olderThanMs: number): Promise<number> {
+    let removed = 0;
+    for (const name of await readdir(this.folder).catch(() => [])) {
+      // Another process may have removed the file since this process read the folder.
+      const stats = await stat(join(this.folder, name)).catch(() => null);
+      if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
+      await rm(join(this.folder, name), { force: true });
+      removed += 1;
+    }
+    return removed;
+  }
 }

@@ -19,7 +19,7 @@ const INLINE_SECRET_MAX_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS_MAX = 100;
 const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Functions that search for one set of secrets. See createSecretScan. */
+/** Functions that search for one set of secrets. See `SecretScan`. */
 export interface SecretScanner {
   find(texts: readonly ScannedText[]): Promise<string | null>;
   findInUrl(url: string): Promise<string | null>;

@@ -81,61 +81,63 @@ async function* readTextParts(response: IncomingMessage, isLive: boolean): Async
   if (part !== "") yield part;
 }
 
-export type ServiceRequestSender = ReturnType<typeof createServiceRequestSender>;
-
-/**
- * Creates the function that sends requests to the API.
- * @param apiUrl URL of the API: an origin with an optional path
- * @returns null for an https URL, because the browser decides which certificates it trusts
- */
-export function createServiceRequestSender(apiUrl: string) {
-  const { protocol, origin: apiOrigin, pathname } = new URL(apiUrl);
-  if (protocol !== "http:") return null;
-  let path = pathname;
-  while (path.endsWith("/")) path = path.slice(0, -1);
-  const base = `${apiOrigin}${path}/`;
+/** Sends requests of pages to the API. */
+export class ServiceRequestSender {
   // Idle connections do not keep the process running. The API closes them when it stops.
-  const agent = new Agent({ keepAlive: true });
+  private readonly agent = new Agent({ keepAlive: true });
+
+  /** @param base URL of the API with a slash at the end */
+  constructor(readonly base: string) {}
 
   /** Sends the request. If the server has just closed the idle connection, sends the request again, as browsers do. */
-  function respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
+  private respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);
       request.once("response", resolve).once("error", (error: NodeJS.ErrnoException) => {
         const stale = request.reusedSocket && error.code === "ECONNRESET" && options.signal?.aborted === false;
-        if (stale) resolve(respond(sent, { ...options, agent: false }));
+        if (stale) resolve(this.respond(sent, { ...options, agent: false }));
         else reject(new Error(`the service could not be reached (${error.code ?? error.message})`));
       });
       request.end(sent.body ?? undefined);
     });
   }
 
-  return {
-    base,
-    /**
-     * Sends a request to the API.
-     * @param origin origin of the page
-     * @throws Error with the reason if there is no response, or if the page may not read it
-     */
-    async send(sent: SentRequest, origin: string, signal: AbortSignal) {
-      if (!ALLOWED_METHODS.includes(sent.method))
-        throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
-      const { href } = new URL(sent.url);
-      if (!href.startsWith(base)) throw new Error("the URL is not a route of the service");
-      const { method } = sent;
-      const headers = selectRequestHeaders(sent, origin);
-      const response = await respond({ ...sent, url: href }, { agent, method, headers, signal });
-      try {
-        const status = response.statusCode!;
-        if (REDIRECT_STATUSES.includes(status))
-          throw new Error("the service redirected the request to another URL, and pages cannot follow this redirect");
-        const headers = selectReadableHeaders(response, origin);
-        const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
-        return { status, headers, isLive, text: readTextParts(response.setEncoding("utf8"), isLive) };
-      } catch (error) {
-        response.destroy();
-        throw error;
-      }
-    },
-  };
+  /**
+   * Sends a request to the API.
+   * @param origin origin of the page
+   * @throws Error with the reason if there is no response, or if the page may not read it
+   */
+  async send(sent: SentRequest, origin: string, signal: AbortSignal) {
+    if (!ALLOWED_METHODS.includes(sent.method))
+      throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
+    const { href } = new URL(sent.url);
+    if (!href.startsWith(this.base)) throw new Error("the URL is not a route of the service");
+    const { method } = sent;
+    const headers = selectRequestHeaders(sent, origin);
+    const response = await this.respond({ ...sent, url: href }, { agent: this.agent, method, headers, signal });
+    try {
+      const status = response.statusCode!;
+      if (REDIRECT_STATUSES.includes(status))
+        throw new Error("the service redirected the request to another URL, and pages cannot follow this redirect");
+      const headers = selectReadableHeaders(response, origin);
+      const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
+      return { status, headers, isLive, text: readTextParts(response.setEncoding("utf8"), isLive) };
+    } catch (error) {
+      response.destroy();
+      throw error;
+    }
+  }
+}
+
+/**
+ * Creates the sender of requests to the API.
+ * @param apiUrl URL of the API: an origin with an optional path
+ * @returns null for an https URL, because the browser decides which certificates it trusts
+ */
+export function createServiceRequestSender(apiUrl: string): ServiceRequestSender | null {
+  const { protocol, origin, pathname } = new URL(apiUrl);
+  if (protocol !== "http:") return null;
+  let path = pathname;
+  while (path.endsWith("/")) path = path.slice(0, -1);
+  return new ServiceRequestSender(`${origin}${path}/`);
 }

@@ -7,7 +7,7 @@ import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
 import { createErrorOutcome, createSuccessOutcome, type DeliveryOutcome } from "./smtp/outcome.js";
-import { createSmtpPool, type PooledSmtpSession } from "./smtp/pool.js";
+import { type PooledSmtpSession, SmtpPool } from "./smtp/pool.js";
 
 export type { DeliveryOutcome, RefusedRecipient } from "./smtp/outcome.js";
 
@@ -120,7 +120,7 @@ function waitForCallback<T>(
 }
 
 export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } = {}): Smtp {
-  const pool = createSmtpPool<SmtpServer>((server) => openConnection(server, times));
+  const pool = new SmtpPool<SmtpServer>((server) => openConnection(server, times));
 
   async function attemptDelivery(
     session: PooledSmtpSession,
@@ -187,6 +187,6 @@ export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } =
         if (delivery !== "stale") return delivery;
       }
     },
-    stop: pool.stop,
+    stop: () => pool.stop(),
   };
 }

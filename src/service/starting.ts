@@ -10,7 +10,7 @@ import { createFairTaskQueue } from "../api/fair-task-queue.js";
 import { createMetrics } from "../api/metrics.js";
 import { createRequestBodyBudgets } from "../api/request-body-budget.js";
 import { createResolvers } from "../api/resolvers.js";
-import { createResponseMemory } from "../api/response-memory.js";
+import { ResponseMemory } from "../api/response-memory.js";
 import { createApi } from "../api/server.js";
 import { createSocketServer, type SocketServer } from "../api/sockets.js";
 import { createUpgradeTokenReader } from "../api/upgrade-origin.js";
@@ -52,7 +52,7 @@ const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 /** Starts the components of the service. Each method throws an error if the service must stop during the start. */
 export class ServiceStarter {
   private readonly taskQueue = createFairTaskQueue();
-  private readonly responseMemory = createResponseMemory(undefined, this.taskQueue);
+  private readonly responseMemory = new ResponseMemory(undefined, this.taskQueue);
   private sockets: SocketServer | null = null;
 
   constructor(private readonly plan: StartPlan) {}
@@ -281,7 +281,7 @@ export class ServiceStarter {
   ): void {
     const { config, httpEntryPoint, measures, releases } = this.plan;
     const runner = browsers && { ...work, countBrowsers: browsers.countBrowsers };
-    const countResponseBytes = config.roles.has("api") ? this.responseMemory.countHeldBytes : null;
+    const countResponseBytes = config.roles.has("api") ? () => this.responseMemory.countHeldBytes() : null;
     const sockets = this.sockets?.countSockets ?? null;
     const database = () => countConnections(db);
     httpEntryPoint.publishMetrics(

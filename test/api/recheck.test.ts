@@ -1,7 +1,7 @@
 /** Tests when the service checks the tokens of open sockets again: when they expire, and on request. */
 import { mock } from "node:test";
 import { expect } from "chai";
-import { createCredentialRecheck, type TokenHolder } from "../../src/api/live/recheck.js";
+import { CredentialRecheck, type TokenHolder } from "../../src/api/live/recheck.js";
 import type { Credentials } from "../../src/operations/access/credentials.js";
 import type { Caller } from "../../src/rules/access.js";
 
@@ -18,7 +18,7 @@ describe("the tokens of open sockets", () => {
     return { credentialId: token.length, ...(end !== null && { expiresAt: end }) } as Caller;
   };
   const create = () =>
-    createCredentialRecheck({
+    new CredentialRecheck({
       credentials: {
         async resolve(token: string) {
           resolved.push(token);

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
-import { createSharedResults, type ResultReceiver } from "../../src/api/live/shared-results.js";
-import { createResponseMemory } from "../../src/api/response-memory.js";
+import { type ResultReceiver, SharedResults } from "../../src/api/live/shared-results.js";
+import { ResponseMemory } from "../../src/api/response-memory.js";
 import { createAbortableGenerator } from "../../src/operations/records/abortable-generator.js";
 import { createLiveSource, guardLiveSource, type LiveSource } from "../../src/operations/records/live-source.js";
 
@@ -10,8 +10,8 @@ const EVENT = { text: "x".repeat(10_000) };
 
 describe("one event to sockets that each request it with a different document", () => {
   const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
-  const answers = createResponseMemory({ totalBytes: 100_000, maxBytesPerOwner: 50_000, maxBytesPerResponse: 40_000 });
-  const { subscribe } = createSharedResults(answers, pino({ level: "silent" }));
+  const answers = new ResponseMemory({ totalBytes: 100_000, maxBytesPerOwner: 50_000, maxBytesPerResponse: 40_000 });
+  const results = new SharedResults(answers, pino({ level: "silent" }));
   let listeners: ((event: object) => void)[] = [];
   let ends: (() => unknown)[] = [];
   afterEach(async () => {
@@ -51,7 +51,7 @@ describe("one event to sockets that each request it with a different document", 
     });
     const source = guardLiveSource(live, { appId, check: () => undefined });
     const document = parse(`subscription { added { ${fields} } }`);
-    const events = await subscribe({ schema, document, contextValue, rootValue: { added: source } });
+    const events = await results.subscribe({ schema, document, contextValue, rootValue: { added: source } });
     ends.push(() => (events as AsyncGenerator).return(undefined), received.send);
     return received;
   }
@@ -101,8 +101,8 @@ describe("one event to sockets that each request it with a different document", 
 describe("a subscription whose events are for one socket only", () => {
   it("ends its source as soon as it is completed, even if no event arrives", async () => {
     const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
-    const answers = createResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
-    const { subscribe, count } = createSharedResults(answers, pino({ level: "silent" }));
+    const answers = new ResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const results = new SharedResults(answers, pino({ level: "silent" }));
     let isOver = false;
     const lines = createAbortableGenerator(async function* (left) {
       yield { added: 1 };
@@ -112,13 +112,13 @@ describe("a subscription whose events are for one socket only", () => {
     const source = guardLiveSource(lines, { appId: 1, check: () => undefined });
     const document = parse("subscription { added }");
     const contextValue = { owner: {} };
-    const events = (await subscribe({
+    const events = (await results.subscribe({
       ...{ schema, document, contextValue, rootValue: { added: source } },
     })) as AsyncGenerator;
-    expect(count()).to.equal(1);
+    expect(results.count()).to.equal(1);
     expect((await events.next()).value.data.added).to.equal(1);
     const next = events.next();
     await events.return(undefined);
-    expect([isOver, (await next).done, count()]).to.deep.equal([true, true, 0]);
+    expect([isOver, (await next).done, results.count()]).to.deep.equal([true, true, 0]);
   });
 });

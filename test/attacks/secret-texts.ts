@@ -1,7 +1,7 @@
 /** Generated secrets, and texts that contain them, parts of them or none, in nested encodings. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsOfSetting, type NamedSecret } from "../../src/rules/secrets.js";
 import { secretsInText } from "./secret-scan-oracle.js";
 
@@ -99,7 +99,7 @@ export const cases: fc.Arbitrary<Case> = fc
  */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
-    const scan = createSecretScan(secrets);
+    const scan = new SecretScan(secrets);
     const held = secretsInText(secrets, text, cut);
     const name = scan.find([{ text, cut }]);
     if (held.size === 0) expect(name).to.equal(null);

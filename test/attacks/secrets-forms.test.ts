@@ -1,6 +1,6 @@
 /** Checks that the scan finds and masks each kind of value in each encoding. The pairs are generated, so that the test covers all. */
 import { expect } from "chai";
-import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { sampleOf } from "../harness/samples.js";
 import { PEM, VALUES } from "./secret-values.js";
@@ -100,7 +100,7 @@ const formsFor = ({ length }: string) => {
 
 describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
-    const scan = createSecretScan(findSecretsOfSetting("_key", value));
+    const scan = new SecretScan(findSecretsOfSetting("_key", value));
 
     it(`finds and masks ${kind} in ${formsFor(value).length} forms, with text around it`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
@@ -117,7 +117,7 @@ describe("secrets in every form", () => {
   }
 
   for (const [kind, value] of Object.entries(VALUES)) {
-    const scan = createSecretScan(findSecretsOfSetting("_key", value));
+    const scan = new SecretScan(findSecretsOfSetting("_key", value));
 
     it(`finds ${kind} in ${formsFor(value).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
@@ -131,13 +131,13 @@ describe("secrets in every form", () => {
   }
 
   it("finds the lines of a PEM one by one, in an array and in any order", () => {
-    const scan = createSecretScan(findSecretsOfSetting("_key", PEM));
+    const scan = new SecretScan(findSecretsOfSetting("_key", PEM));
     expect(scan.findInJson(JSON.stringify(PEM.split("\n").toReversed()))).to.equal("_key");
     expect(scan.findInJson(JSON.stringify(["-----BEGIN PRIVATE KEY-----", "q9Zk4w=="]))).to.equal(null);
   });
 
   it("finds the password of a URL alone, as written, as URL returns it and decoded", () => {
-    const scan = createSecretScan(
+    const scan = new SecretScan(
       findSecretsOfSetting("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
     );
     const { password } = new URL("postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app");

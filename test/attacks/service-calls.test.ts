@@ -171,9 +171,9 @@ describe("requests that Node sends instead of the page", () => {
     "a name with a line end": { headers: { "Auth-token\r\nCookie": "x" } },
   })) {
     it(`never have ${what}`, async () => {
-      const { send } = createServiceRequestSender(base)!;
+      const requests = createServiceRequestSender(base)!;
       const request = { method: "GET", url: base, headers: {}, body: null, ...changes };
-      const refused = await send(request, "https://app-1.actions.internal", new AbortController().signal).then(
+      const refused = await requests.send(request, "https://app-1.actions.internal", new AbortController().signal).then(
         () => null,
         (error: Error) => error.message,
       );

@@ -10,7 +10,7 @@ import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
-import { createUploadReceiver } from "../../src/engine/reception.js";
+import { UploadReceiver } from "../../src/engine/reception.js";
 import { MediaBlobs } from "../../src/operations/media/blobs.js";
 import { BACKUP_LOCK_KEY, MediaSweep } from "../../src/operations/media/sweep.js";
 import { type Service, startService } from "../../src/service.js";
@@ -127,7 +127,7 @@ describe("a backup that is restored elsewhere", function () {
       bucket: null,
       space: (await source.db.query("SELECT space FROM media_store"))[0].space,
     });
-    const reception = createUploadReceiver(join(source.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+    const reception = new UploadReceiver(join(source.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
     const blobs = new MediaBlobs({ db: source.db, quotaBytes: 0, log });
     const sweep = new MediaSweep({ db: source.db, store, reception, blobs, isOwnStore: async () => true, log });
     const client = new Client({ connectionString: source.databaseUrl });

@@ -8,13 +8,13 @@ import { expect } from "chai";
 import pino from "pino";
 import { PackageError, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import { UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
-import { createBundler } from "../../src/engine/bundler.js";
+import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 import type { ProbeTask, Report } from "./sandbox-probe.js";
 
 const PROBE = fileURLToPath(new URL("./sandbox-probe.js", import.meta.url));
 const SECRETS = { SETTINGS_KEY: "a-key", DATABASE_URL: "postgres://someone:a-password@127.0.0.1/none" };
-type Options = Partial<Parameters<typeof createBundler>[0]>;
+type Options = Partial<ConstructorParameters<typeof Bundler>[0]>;
 
 const placed = (archive: Buffer) => ({ name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive });
 const LIBRARY_ARCHIVE = placed(
@@ -28,7 +28,7 @@ const LIBRARY_ARCHIVE = placed(
 function bundlerWith(options: Options) {
   const lines: string[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
-  return { lines, bundler: createBundler({ log, sandbox: true, ...options }) };
+  return { lines, bundler: new Bundler({ log, sandbox: true, ...options }) };
 }
 
 /** Bundles a package whose archive contains a task for the test's script. Returns the error. */

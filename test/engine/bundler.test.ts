@@ -11,7 +11,7 @@ import { findNameInBuild, findNameInReadme, toCamelCaseName } from "../../src/en
 import { buildPackageScript } from "../../src/engine/bundler/make-script.js";
 import { readProcessTreeCpuTime, readProcessTreeMemory } from "../../src/engine/bundler/process-tree.js";
 import { findNeededModules, findUsedNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
-import { createBundler } from "../../src/engine/bundler.js";
+import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 
@@ -136,7 +136,7 @@ describe("a package that is bundled", () => {
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };
-    const bundler = createBundler({ log, sandbox: true, bounds, measureCpuSeconds: async () => seconds });
+    const bundler = new Bundler({ log, sandbox: true, bounds, measureCpuSeconds: async () => seconds });
     const archive = archiveOf([{ path: "package/package.json", content: "{}" }]);
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
     return bundler.bundle([placed]).catch((error: unknown) => error);

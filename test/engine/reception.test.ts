@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
-import { createUploadReceiver } from "../../src/engine/reception.js";
+import { UploadReceiver } from "../../src/engine/reception.js";
 
 const KB = 1024;
 
@@ -17,7 +17,7 @@ describe("reception of uploads", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   it("a sender that stops gives its turn to others, and continues later", async () => {
-    const reception = createUploadReceiver(folder, new FairSemaphore(1, 1));
+    const reception = new UploadReceiver(folder, new FairSemaphore(1, 1));
     const { promise: spoken, resolve: speak } = Promise.withResolvers<void>();
     const { promise: started, resolve: markStarted } = Promise.withResolvers<void>();
     async function* silent(): AsyncGenerator<Buffer> {
@@ -38,7 +38,7 @@ describe("reception of uploads", () => {
   });
 
   it("a slow sender does not make others wait", async () => {
-    const reception = createUploadReceiver(folder, new FairSemaphore(1, 1));
+    const reception = new UploadReceiver(folder, new FairSemaphore(1, 1));
     let isOver = false;
     const { promise: started, resolve: markStarted } = Promise.withResolvers<void>();
     async function* trickle(): AsyncGenerator<Buffer> {
@@ -59,7 +59,7 @@ describe("reception of uploads", () => {
   });
 
   it("only as many are read at once as there are slots, and each gets a turn", async () => {
-    const reception = createUploadReceiver(folder, new FairSemaphore(2, 2));
+    const reception = new UploadReceiver(folder, new FairSemaphore(2, 2));
     const turn = 64;
     const reading = new Map<string, number>();
     const order: string[] = [];
@@ -81,7 +81,7 @@ describe("reception of uploads", () => {
   });
 
   it("an upload that ends early, or is too long, leaves no file and no used slot", async () => {
-    const reception = createUploadReceiver(folder, new FairSemaphore(1, 1));
+    const reception = new UploadReceiver(folder, new FairSemaphore(1, 1));
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from("x");
       throw new Error("gone");

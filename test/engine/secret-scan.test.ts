@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import type { SecretScanner } from "../../src/engine/secret-scan.js";
 import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 
 const SECRET = 'k3y/+ü"\\ of many?parts=1&2';
-const scan = createSecretScan([{ name: "_key", value: SECRET, whole: false }]);
+const scan = new SecretScan([{ name: "_key", value: SECRET, whole: false }]);
 const bytes = Buffer.from(SECRET);
 const encoded = encodeURIComponent(SECRET);
 
@@ -79,7 +79,7 @@ describe("the secret scan", () => {
   };
   const insertBetween = (text: string, added: string) => [...text].join(added);
   const QUOTED_SECRET = 'a"b\\c-0123';
-  const quoted = createSecretScan([{ name: "_key", value: QUOTED_SECRET, whole: false }]);
+  const quoted = new SecretScan([{ name: "_key", value: QUOTED_SECRET, whole: false }]);
   const CUT: Record<string, [string, typeof scan]> = {
     "with many line breaks after its first character": [`${SECRET[0]}${"\n".repeat(300)}${SECRET.slice(1)}`, scan],
     "with many line breaks after its third character": [
@@ -113,7 +113,7 @@ describe("the secret scan", () => {
   it("keeps the state of escapes when it passes on a part of a text", async () => {
     // The two secrets overlap in the text. A scan that starts between the two backslashes would read the second one and the n as the escape
     // of a line break.
-    const two = createSecretScan([
+    const two = new SecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
       { name: "_two", value: 'nab"cdefghij', whole: false },
     ]);
@@ -155,7 +155,7 @@ describe("the secret scan", () => {
   });
 
   it("masks a short value that is the whole of a text that arrives in parts, or a quoted string in it", async () => {
-    const short = createSecretScan([{ name: "__pin", value: "1234", whole: true }]);
+    const short = new SecretScan([{ name: "__pin", value: "1234", whole: true }]);
     for (const size of [1, 2, 3, 10]) {
       for (const [text, expected] of [
         ["1234", "«__pin»"],
@@ -174,7 +174,7 @@ describe("the secret scan", () => {
   });
 
   it("finds a secret that is not ASCII as a label of a host", () => {
-    const word = createSecretScan([{ name: "_word", value: "schlüsselwörter-überall", whole: false }]);
+    const word = new SecretScan([{ name: "_word", value: "schlüsselwörter-überall", whole: false }]);
     const url = new URL("https://schlüsselwörter-überall.example/");
     expect(url.hostname).to.match(/^xn--/);
     expect(word.findInUrl(url.href)).to.equal("_word");
@@ -196,7 +196,7 @@ describe("the secret scan", () => {
   });
 
   it("finds a short value only as the whole text, or as a whole string of JSON that is no key", () => {
-    const short = createSecretScan([{ name: "__pin", value: "1234", whole: true }]);
+    const short = new SecretScan([{ name: "__pin", value: "1234", whole: true }]);
     expect(short.find([{ text: "1234" }])).to.equal("__pin");
     expect(short.find([{ text: "12345" }])).to.equal(null);
     expect(short.findInJson('{"a":["1234"]}')).to.equal("__pin");
@@ -208,7 +208,7 @@ describe("the secret scan", () => {
   });
 
   it("finds names of keys only from 16 characters, and texts beside them as usual", () => {
-    const word = createSecretScan([{ name: "__env", value: "production", whole: false }]);
+    const word = new SecretScan([{ name: "__env", value: "production", whole: false }]);
     for (const honest of ['{"production":1}', '{"a":[{"production" : {"production":"x"}}]}', '{"cHJvZHVjdGlvbg":1}']) {
       expect(word.findInJson(honest), honest).to.equal(null);
       expect(word.maskJson(honest), honest).to.equal(honest);
@@ -225,14 +225,14 @@ describe("the secret scan", () => {
       expect(word.findInJson(leak), leak).to.equal("__env");
       expect(word.findInJson(word.maskJson(leak)), leak).to.equal(null);
     }
-    const document = createSecretScan([{ name: "_doc", value: '{"user":"a","pw":"b"}', whole: false }]);
+    const document = new SecretScan([{ name: "_doc", value: '{"user":"a","pw":"b"}', whole: false }]);
     expect(document.findInJson('{"user":"a","pw":"b"}'), "a document over its keys").to.equal("_doc");
   });
 
   it("finds reversed base64 and hex, at any place of the value in them", () => {
     const back = (text: string) => text.split("").reverse().join("");
     for (const value of [SECRET, "k3y-of-16-letters", "deadbeefcafe01234567"]) {
-      const one = createSecretScan([{ name: "_key", value, whole: false }]);
+      const one = new SecretScan([{ name: "_key", value, whole: false }]);
       for (const before of ["", "x", "xx", "user:"]) {
         for (const encoding of ["base64", "base64url", "hex"] as const) {
           const text = `{"a":"${back(Buffer.from(`${before}${value}yz`).toString(encoding))} "}`;
@@ -289,7 +289,7 @@ describe("the secret scan", () => {
   });
 
   it("masks numbers and keys in JSON, and does not change JSON without secrets", () => {
-    const account = createSecretScan([{ name: "_account", value: "1234567890", whole: false }]);
+    const account = new SecretScan([{ name: "_account", value: "1234567890", whole: false }]);
     expect(account.maskJson('{"a":1234567890,"key-of-1234567890":[1]}')).to.equal(
       '{"a":"«_account»","key-of-«_account»":[1]}',
     );

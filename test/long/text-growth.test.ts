@@ -4,7 +4,7 @@ import { HARNESS_NAME, parsePageAnswer, removeHarnessFrames } from "../../src/en
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
 import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { detectContentType } from "../../src/engine/content-type.js";
-import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
@@ -17,7 +17,7 @@ const TIME_MIN_MS = 10;
 const CHARACTERS_MAX = 2 ** 19;
 const ROUNDS = 7;
 
-const scan = createSecretScan([{ name: "_key", value: "abcdefgh1", whole: false }]);
+const scan = new SecretScan([{ name: "_key", value: "abcdefgh1", whole: false }]);
 const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
 
 const READERS: Record<string, (text: string) => unknown> = {

@@ -12,7 +12,7 @@ import { rows } from "../../src/data/database.js";
 import { type BlobStore, createBlobKey } from "../../src/engine/blob-store/blob.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
-import { createUploadReceiver } from "../../src/engine/reception.js";
+import { UploadReceiver } from "../../src/engine/reception.js";
 import { MediaBlobs } from "../../src/operations/media/blobs.js";
 import { MediaSweep } from "../../src/operations/media/sweep.js";
 import { startS3 } from "../harness/s3.js";
@@ -96,7 +96,7 @@ describe("media: the store", () => {
       it("removes files that the database does not know; files that the store lost are reported, not removed", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
@@ -128,7 +128,7 @@ describe("media: the store", () => {
       it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createUploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [createBlobKey(), createBlobKey()];

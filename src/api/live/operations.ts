@@ -54,36 +54,36 @@ const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOC
  * Limits the open websockets and the idle websockets of each network address. If a new websocket exceeds a limit, the
  * oldest idle websocket is closed.
  */
-export function createSocketLimiter<Link extends { operations: Pick<SocketOperations, "count"> }>(
-  close: (link: Link) => void,
-  max = SOCKET_LIMITS_PER_ADDRESS,
-) {
+export class SocketLimiter<Link extends { operations: Pick<SocketOperations, "count"> }> {
   /** Websockets by network address, the earliest first. */
-  const byAddress = new Map<string, Set<Link>>();
+  private readonly byAddress = new Map<string, Set<Link>>();
 
-  function removeLink(address: string, link: Link): void {
-    const links = byAddress.get(address);
+  constructor(
+    private readonly close: (link: Link) => void,
+    private readonly max = SOCKET_LIMITS_PER_ADDRESS,
+  ) {}
+
+  private removeLink(address: string, link: Link): void {
+    const links = this.byAddress.get(address);
     links?.delete(link);
-    if (links?.size === 0) byAddress.delete(address);
+    if (links?.size === 0) this.byAddress.delete(address);
   }
 
-  return {
-    /**
-     * Counts a new websocket.
-     * @returns a function to call when the websocket has closed
-     */
-    addSocket(address: string, link: Link): () => void {
-      const links = byAddress.get(address) ?? new Set<Link>();
-      byAddress.set(address, links.add(link));
-      if (links.size > max.idle) {
-        const idleLinks = [...links].filter(({ operations }) => operations.count === 0);
-        const [oldest] = idleLinks;
-        if (oldest && (idleLinks.length > max.idle || links.size > max.sockets)) {
-          removeLink(address, oldest);
-          close(oldest);
-        }
+  /**
+   * Counts a new websocket.
+   * @returns a function to call when the websocket has closed
+   */
+  addSocket(address: string, link: Link): () => void {
+    const links = this.byAddress.get(address) ?? new Set<Link>();
+    this.byAddress.set(address, links.add(link));
+    if (links.size > this.max.idle) {
+      const idleLinks = [...links].filter(({ operations }) => operations.count === 0);
+      const [oldest] = idleLinks;
+      if (oldest && (idleLinks.length > this.max.idle || links.size > this.max.sockets)) {
+        this.removeLink(address, oldest);
+        this.close(oldest);
       }
-      return () => removeLink(address, link);
-    },
-  };
+    }
+    return () => this.removeLink(address, link);
+  }
 }

@@ -22,30 +22,22 @@ const CLOCK_DIFFERENCE_MS = 200;
 /** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-export function createCredentialRecheck<Holder extends TokenHolder>(options: {
+interface CredentialRecheckOptions<Holder extends TokenHolder> {
   credentials: Pick<Credentials, "resolve">;
   /** Called after the token of a holder was checked: `caller` is null if the token is revoked or has expired. */
   onChecked: (holder: Holder) => void;
-}) {
-  const { credentials, onChecked: onResolved } = options;
+}
+
+export class CredentialRecheck<Holder extends TokenHolder> {
   /** Holders of a token, each with the timer for the expiry of its token. */
-  const holders = new Map<Holder, NodeJS.Timeout | undefined>();
-  let isRunning = false;
-  let runsAgain = false;
+  private readonly holders = new Map<Holder, NodeJS.Timeout | undefined>();
+  private isRunning = false;
+  private runsAgain = false;
 
-  /** Sets a timer that checks the token when it expires, because an expiry sends no notification. */
-  function watchExpiry(holder: Holder): void {
-    clearTimeout(holders.get(holder));
-    const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
-    const remainingMs = Math.max(expiresAt - Date.now(), CLOCK_DIFFERENCE_MS);
-    const timer =
-      remainingMs > TIMER_MAX_MS
-        ? undefined
-        : setTimeout(() => runInBackground(settleHolders(holder.token ?? "", [holder])), remainingMs);
-    holders.set(holder, timer?.unref());
-  }
+  constructor(private readonly options: CredentialRecheckOptions<Holder>) {}
 
-  async function settleHolders(token: string, those: readonly Holder[]): Promise<void> {
+  private async settleHolders(token: string, those: readonly Holder[]): Promise<void> {
+    const { credentials, onChecked: onResolved } = this.options;
     let caller: Caller | null;
     try {
       caller = await credentials.resolve(token);
@@ -58,48 +50,57 @@ export function createCredentialRecheck<Holder extends TokenHolder>(options: {
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
       const isDue = holder.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;
       holder.caller = caller;
-      if (caller && isDue && holders.has(holder)) watchExpiry(holder);
+      if (caller && isDue && this.holders.has(holder)) this.add(holder);
       onResolved(holder);
     }
   }
 
-  async function recheckRound(those: Iterable<Holder>): Promise<void> {
+  private async recheckRound(those: Iterable<Holder>): Promise<void> {
     const byToken = Map.groupBy(those, ({ token }) => token ?? "").entries();
     const recheckLane = async () => {
-      for (const [token, holdersOfToken] of byToken) await settleHolders(token, holdersOfToken);
+      for (const [token, holdersOfToken] of byToken) await this.settleHolders(token, holdersOfToken);
     };
     await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckLane));
   }
 
-  return {
-    /** Adds a holder. Its token is checked whenever credentials change, until `remove` is called. */
-    add: watchExpiry,
+  /** Adds a holder. Its token is checked whenever credentials change, until `remove` is called. */
+  add(holder: Holder): void {
+    // A timer checks the token when it expires, because an expiry sends no notification.
+    clearTimeout(this.holders.get(holder));
+    const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
+    const remainingMs = Math.max(expiresAt - Date.now(), CLOCK_DIFFERENCE_MS);
+    const timer =
+      remainingMs > TIMER_MAX_MS
+        ? undefined
+        : setTimeout(() => runInBackground(this.settleHolders(holder.token ?? "", [holder])), remainingMs);
+    this.holders.set(holder, timer?.unref());
+  }
 
-    remove(holder: Holder): void {
-      clearTimeout(holders.get(holder));
-      holders.delete(holder);
-    },
+  remove(holder: Holder): void {
+    clearTimeout(this.holders.get(holder));
+    this.holders.delete(holder);
+  }
 
-    /** Checks the token of one holder. Returns false if it is revoked or has expired. */
-    async checkHolder(holder: Holder): Promise<boolean> {
-      await settleHolders(holder.token ?? "", [holder]);
-      return holder.caller !== null;
-    },
+  /** Checks the token of one holder. Returns false if it is revoked or has expired. */
+  async checkHolder(holder: Holder): Promise<boolean> {
+    await this.settleHolders(holder.token ?? "", [holder]);
+    return holder.caller !== null;
+  }
 
-    /** Checks the tokens of all holders that use this credential. */
-    checkCredential: (id: number) =>
-      recheckRound([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
+  /** Checks the tokens of all holders that use this credential. */
+  checkCredential(id: number) {
+    return this.recheckRound([...this.holders.keys()].filter(({ caller }) => caller?.credentialId === id));
+  }
 
-    /** Checks the tokens of all holders. A call during a check starts another check when the first one finishes. */
-    async checkAll(): Promise<void> {
-      runsAgain = true;
-      if (isRunning) return;
-      isRunning = true;
-      while (runsAgain) {
-        runsAgain = false;
-        await recheckRound(holders.keys());
-      }
-      isRunning = false;
-    },
-  };
+  /** Checks the tokens of all holders. A call during a check starts another check when the first one finishes. */
+  async checkAll(): Promise<void> {
+    this.runsAgain = true;
+    if (this.isRunning) return;
+    this.isRunning = true;
+    while (this.runsAgain) {
+      this.runsAgain = false;
+      await this.recheckRound(this.holders.keys());
+    }
+    this.isRunning = false;
+  }
 }

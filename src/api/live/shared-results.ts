@@ -151,60 +151,63 @@ function makeFailable<T>(
 }
 
 /**
- * Creates the store of event texts. Subscribers with the same `shape` (ResultReceiver.queryKey) share one text of an event. `answers`
+ * Texts of events. Subscribers with the same `shape` (ResultReceiver.queryKey) share one text of an event. `answers`
  * counts the memory of long texts. A long text is not written if there is no memory for it.
  */
-function createSharedTexts(answers: Pick<ResponseMemory, "countSharedText">, log: Logger) {
-  const texts = new WeakMap<object, Map<string, SharedText>>();
+class SharedTexts {
+  private readonly texts = new WeakMap<object, Map<string, SharedText>>();
 
-  async function resultOf(event: object, args: ExecutionArgs): Promise<object> {
+  constructor(
+    private readonly answers: Pick<ResponseMemory, "countSharedText">,
+    private readonly log: Logger,
+  ) {}
+
+  private async resultOf(event: object, args: ExecutionArgs): Promise<object> {
     const { errors, ...result } = await execute({ ...args, rootValue: event });
-    return errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, log)) } : result;
+    return errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, this.log)) } : result;
   }
 
-  async function writeText(
+  private async writeText(
     text: SharedText,
     appId: number,
     event: object,
     args: ExecutionArgs,
   ): Promise<string | Buffer | null> {
-    const result = await resultOf(event, args);
+    const result = await this.resultOf(event, args);
     const length = estimateBytes(result);
     try {
-      if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = answers.countSharedText(appId, length);
+      if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.answers.countSharedText(appId, length);
     } catch (error) {
       // OVERLOADED means that texts of other subscribers use the memory now. A text that alone exceeds the limit has
       // another status.
       if ((error as ActionError).status === "OVERLOADED") return null;
-      return writeJson({ data: null, errors: [formatGraphqlError(error, log)] });
+      return writeJson({ data: null, errors: [formatGraphqlError(error, this.log)] });
     }
     const written = writeJson(result);
     return text.freeMemory ? Buffer.from(written) : written;
   }
 
-  return {
-    /** Returns the text of the event for one more subscriber, and writes it if this is the first one. */
-    claimText(appId: number, event: object, args: ExecutionArgs, shape: string): SharedText {
-      const byShape = texts.get(event) ?? new Map<string, SharedText>();
-      texts.set(event, byShape);
-      let text = byShape.get(shape);
-      if (!text) {
-        text = { textPromise: Promise.resolve(null), unsentCount: 0, freeMemory: null };
-        text.textPromise = writeText(text, appId, event, args);
-        // Prevents an unhandled rejection, because the subscriber may await the text later.
-        text.textPromise.catch(() => undefined);
-        byShape.set(shape, text);
-      }
-      text.unsentCount += 1;
-      return text;
-    },
+  /** Returns the text of the event for one more subscriber, and writes it if this is the first one. */
+  claimText(appId: number, event: object, args: ExecutionArgs, shape: string): SharedText {
+    const byShape = this.texts.get(event) ?? new Map<string, SharedText>();
+    this.texts.set(event, byShape);
+    let text = byShape.get(shape);
+    if (!text) {
+      text = { textPromise: Promise.resolve(null), unsentCount: 0, freeMemory: null };
+      text.textPromise = this.writeText(text, appId, event, args);
+      // Prevents an unhandled rejection, because the subscriber may await the text later.
+      text.textPromise.catch(() => undefined);
+      byShape.set(shape, text);
+    }
+    text.unsentCount += 1;
+    return text;
+  }
 
-    /** Releases the text for one subscriber, which has sent the text or will never send it. */
-    releaseText(text: SharedText): void {
-      text.unsentCount -= 1;
-      if (text.unsentCount === 0) text.freeMemory?.();
-    },
-  };
+  /** Releases the text for one subscriber, which has sent the text or will never send it. */
+  releaseText(text: SharedText): void {
+    text.unsentCount -= 1;
+    if (text.unsentCount === 0) text.freeMemory?.();
+  }
 }
 
 interface OpenSubscription {
@@ -213,17 +216,17 @@ interface OpenSubscription {
 }
 
 /** Counts the open subscriptions of each app, and lists those of each websocket. */
-function createOpenSubscriptions() {
-  const perApp = new Map<number, number>();
-  const perOwner = new Map<object, Set<OpenSubscription>>();
+class OpenSubscriptions {
+  private readonly perApp = new Map<number, number>();
+  private readonly perOwner = new Map<object, Set<OpenSubscription>>();
 
   /**
    * Counts a subscription of the app.
    * @returns a function that removes it from the count
    * @throws ActionError OVERLOADED if the app has too many subscriptions
    */
-  function countForApp(appId: number): () => void {
-    const count = perApp.get(appId) ?? 0;
+  private countForApp(appId: number): () => void {
+    const count = this.perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP_MAX) {
       throw new ActionError(
         "OVERLOADED",
@@ -233,70 +236,75 @@ function createOpenSubscriptions() {
         },
       );
     }
-    perApp.set(appId, count + 1);
+    this.perApp.set(appId, count + 1);
     return () => {
-      const subscriptionsLeft = perApp.get(appId)! - 1;
-      if (subscriptionsLeft === 0) perApp.delete(appId);
-      else perApp.set(appId, subscriptionsLeft);
+      const subscriptionsLeft = this.perApp.get(appId)! - 1;
+      if (subscriptionsLeft === 0) this.perApp.delete(appId);
+      else this.perApp.set(appId, subscriptionsLeft);
     };
   }
 
-  return {
-    /**
-     * Counts a subscription, and makes `recheck` check the access of its caller.
-     * @returns a function that removes the subscription
-     * @throws OVERLOADED if the app has too many subscriptions
-     */
-    add(owner: object, { appId, check }: SubscriptionGuard, fail: FailSubscription): () => void {
-      const leaveApp = countForApp(appId);
-      const subscription = { check, fail };
-      const ownerResults = perOwner.get(owner) ?? new Set();
-      perOwner.set(owner, ownerResults.add(subscription));
-      return () => {
-        if (!ownerResults.delete(subscription)) return;
-        leaveApp();
-        if (ownerResults.size === 0 && perOwner.get(owner) === ownerResults) perOwner.delete(owner);
-      };
-    },
+  /**
+   * Counts a subscription, and makes `recheck` check the access of its caller.
+   * @returns a function that removes the subscription
+   * @throws OVERLOADED if the app has too many subscriptions
+   */
+  add(owner: object, { appId, check }: SubscriptionGuard, fail: FailSubscription): () => void {
+    const leaveApp = this.countForApp(appId);
+    const subscription = { check, fail };
+    const ownerResults = this.perOwner.get(owner) ?? new Set();
+    this.perOwner.set(owner, ownerResults.add(subscription));
+    return () => {
+      if (!ownerResults.delete(subscription)) return;
+      leaveApp();
+      if (ownerResults.size === 0 && this.perOwner.get(owner) === ownerResults) this.perOwner.delete(owner);
+    };
+  }
 
-    /** Ends the subscriptions of the websocket that `caller` may not access any more; all of them if `caller` is null. */
-    recheck(owner: object, caller: Caller | null): void {
-      for (const { check, fail } of [...(perOwner.get(owner) ?? [])]) {
-        try {
-          if (!caller) throw new ActionError("UNAUTHORIZED");
-          check(caller);
-        } catch (error) {
-          fail(error as ActionError);
-        }
+  /** Ends the subscriptions of the websocket that `caller` may not access any more; all of them if `caller` is null. */
+  recheck(owner: object, caller: Caller | null): void {
+    for (const { check, fail } of [...(this.perOwner.get(owner) ?? [])]) {
+      try {
+        if (!caller) throw new ActionError("UNAUTHORIZED");
+        check(caller);
+      } catch (error) {
+        fail(error as ActionError);
       }
-    },
+    }
+  }
 
-    count: () => [...perApp.values()].reduce((sum, ofApp) => sum + ofApp, 0),
-  };
+  count() {
+    return [...this.perApp.values()].reduce((sum, ofApp) => sum + ofApp, 0);
+  }
 }
 
 type SubscriptionArgs = ExecutionArgs & { contextValue: ResultReceiver };
 
-export function createSharedResults(answers: Pick<ResponseMemory, "countSharedText">, log: Logger) {
-  const texts = createSharedTexts(answers, log);
-  const { add, recheck, count } = createOpenSubscriptions();
+export class SharedResults {
+  private readonly texts = new SharedTexts(this.answers, this.log);
+  private readonly subscriptions = new OpenSubscriptions();
 
-  function followSource(source: LiveSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
+  constructor(
+    private readonly answers: Pick<ResponseMemory, "countSharedText">,
+    private readonly log: Logger,
+  ) {}
+
+  private followSource(source: LiveSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
     const { socketKey: owner, queryKey: shape, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
     const { appId } = source;
     let isOpen = true;
     let stopFollowing = () => {};
     let sendOrder = Promise.resolve();
 
-    async function handText(text: SharedText): Promise<void> {
+    const handText = async (text: SharedText): Promise<void> => {
       const written = await text.textPromise.catch((error: unknown) => {
-        texts.releaseText(text);
+        this.texts.releaseText(text);
         throw error;
       });
-      if (isOpen && written !== null) return deliver(written, text.freeMemory && (() => texts.releaseText(text)));
-      texts.releaseText(text);
+      if (isOpen && written !== null) return deliver(written, text.freeMemory && (() => this.texts.releaseText(text)));
+      this.texts.releaseText(text);
       if (isOpen) miss();
-    }
+    };
 
     const { iterable, failSubscription: fail } = createEndlessSource(() => {
       if (!isOpen) return;
@@ -304,21 +312,21 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
       stopFollowing();
       leaveApp();
     });
-    const leaveApp = add(owner, source, fail);
+    const leaveApp = this.subscriptions.add(owner, source, fail);
     stopFollowing = source.listen((event) => {
-      const text = texts.claimText(appId, event, args, shape);
+      const text = this.texts.claimText(appId, event, args, shape);
       sendOrder = sendOrder
         .then(() => handText(text))
-        .catch((error: unknown) => log.warn({ err: error }, "an event could not be sent to a subscription"));
+        .catch((error: unknown) => this.log.warn({ err: error }, "an event could not be sent to a subscription"));
     }, fail);
     // The subscription may have ended while its event source was being opened.
     if (!isOpen) stopFollowing();
     return iterable;
   }
 
-  function iterateSource(source: AsyncIterable<unknown> & SubscriptionGuard, args: SubscriptionArgs) {
+  private iterateSource(source: AsyncIterable<unknown> & SubscriptionGuard, args: SubscriptionArgs) {
     const results = makeFailable(executeEachEvent(source, args), () => leaveApp());
-    const leaveApp = add(args.contextValue.socketKey, source, results.fail);
+    const leaveApp = this.subscriptions.add(args.contextValue.socketKey, source, results.fail);
     return results;
   }
 
@@ -326,15 +334,13 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
    * Replaces the function `subscribe` of graphql-js. If the subscription cannot start, the returned iterable fails with
    * the cause.
    */
-  async function subscribe(
-    args: ExecutionArgs,
-  ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
+  async subscribe(args: ExecutionArgs): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
     const source = await createSourceEventStream(args);
     try {
       if (isLiveSource(source))
-        return followSource(source as LiveSource<object> & SubscriptionGuard, args as SubscriptionArgs);
+        return this.followSource(source as LiveSource<object> & SubscriptionGuard, args as SubscriptionArgs);
       if (Symbol.asyncIterator in source)
-        return iterateSource(source as AsyncIterable<unknown> & SubscriptionGuard, args as SubscriptionArgs);
+        return this.iterateSource(source as AsyncIterable<unknown> & SubscriptionGuard, args as SubscriptionArgs);
     } catch (error) {
       return createFailedResults(error as Error);
     }
@@ -344,6 +350,13 @@ export function createSharedResults(answers: Pick<ResponseMemory, "countSharedTe
     );
   }
 
-  /** `count` returns the number of open subscriptions. `recheck` is explained at createOpenSubscriptions. */
-  return { subscribe, recheck, count };
+  /** See `OpenSubscriptions.recheck`. */
+  recheck(owner: object, caller: Caller | null): void {
+    this.subscriptions.recheck(owner, caller);
+  }
+
+  /** Returns the number of open subscriptions. */
+  count(): number {
+    return this.subscriptions.count();
+  }
 }

@@ -9,7 +9,7 @@ import { pino } from "pino";
 import type { Config } from "../../config.js";
 import { Browsers } from "../../engine/browser/browsers.js";
 import { createLocalBrowserSource } from "../../engine/browser/processes/local-browser.js";
-import { createBundler } from "../../engine/bundler.js";
+import { Bundler } from "../../engine/bundler.js";
 import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
 import { createCompileChecker } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
@@ -118,7 +118,7 @@ export async function checkBundling({ roles, npm }: Config): Promise<Diagnostic>
       "are not bundled by this process, because ROLES does not contain api",
     );
   try {
-    await createBundler({ log: pino({ level: "silent" }), sandbox: true }).findSandbox();
+    await new Bundler({ log: pino({ level: "silent" }), sandbox: true }).findSandbox();
     return createPassedDiagnostic("packages of npm", "are bundled in a process without network access");
   } catch (error) {
     const advice =

@@ -14,7 +14,7 @@ import { collectDeclarations } from "./declarations.js";
 import { PackageError } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
 import { findNameInBuild, findNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
-import { createResolution } from "./resolution.js";
+import { Resolution } from "./resolution.js";
 import { findNeededModules, findUsedNames, parsePackageScript } from "./used-names.js";
 
 /** npm package, and the path of its folder in the file tree. */
@@ -103,7 +103,7 @@ function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath
 
 /** Returns an esbuild plugin that resolves all imports in the file tree, so that esbuild does not read the disk. */
 function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
-  const { resolve } = createResolution(tree);
+  const resolution = new Resolution(tree);
   return {
     name: PACKAGE_NAMESPACE,
     setup({ onResolve, onLoad }) {
@@ -111,7 +111,11 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
         const isOurs = namespace !== PACKAGE_NAMESPACE;
         const from = isOurs ? "/" : importer;
         // The script that the service generates gets the package's ES module, even if the script calls `require`.
-        const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
+        const resolved = await resolution.resolve(
+          path,
+          from,
+          kind.startsWith("require") && !isOurs ? "require" : "import",
+        );
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
           const sideEffects = tree.readManifest(packageFolder)["sideEffects"] !== false;

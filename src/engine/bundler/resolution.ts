@@ -15,11 +15,9 @@ export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 const { ResolverFactory } = enhancedResolve;
 const RESOLVED_EXTENSIONS = [".js", ".mjs", ".cjs", ".json", ".jsx"];
 
-export type Resolution = ReturnType<typeof createResolution>;
-
-export function createResolution(tree: FileTree) {
-  const shared = {
-    fileSystem: tree.toFileSystem(),
+export class Resolution {
+  private readonly shared = {
+    fileSystem: this.tree.toFileSystem(),
     useSyncFileSystemCalls: false,
     symlinks: false,
     extensions: RESOLVED_EXTENSIONS,
@@ -27,32 +25,33 @@ export function createResolution(tree: FileTree) {
     modules: ["node_modules"],
     roots: [],
   };
-  const resolvers = {
+  private readonly resolvers = {
     import: ResolverFactory.createResolver({
-      ...shared,
+      ...this.shared,
       conditionNames: ["browser", "module", "import", "production", "default"],
       mainFields: ["browser", "module", "main"],
     }),
     require: ResolverFactory.createResolver({
-      ...shared,
+      ...this.shared,
       conditionNames: ["browser", "module", "require", "production", "default"],
       mainFields: ["browser", "module", "main"],
     }),
   };
 
-  return {
-    /**
-     * Resolves an import to a file.
-     * @param importer file of the tree that contains the import, or a folder with a slash at the end
-     */
-    resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
-      return new Promise((resolve) => {
-        resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {
-          if (path === false) resolve("empty");
-          else if (typeof path === "string" && tree.read(path.split("?")[0]!)) resolve({ file: path.split("?")[0]! });
-          else resolve(isBuiltin(specifier.replace(/\/$/, "")) ? "node" : "missing");
-        });
+  constructor(private readonly tree: FileTree) {}
+
+  /**
+   * Resolves an import to a file.
+   * @param importer file of the tree that contains the import, or a folder with a slash at the end
+   */
+  resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
+    return new Promise((resolve) => {
+      this.resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {
+        if (path === false) resolve("empty");
+        else if (typeof path === "string" && this.tree.read(path.split("?")[0]!))
+          resolve({ file: path.split("?")[0]! });
+        else resolve(isBuiltin(specifier.replace(/\/$/, "")) ? "node" : "missing");
       });
-    },
-  };
+    });
+  }
 }

@@ -3,7 +3,7 @@
  * used scans are removed.
  */
 import { LRUCache } from "lru-cache";
-import { createSecretScan, type Secret, type SecretScan } from "./scan.js";
+import { type Secret, SecretScan } from "./scan.js";
 
 export interface ScanCache {
   find(key: string): SecretScan | undefined;
@@ -15,7 +15,7 @@ export function createScanCache(maxBytes: number): ScanCache {
   return {
     find: (key) => scans.get(key),
     create(key, secrets) {
-      const scan = createSecretScan(secrets);
+      const scan = new SecretScan(secrets);
       scans.set(key, scan);
       return scan;
     },

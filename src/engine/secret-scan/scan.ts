@@ -91,42 +91,45 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   };
 }
 
-export type SecretScan = ReturnType<typeof createSecretScan>;
+export class SecretScan {
+  private readonly whole = new Map(
+    this.secrets.filter((secret) => secret.whole).map(({ name, value }) => [value, name]),
+  );
+  private readonly long = this.secrets.filter((secret) => !secret.whole);
+  private readonly finder = createFinder(this.long, createPatterns);
+  private hostFinder: ReturnType<typeof createFinder> | null = null;
+  private addressFinder: ReturnType<typeof createFinder> | null = null;
+  readonly bytes = this.finder.automaton.bytes;
 
-export function createSecretScan(secrets: readonly Secret[]) {
-  const whole = new Map(secrets.filter((secret) => secret.whole).map(({ name, value }) => [value, name]));
-  const long = secrets.filter((secret) => !secret.whole);
-  const finder = createFinder(long, createPatterns);
-  let hostFinder: ReturnType<typeof createFinder> | null = null;
-  let addressFinder: ReturnType<typeof createFinder> | null = null;
+  constructor(private readonly secrets: readonly Secret[]) {}
 
-  function findLongSecret(text: string, cut = false): string | null {
+  private findLongSecret(text: string, cut = false): string | null {
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
-      secretName = finder.name(hit);
+      secretName = this.finder.name(hit);
       return true;
     };
-    for (const { layer } of createLayers(text, false, finder.automaton.longestPatternBytes)) {
-      if (finder.scan(layer, onHit)) return secretName;
-      const started = cut ? finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
-      if (started) return finder.name(started);
+    for (const { layer } of createLayers(text, false, this.finder.automaton.longestPatternBytes)) {
+      if (this.finder.scan(layer, onHit)) return secretName;
+      const started = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
+      if (started) return this.finder.name(started);
     }
     return null;
   }
 
-  function findSecretRanges(text: string, cut: boolean): SecretRange[] {
+  private findSecretRanges(text: string, cut: boolean): SecretRange[] {
     const ranges: SecretRange[] = [];
-    for (const { layer, isDecoded } of createLayers(text, true, finder.automaton.longestPatternBytes)) {
+    for (const { layer, isDecoded } of createLayers(text, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
       const onHit = (hit: PatternHit): boolean => {
         // The last byte of a secret may end within a base64 digit, so the mask includes this digit.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
-        ranges.push({ from: at[hit.start]!, to, name: finder.name(hit) });
+        ranges.push({ from: at[hit.start]!, to, name: this.finder.name(hit) });
         return false;
       };
-      finder.scan(layer, onHit);
-      const started = cut ? finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
-      if (started) ranges.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
+      this.finder.scan(layer, onHit);
+      const started = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
+      if (started) ranges.push({ from: at[started.start]!, to: text.length, name: this.finder.name(started) });
     }
     return ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   }
@@ -136,14 +139,18 @@ export function createSecretScan(secrets: readonly Secret[]) {
    * text, a pattern, or digits that may encode a pattern, can begin at this index and reach the end. Ignores escapes at
    * the end of the text, which may be incomplete, so that following text only appends to the layers.
    */
-  function findUndecidedStart(text: string): number {
-    if (long.length === 0) return text.length;
+  private findUndecidedStart(text: string): number {
+    if (this.long.length === 0) return text.length;
     let from = findIncompleteEscape(text, text.length);
-    for (const { layer, isDecoded } of createLayers(text.slice(0, from), true, finder.automaton.longestPatternBytes)) {
+    for (const { layer, isDecoded } of createLayers(
+      text.slice(0, from),
+      true,
+      this.finder.automaton.longestPatternBytes,
+    )) {
       if (isDecoded) break;
       const { bytes, textIndexes } = layer;
       const started = Math.min(
-        bytes.length - finder.automaton.countBytesBegunAtEnd(bytes),
+        bytes.length - this.finder.automaton.countBytesBegunAtEnd(bytes),
         findTrailingDigitsStart(bytes),
       );
       if (started < bytes.length) from = Math.min(from, textIndexes![started]!);
@@ -151,56 +158,31 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return from;
   }
 
-  /** Returns `text` with each secret replaced by «name». */
-  function maskText({ text, cut = false }: ScannedText): string {
-    const name = whole.get(text);
-    if (name !== undefined) return `«${name}»`;
-    let masked = "";
-    let from = 0;
-    for (const range of findSecretRanges(text, cut)) {
-      if (range.from >= from) masked += `${text.slice(from, range.from)}«${range.name}»`;
-      from = Math.max(from, range.to);
-    }
-    masked += text.slice(from);
-    if (whole.size === 0) return masked;
-    return masked.replace(QUOTED_TEXT, (quoted, inner: string, colon?: string) =>
-      colon === undefined && whole.has(inner) ? `"«${whole.get(inner)}»"` : quoted,
-    );
-  }
-
   /** Returns the name of a secret that the JSON text contains; null if there is none. Ignores short key names. */
-  function findSecretBesideKeys(json: string): string | null {
+  private findSecretBesideKeys(json: string): string | null {
     const keys = findShortKeys(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
-    for (const { layer } of createLayers(json, true, finder.automaton.longestPatternBytes)) {
+    for (const { layer } of createLayers(json, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
       const onHit = (hit: PatternHit): boolean => {
         const isInKey = isWithinSpans(keys, at[hit.start]!, at[hit.end - 1]!);
-        if (!isInKey) secretName = finder.name(hit);
+        if (!isInKey) secretName = this.finder.name(hit);
         return !isInKey;
       };
-      if (finder.scan(layer, onHit)) return secretName;
+      if (this.finder.scan(layer, onHit)) return secretName;
     }
     return null;
   }
 
-  /** Returns the name of a secret that the JSON text contains, also in key names; null if there is none. */
-  function findInJson(json: string): string | null {
-    if (whole.size > 0) {
-      for (const text of readShortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
-    }
-    return findLongSecret(json) === null ? null : findSecretBesideKeys(json);
-  }
-
-  function findInHost({ hostname }: URL): string | null {
-    hostFinder ??= createFinder(long, createHostPatterns);
+  private findInHost({ hostname }: URL): string | null {
+    this.hostFinder ??= createFinder(this.long, createHostPatterns);
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
-      secretName = hostFinder!.name(hit);
+      secretName = this.hostFinder!.name(hit);
       return true;
     };
     for (const text of [hostname, domainToUnicode(hostname)].flatMap(createHostTexts)) {
-      if (hostFinder.scan(createPlainLayer(text, false), onHit)) return secretName;
+      if (this.hostFinder.scan(createPlainLayer(text, false), onHit)) return secretName;
     }
     return null;
   }
@@ -209,84 +191,114 @@ export function createSecretScan(secrets: readonly Secret[]) {
    * Returns the name of a secret that a URL contains in a changed form; null if there is none. The form differs if the
    * app did not encode the secret, or escaped it with backslashes.
    */
-  function findAlteredSecret(url: string): string | null {
-    const escaped = findLongSecret(url.replaceAll("/", "\\"));
+  private findAlteredSecret(url: string): string | null {
+    const escaped = this.findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
-    addressFinder ??= createFinder(long, createUrlPatterns);
-    if (addressFinder.automaton.longestPatternBytes === 0) return null;
+    this.addressFinder ??= createFinder(this.long, createUrlPatterns);
+    if (this.addressFinder.automaton.longestPatternBytes === 0) return null;
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
-      secretName = addressFinder!.name(hit);
+      secretName = this.addressFinder!.name(hit);
       return true;
     };
-    for (const { layer, isDecoded } of createLayers(url, false, finder.automaton.longestPatternBytes)) {
+    for (const { layer, isDecoded } of createLayers(url, false, this.finder.automaton.longestPatternBytes)) {
       if (isDecoded) return null;
-      if (addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: WHOLE_TEXT_SPANS }, onHit))
+      if (
+        this.addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: WHOLE_TEXT_SPANS }, onHit)
+      )
         return secretName;
     }
     return null;
   }
 
-  function maskedValue(value: unknown): unknown {
-    if (typeof value === "string") return maskText({ text: value });
+  private maskedValue(value: unknown): unknown {
+    if (typeof value === "string") return this.mask({ text: value });
     if (typeof value === "number")
-      return findLongSecret(String(value)) === null ? value : maskText({ text: String(value) });
-    if (Array.isArray(value)) return value.map(maskedValue);
+      return this.findLongSecret(String(value)) === null ? value : this.mask({ text: String(value) });
+    if (Array.isArray(value)) return value.map((value) => this.maskedValue(value));
     if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [maskedKey(key), maskedValue(inner)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [this.maskedKey(key), this.maskedValue(inner)]),
+    );
   }
 
-  const maskedKey = (key: string): string =>
-    key.length < KEY_MIN_CHARACTERS || findLongSecret(key) === null ? key : maskText({ text: key });
+  private maskedKey(key: string): string {
+    return key.length < KEY_MIN_CHARACTERS || this.findLongSecret(key) === null ? key : this.mask({ text: key });
+  }
 
-  return {
-    findInJson,
-    mask: maskText,
-    maskBeginning: (part: StreamedText): MaskedBeginning =>
-      maskBeginning(
-        part,
-        findSecretRanges(part.text, false),
-        whole,
-        part.isEnd ? part.text.length : findUndecidedStart(part.text),
-      ),
-    bytes: finder.automaton.bytes,
-    steps: (): number => finder.automaton.stepCount,
+  /** Returns the name of a secret that the JSON text contains, also in key names; null if there is none. */
+  findInJson(json: string): string | null {
+    if (this.whole.size > 0) {
+      for (const text of readShortStrings(json, WHOLE_MAX_CHARACTERS))
+        if (this.whole.has(text)) return this.whole.get(text)!;
+    }
+    return this.findLongSecret(json) === null ? null : this.findSecretBesideKeys(json);
+  }
 
-    /**
-     * Returns the name of a secret that one of the texts contains; null if there is none. A short secret counts only as
-     * a whole text.
-     */
-    find(texts: readonly ScannedText[]): string | null {
-      for (const { text, cut } of texts) {
-        const name = whole.get(text) ?? findLongSecret(text, cut);
-        if (name !== null) return name;
-      }
-      return null;
-    },
+  /** Returns `text` with each secret replaced by «name». */
+  mask({ text, cut = false }: ScannedText): string {
+    const name = this.whole.get(text);
+    if (name !== undefined) return `«${name}»`;
+    let masked = "";
+    let from = 0;
+    for (const range of this.findSecretRanges(text, cut)) {
+      if (range.from >= from) masked += `${text.slice(from, range.from)}«${range.name}»`;
+      from = Math.max(from, range.to);
+    }
+    masked += text.slice(from);
+    if (this.whole.size === 0) return masked;
+    return masked.replace(QUOTED_TEXT, (quoted, inner: string, colon?: string) =>
+      colon === undefined && this.whole.has(inner) ? `"«${this.whole.get(inner)}»"` : quoted,
+    );
+  }
 
-    /**
-     * Returns the name of a secret that a URL contains; null if there is none. Ignores case in the host name. A short
-     * secret counts only as the whole value of a parameter.
-     */
-    findInUrl(url: string): string | null {
-      const parsed = URL.parse(url);
-      const secretName = findLongSecret(url) ?? findAlteredSecret(url) ?? (parsed && findInHost(parsed));
-      if (secretName !== null || parsed === null || whole.size === 0) return secretName;
-      for (const value of parsed.searchParams.values()) if (whole.has(value)) return whole.get(value)!;
-      return null;
-    },
+  maskBeginning(part: StreamedText): MaskedBeginning {
+    return maskBeginning(
+      part,
+      this.findSecretRanges(part.text, false),
+      this.whole,
+      part.isEnd ? part.text.length : this.findUndecidedStart(part.text),
+    );
+  }
 
-    /**
-     * Masks all secrets in the JSON text of an object, also in key names. Returns the same text if it contains no
-     * secret.
-     */
-    maskJson(json: string): string {
-      if (findInJson(json) === null) return json;
-      const masked = JSON.stringify(maskedValue(JSON.parse(json)));
-      const left = findInJson(masked);
-      // If a secret remains, it extends over several values, such as an array that was the text of a setting. So the
-      // whole object is masked.
-      return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
-    },
-  };
+  steps(): number {
+    return this.finder.automaton.stepCount;
+  }
+
+  /**
+   * Returns the name of a secret that one of the texts contains; null if there is none. A short secret counts only as
+   * a whole text.
+   */
+  find(texts: readonly ScannedText[]): string | null {
+    for (const { text, cut } of texts) {
+      const name = this.whole.get(text) ?? this.findLongSecret(text, cut);
+      if (name !== null) return name;
+    }
+    return null;
+  }
+
+  /**
+   * Returns the name of a secret that a URL contains; null if there is none. Ignores case in the host name. A short
+   * secret counts only as the whole value of a parameter.
+   */
+  findInUrl(url: string): string | null {
+    const parsed = URL.parse(url);
+    const secretName = this.findLongSecret(url) ?? this.findAlteredSecret(url) ?? (parsed && this.findInHost(parsed));
+    if (secretName !== null || parsed === null || this.whole.size === 0) return secretName;
+    for (const value of parsed.searchParams.values()) if (this.whole.has(value)) return this.whole.get(value)!;
+    return null;
+  }
+
+  /**
+   * Masks all secrets in the JSON text of an object, also in key names. Returns the same text if it contains no
+   * secret.
+   */
+  maskJson(json: string): string {
+    if (this.findInJson(json) === null) return json;
+    const masked = JSON.stringify(this.maskedValue(JSON.parse(json)));
+    const left = this.findInJson(masked);
+    // If a secret remains, it extends over several values, such as an array that was the text of a setting. So the
+    // whole object is masked.
+    return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
+  }
 }

@@ -27,7 +27,7 @@ export function performScanTask(scan: SecretScan, task: ScanTask): unknown {
     case "find":
       return scan.find(task.texts);
     case "mask":
-      return task.texts.map(scan.mask);
+      return task.texts.map((text) => scan.mask(text));
     case "url":
       return scan.findInUrl(task.text);
     case "maskJson":

@@ -35,24 +35,26 @@ interface ServerConnections {
  */
 const computeServerKey = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
-export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
-  const places = new Map<string, ServerConnections>();
-  let stopped = false;
+export class SmtpPool<Server extends object> {
+  private readonly places = new Map<string, ServerConnections>();
+  private stopped = false;
 
-  function freeSlot(key: string): void {
-    const place = places.get(key)!;
+  constructor(private readonly open: (server: Server) => Promise<SMTPConnection>) {}
+
+  private freeSlot(key: string): void {
+    const place = this.places.get(key)!;
     place.openCount -= 1;
     place.waitingCallers.shift()?.();
-    if (place.openCount === 0 && place.waitingCallers.length === 0) places.delete(key);
+    if (place.openCount === 0 && place.waitingCallers.length === 0) this.places.delete(key);
   }
 
-  function closeSession(pooled: OpenSession): void {
+  private closeSession(pooled: OpenSession): void {
     clearTimeout(pooled.timer);
-    const place = places.get(pooled.key);
+    const place = this.places.get(pooled.key);
     if (place) place.idle = place.idle.filter((session) => session !== pooled);
-    if (pooled.isBroken || stopped) pooled.connection.close();
+    if (pooled.isBroken || this.stopped) pooled.connection.close();
     else pooled.connection.quit();
-    freeSlot(pooled.key);
+    this.freeSlot(pooled.key);
   }
 
   /**
@@ -60,11 +62,11 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
    * open one.
    * @throws the signal's reason
    */
-  async function acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
+  private async acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();
-      const place = places.get(key) ?? { openCount: 0, idle: [], waitingCallers: [] };
-      places.set(key, place);
+      const place = this.places.get(key) ?? { openCount: 0, idle: [], waitingCallers: [] };
+      this.places.set(key, place);
       const idle = place.idle.pop();
       if (idle) return idle;
       if (place.openCount < CONNECTIONS_PER_SERVER) {
@@ -79,53 +81,51 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     }
   }
 
-  return {
-    async takeSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
-      const key = computeServerKey(server);
-      const idle = await acquireSession(key, signal);
-      if (idle) {
-        clearTimeout(idle.timer);
-        idle.isReused = true;
-        return idle;
-      }
-      try {
-        const connection = await open(server);
-        const pooled: OpenSession = {
-          key,
-          connection,
-          isReused: false,
-          isBroken: false,
-          messageCount: 0,
-          timer: undefined,
-        };
-        connection.once("end", () => {
-          pooled.isBroken = true;
-          if (places.get(key)?.idle.includes(pooled)) closeSession(pooled);
-        });
-        return pooled;
-      } catch (error) {
-        freeSlot(key);
-        throw error;
-      }
-    },
+  async takeSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
+    const key = computeServerKey(server);
+    const idle = await this.acquireSession(key, signal);
+    if (idle) {
+      clearTimeout(idle.timer);
+      idle.isReused = true;
+      return idle;
+    }
+    try {
+      const connection = await this.open(server);
+      const pooled: OpenSession = {
+        key,
+        connection,
+        isReused: false,
+        isBroken: false,
+        messageCount: 0,
+        timer: undefined,
+      };
+      connection.once("end", () => {
+        pooled.isBroken = true;
+        if (this.places.get(key)?.idle.includes(pooled)) this.closeSession(pooled);
+      });
+      return pooled;
+    } catch (error) {
+      this.freeSlot(key);
+      throw error;
+    }
+  }
 
-    giveBack(session: PooledSmtpSession): void {
-      const pooled = session as OpenSession;
-      pooled.messageCount += 1;
-      if (stopped || pooled.isBroken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
-        closeSession(pooled);
-        return;
-      }
-      const place = places.get(pooled.key)!;
-      place.idle.push(pooled);
-      pooled.timer = setTimeout(() => closeSession(pooled), IDLE_TIMEOUT_MS).unref();
-      place.waitingCallers.shift()?.();
-    },
+  giveBack(session: PooledSmtpSession): void {
+    const pooled = session as OpenSession;
+    pooled.messageCount += 1;
+    if (this.stopped || pooled.isBroken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
+      this.closeSession(pooled);
+      return;
+    }
+    const place = this.places.get(pooled.key)!;
+    place.idle.push(pooled);
+    pooled.timer = setTimeout(() => this.closeSession(pooled), IDLE_TIMEOUT_MS).unref();
+    place.waitingCallers.shift()?.();
+  }
 
-    /** Closes idle connections now, and other connections when their message has been sent. */
-    stop(): void {
-      stopped = true;
-      for (const { idle } of places.values()) for (const pooled of [...idle]) closeSession(pooled);
-    },
-  };
+  /** Closes idle connections now, and other connections when their message has been sent. */
+  stop(): void {
+    this.stopped = true;
+    for (const { idle } of this.places.values()) for (const pooled of [...idle]) this.closeSession(pooled);
+  }
 }

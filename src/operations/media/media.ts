@@ -11,8 +11,8 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { openBlobStore } from "../../engine/blob-store.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { KeyRing } from "../../engine/key-ring.js";
-import { createPictureProcessor } from "../../engine/pictures.js";
-import { createUploadReceiver } from "../../engine/reception.js";
+import { PictureProcessor } from "../../engine/pictures.js";
+import { UploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -61,11 +61,11 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
-  const reception = createUploadReceiver(
+  const reception = new UploadReceiver(
     join(folder, "incoming"),
     new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
   );
-  const pictures = new MediaPictures({ pictureProcessor: createPictureProcessor({ log }) });
+  const pictures = new MediaPictures({ pictureProcessor: new PictureProcessor({ log }) });
   const blobs = new MediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
   const sweep = new MediaSweep({ db, store, reception, blobs, isOwnStore, log });

@@ -11,7 +11,7 @@ import type { StoredAsset } from "../../data/action-types.js";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import type { RepositoryJob } from "../../engine/bundler/project/git-project.js";
 import type { SourceJob, SourceScript } from "../../engine/bundler/source-script.js";
-import { createBundler } from "../../engine/bundler.js";
+import { Bundler } from "../../engine/bundler.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -110,7 +110,7 @@ const choiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `$
 export class DependencyResolver {
   private readonly connections = createPackageConnections(this.options);
   readonly scripts = new StoredScripts(this.options.db);
-  private readonly bundler = createBundler({ log: this.options.log, sandbox: this.options.npm?.sandbox ?? true });
+  private readonly bundler = new Bundler({ log: this.options.log, sandbox: this.options.npm?.sandbox ?? true });
   private readonly registry =
     this.options.npm && new PackageRegistry({ ...this.options.npm, connections: this.connections.npm });
   private readonly slots = {

@@ -147,7 +147,7 @@ interface ExecutorOptions {
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
-  serviceRequests: ServiceRequestSender;
+  serviceRequests: ServiceRequestSender | null;
   requests: RunRequests;
   log: Logger;
 }

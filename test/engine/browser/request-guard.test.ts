@@ -7,7 +7,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
 import { hasNetwork, type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
+import { SecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
 import { ALL_TEXTS, ENCODINGS, MULTILINE_SECRET, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -106,7 +106,7 @@ describe("URLs that a run may not request", () => {
   let server: Server;
   let port: number;
   let arrived: string[] = [];
-  const scan = createSecretScan([SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, whole: false })));
+  const scan = new SecretScan([SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, whole: false })));
   /** Returns the received URLs, except three that contain no data of the run: each other URL may have leaked the secret. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
