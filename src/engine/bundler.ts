@@ -129,11 +129,15 @@ export class Bundler {
   private readonly measureCpuSeconds = this.options.measureCpuSeconds ?? readProcessTreeCpuTime;
   private readonly running = new Set<ChildProcess>();
   private sandboxPromise: Promise<BundlerSandbox> | null = null;
+  private isStopped = false;
 
   constructor(private readonly options: BundlerOptions) {}
 
+  /** Starts a build process. @throws BundlerBusyError */
   private startChild(sandboxPlace: BundlerSandbox): ChildProcess {
+    if (this.isStopped) throw new BundlerBusyError("the service is stopping");
     const child = startInSandbox(sandboxPlace, this.script);
+    if (child.pid === undefined) throw new BundlerBusyError("the build process cannot start");
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
     return child;
@@ -209,19 +213,27 @@ export class Bundler {
     }
   }
 
+  /**
+   * Returns false if the sandbox cannot start, or if its process ends with an exit code and without a response. A
+   * process that is killed shows nothing about the sandbox: the machine may have too little memory for any process.
+   * @throws BundlerBusyError if the process was killed or did not start
+   */
   private async isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
+    let child: ChildProcess | undefined;
     try {
-      await this.requestFromChild(EMPTY_JOB, [], this.startChild(room), BUILD_LIMITS);
+      child = this.startChild(room);
+      await this.requestFromChild(EMPTY_JOB, [], child, BUILD_LIMITS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
+      if (child?.signalCode) throw new BundlerBusyError(`the build process was ended by ${child.signalCode}`);
       return false;
     }
   }
 
   /**
    * Tries the sandboxes, the strictest first. Returns the first one that works on this machine.
-   * @throws SandboxUnavailableError if none works
+   * @throws SandboxUnavailableError if none works; BundlerBusyError
    */
   private async findStrictest(): Promise<BundlerSandbox> {
     const { log, sandbox } = this.options;
@@ -305,6 +317,7 @@ export class Bundler {
   }
 
   stop(): void {
+    this.isStopped = true;
     for (const child of this.running) killProcess(child);
   }
 }

@@ -64,6 +64,11 @@ export class InvalidPictureError extends Error {
   override readonly name = "InvalidPictureError";
 }
 
+/** Error if a picture process cannot start now. A retry may succeed. */
+export class PictureProcessBusyError extends Error {
+  override readonly name = "PictureProcessBusyError";
+}
+
 export interface PictureInspection {
   /** Width and height in pixels in the displayed orientation; null if the picture cannot be decoded within the limits. */
   size: [width: number, height: number] | null;
@@ -119,23 +124,34 @@ const toNullIfUndecodable = (error: unknown): null => {
   throw error;
 };
 
+interface PictureProcessorOptions {
+  log: Logger;
+  /** Path of another program for the picture process. Only tests set this option. */
+  program?: string;
+}
+
 export class PictureProcessor {
   private readonly running = new Set<ChildProcess>();
   private account: { uid: number; gid: number } | null =
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
   private probed: Promise<void> | null = null;
+  private isStopped = false;
 
-  constructor(private readonly options: { log: Logger }) {}
+  constructor(private readonly options: PictureProcessorOptions) {}
 
+  /** Starts a picture process. @throws PictureProcessBusyError */
   private startChild(job: PictureJob): ChildProcess {
-    const args = ["-c", LIMITED_SHELL_COMMAND, process.execPath, ...NODE_FLAGS, CHILD_PROGRAM, JSON.stringify(job)];
+    if (this.isStopped) throw new PictureProcessBusyError("the service is stopping");
+    const program = this.options.program ?? CHILD_PROGRAM;
+    const args = ["-c", LIMITED_SHELL_COMMAND, process.execPath, ...NODE_FLAGS, program, JSON.stringify(job)];
     const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...this.account });
+    child.on("error", () => undefined);
+    if (child.pid === undefined) throw new PictureProcessBusyError("the process that decodes pictures cannot start");
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
-    child.on("error", () => undefined);
     try {
-      if (child.pid !== undefined) setPriority(child.pid, CHILD_NICENESS);
+      setPriority(child.pid, CHILD_NICENESS);
     } catch {
       // Ignores the error: the process has ended, or this process may not change priorities. In the second case, the
       // picture process has the same priority as the service.
@@ -143,13 +159,23 @@ export class PictureProcessor {
     return child;
   }
 
-  /** Sends the picture to a new process, and passes the response of the process to `readFrames`. @throws InvalidPictureError */
+  /** Starts a picture process for `source`, which is destroyed if that fails. @throws PictureProcessBusyError */
+  private async startChildFor(source: Readable, job: PictureJob): Promise<ChildProcess> {
+    try {
+      await this.prepareSandbox();
+      return this.startChild(job);
+    } catch (error) {
+      source.destroy();
+      throw error;
+    }
+  }
+
+  /** Sends the picture to the process, and passes the response of the process to `readFrames`. @throws InvalidPictureError */
   private async runJob<T>(
+    child: ChildProcess,
     source: Readable,
-    job: PictureJob,
     readFrames: (frames: PartReader) => Promise<T>,
   ): Promise<T> {
-    const child = this.startChild(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
     // Ignores the error: if the process could not start, there is no response, which is reported below.
@@ -170,29 +196,48 @@ export class PictureProcessor {
     }
   }
 
-  /** Checks, only once, if the unprivileged account can read the program of the picture process. */
-  private async probeSandbox(): Promise<void> {
-    if (this.account === null) return;
+  /**
+   * Checks if the unprivileged account can decode pictures. Only a process that ends with an exit code shows that it
+   * cannot: any process can be killed, for instance when the machine has too little memory.
+   * @throws PictureProcessBusyError if the process was killed or did not start
+   */
+  private async isAccountUsable(): Promise<boolean> {
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
-    const answers = await this.runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.readHeader()).catch(
-      toNullIfUndecodable,
-    );
-    if (answers !== null) return;
+    let child: ChildProcess;
+    try {
+      child = this.startChild(job);
+    } catch (error) {
+      // The service is root, but has no right to start processes of other accounts.
+      if ((error as NodeJS.ErrnoException).code === "EPERM") return false;
+      throw error;
+    }
+    const picture = Readable.from([Buffer.from("GIF")]);
+    const answer = await this.runJob(child, picture, (frames) => frames.readHeader()).catch(toNullIfUndecodable);
+    if (answer === null && child.signalCode !== null)
+      throw new PictureProcessBusyError(`the process that decodes pictures was ended by ${child.signalCode}`);
+    return answer !== null;
+  }
+
+  private async probeSandbox(): Promise<void> {
+    if (this.account === null || (await this.isAccountUsable())) return;
     this.account = null;
     this.options.log.warn(
-      "pictures are decoded under the service's own account: another account is not allowed to read this installation's folder",
+      "pictures are decoded under the service's own account: another account is not allowed to run this installation's programs",
     );
   }
 
   private async prepareSandbox(): Promise<void> {
-    this.probed ??= this.probeSandbox();
+    this.probed ??= this.probeSandbox().catch((error: unknown) => {
+      this.probed = null;
+      throw error;
+    });
     await this.probed;
   }
 
   /**
    * Measures the picture and creates its thumbnail.
    * @param keep gets the file without private metadata as a stream, and must read all of it
-   * @throws InvalidPictureError if the file is not of the type `contentType`
+   * @throws InvalidPictureError if the file is not of the type `contentType`; PictureProcessBusyError
    */
   async inspect<T>(
     source: Readable,
@@ -200,9 +245,8 @@ export class PictureProcessor {
     thumbnail: { edge: number; quality: number; maxBytes: number },
     keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<PictureInspection & { storedCopy: T }> {
-    await this.prepareSandbox();
-    const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
-    return this.runJob(source, job, async (frames) => {
+    const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail });
+    return this.runJob(child, source, async (frames) => {
       const clean = await frames.readHeader();
       if (clean.fault !== undefined) throw new InvalidPictureError(clean.fault);
       const stored = await keep(frames.streamBytes(clean.bytes));
@@ -216,12 +260,11 @@ export class PictureProcessor {
 
   /**
    * Returns the picture with another width, format or quality. The result is never wider than the original.
-   * @throws InvalidPictureError
+   * @throws InvalidPictureError, PictureProcessBusyError
    */
   async resize(source: Readable, contentType: string, resizing: ResizeOptions, maxBytes: number): Promise<Buffer> {
-    await this.prepareSandbox();
-    const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
-    return this.runJob(source, job, async (frames) => {
+    const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing });
+    return this.runJob(child, source, async (frames) => {
       const { fault, bytes } = await frames.readHeader();
       if (fault !== undefined) throw new InvalidPictureError(fault);
       return frames.readBytes(bytes, maxBytes);
@@ -229,6 +272,7 @@ export class PictureProcessor {
   }
 
   stop(): void {
+    this.isStopped = true;
     for (const child of this.running) child.kill("SIGKILL");
   }
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
-import { PackageError, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
+import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import { UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
@@ -31,14 +31,17 @@ function bundlerWith(options: Options) {
   return { lines, bundler: new Bundler({ log, sandbox: true, ...options }) };
 }
 
+const errorOf = (bundling: Promise<unknown>): Promise<Error> =>
+  bundling.then(
+    () => expect.fail("it was bundled"),
+    (error: Error) => error,
+  );
+
 /** Bundles a package whose archive contains a task for the test's script. Returns the error. */
 async function refusalOf(task: ProbeTask, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: PROBE, ...options });
   const archive = Buffer.from(JSON.stringify(task));
-  return bundler.bundle([placed(archive)]).then(
-    () => expect.fail("it was bundled"),
-    (error: Error) => error,
-  );
+  return errorOf(bundler.bundle([placed(archive)]));
 }
 
 describe("the process in which packages are bundled", () => {
@@ -96,15 +99,37 @@ describe("the process in which packages are bundled", () => {
   it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
     const unshareCommand = ["false"];
     const { bundler, lines } = bundlerWith({ unshareCommand });
-    const refusal = await bundler.bundle([LIBRARY_ARCHIVE]).then(
-      () => expect.fail("it was bundled"),
-      (error: unknown) => error,
-    );
+    const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
     expect(refusal).to.be.instanceOf(SandboxUnavailableError);
-    expect(lines).to.deep.equal([(refusal as Error).message]);
+    expect(lines).to.deep.equal([refusal.message]);
     unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
     expect((await bundler.findSandbox()).isNetworkIsolated).to.equal(true);
+  });
+
+  it("is not replaced by a weaker one because a process was killed: the next package is bundled in the strictest", async () => {
+    const mark = join(folder, "killed");
+    const killsItselfOnce = ["sh", "-c", `if mkdir ${mark}; then kill -9 $$; fi; exec "$0" "$@"`];
+    const { bundler, lines } = bundlerWith({
+      unshareCommand: [...killsItselfOnce, ...UNSHARE_COMMAND],
+      sandbox: false,
+    });
+    chmodSync(folder, 0o777);
+    const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
+    expect(refusal).to.be.instanceOf(BundlerBusyError);
+    expect(refusal.message).to.equal("the build process was ended by SIGKILL");
+    expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
+    const { commands: _, ...protections } = await bundler.findSandbox();
+    const { commands: __, ...strictest } = await bundlerWith({}).bundler.findSandbox();
+    expect(protections).to.deep.equal(strictest);
+    expect(lines).to.deep.equal([]);
+  });
+
+  it("does not start after a stop", async () => {
+    const { bundler } = bundlerWith({});
+    await bundler.bundle([LIBRARY_ARCHIVE]);
+    bundler.stop();
+    expect(await errorOf(bundler.bundle([LIBRARY_ARCHIVE]))).to.be.instanceOf(BundlerBusyError);
   });
 
   it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {

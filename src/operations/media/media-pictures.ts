@@ -9,6 +9,7 @@ import { FairSemaphore, mayTakeSlots } from "../../engine/fair-semaphore.js";
 import {
   InvalidPictureError,
   type PictureInspection,
+  PictureProcessBusyError,
   type PictureProcessor,
   type ResizeOptions,
 } from "../../engine/pictures.js";
@@ -26,6 +27,17 @@ import {
  * runs of actions.
  */
 const CONCURRENT_PICTURES_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
+
+/** Throws OVERLOADED for the error of a picture process that cannot start now, and other errors again. */
+function throwIfBusy(error: unknown): never {
+  if (!(error instanceof PictureProcessBusyError)) throw error;
+  throw createOverloadedError(error.message);
+}
+
+const createOverloadedError = (reason: string) =>
+  new ActionError("OVERLOADED", `${reason}; try again in ${OVERLOADED_RETRY_SECONDS} s`, {
+    retryAfter: OVERLOADED_RETRY_SECONDS,
+  });
 
 export class MediaPictures {
   private readonly resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
@@ -50,17 +62,12 @@ export class MediaPictures {
   private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
     if (!mayTakeSlots(PICTURES_WAITING_MAX, this.allWaiting, waitingCount, 1)) {
-      const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
-      throw new ActionError(
-        "OVERLOADED",
-        `too many pictures wait to be processed; try again in ${OVERLOADED_RETRY_SECONDS} s`,
-        details,
-      );
+      throw createOverloadedError("too many pictures wait to be processed");
     }
     this.countWaiting(appId, 1);
     try {
       const leaveQueue = await this.resizeSlots.enter(appId);
-      return await work().finally(leaveQueue);
+      return await work().catch(throwIfBusy).finally(leaveQueue);
     } finally {
       this.countWaiting(appId, -1);
     }

@@ -1,0 +1,70 @@
+/** Tests the account of the processes that decode pictures, and their stop. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import pino from "pino";
+import { PictureProcessBusyError, PictureProcessor, type ResizeOptions } from "../../src/engine/pictures.js";
+
+const CHILD_PROGRAM = fileURLToPath(new URL("../../src/engine/pictures/child.js", import.meta.url));
+const GIF = Buffer.from("R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
+const RESIZING: ResizeOptions = { width: null, format: "png", quality: 80 };
+
+describe("the process that decodes a picture", () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "svc-pictures-"));
+    chmodSync(folder, 0o777);
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  /** Creates a processor whose picture processes run `code` first, and collects its log. */
+  function processorWith(name: string, code: string) {
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
+    const program = join(folder, `${name}.mjs`);
+    writeFileSync(
+      program,
+      `import { mkdirSync } from "node:fs";\n${code}\nawait import(${JSON.stringify(CHILD_PROGRAM)});`,
+    );
+    return { lines, processor: new PictureProcessor({ log, program }) };
+  }
+  const convert = (processor: PictureProcessor, source = Readable.from([GIF])) =>
+    processor.resize(source, "image/gif", RESIZING, 10_000);
+  const errorOf = (conversion: Promise<unknown>): Promise<unknown> =>
+    conversion.then(
+      () => expect.fail("the picture was converted"),
+      (error: unknown) => error,
+    );
+
+  it("keeps its own account if the first process is killed, and the next picture succeeds", async () => {
+    const mark = JSON.stringify(join(folder, "killed"));
+    const { lines, processor } = processorWith(
+      "killed-once",
+      `let isFirst = true; try { mkdirSync(${mark}) } catch { isFirst = false } if (isFirst) process.kill(process.pid, "SIGKILL");`,
+    );
+    const source = Readable.from([GIF]);
+    // Only a service that runs as root has another account to check.
+    if (process.getuid?.() === 0) {
+      expect(await errorOf(convert(processor, source))).to.be.instanceOf(PictureProcessBusyError);
+      expect(source.destroyed).to.equal(true);
+    }
+    expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
+    expect(lines).to.deep.equal([]);
+  });
+
+  it("runs under the service's account, with a warning, if another account cannot run its program", async () => {
+    const isOther = "process.getuid() === 64050";
+    const { lines, processor } = processorWith("unreadable", `if (${isOther}) process.exit(1);`);
+    expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
+    expect(lines).to.have.length(process.getuid?.() === 0 ? 1 : 0);
+  });
+
+  it("does not start after a stop", async () => {
+    const { processor } = processorWith("stopped", "");
+    processor.stop();
+    expect(await errorOf(convert(processor))).to.be.instanceOf(PictureProcessBusyError);
+  });
+});
