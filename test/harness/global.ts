@@ -3,9 +3,13 @@
  * the test files, checks this after each file.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { config } from "chai";
 import { startTestServer, stopTestServer } from "./postgres.js";
 import { closeSharedProcesses, isShared, sharedCount } from "./shared-processes.js";
 import { until } from "./until.js";
+
+/** Length of values in messages of failed assertions: enough for the error in a response. */
+config.truncateThreshold = 400;
 
 /** Resources that keep a process alive. They remain only if a test does not call `stop()`. */
 const LEFTOVER_RESOURCES = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
