@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
@@ -75,4 +75,18 @@ describe("the owner of a connection", () => {
       expect(ask?.(listening, { address: localAddress!, port: 1 })).to.equal(null);
     });
   }
+});
+
+describe("the owner of a connection, without a free file descriptor to read it", () => {
+  it("is an error, not an owner that the system does not report", () => {
+    const script = `
+      const { openSync } = await import("node:fs");
+      const { readUidFromTable } = await import(process.argv[1]);
+      const end = { address: "127.0.0.1", port: 1 };
+      try { for (;;) openSync("/dev/null") } catch {}
+      process.stdout.write(await readUidFromTable(end, end).then(String, ({ code }) => code));`;
+    const limited = ["--nofile=100:100", process.execPath, "--input-type=module", "-e", script];
+    const tested = new URL("../../src/engine/egress-proxy/socket-owner.js", import.meta.url).href;
+    expect(execFileSync("prlimit", [...limited, tested], { encoding: "utf8" })).to.equal("EMFILE");
+  });
 });

@@ -6,6 +6,8 @@ import { type FindSocketOwner, openKernelSockets, type SocketEnd } from "./kerne
 
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
+/** Codes of the error with which a system without these tables, or with hidden ones, rejects their reading. */
+const NOT_REPORTED_CODES = ["ENOENT", "EACCES"];
 
 /** Result if the process at the other end of the connection has ended. The number is not a valid user ID. */
 export const NO_OWNER = -1;
@@ -16,11 +18,19 @@ function formatSocketEnd({ address, port }: SocketEnd): string {
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists. */
+/**
+ * Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists.
+ * @returns NO_OWNER and null as `findPeerUid` does
+ * @throws the error if the table cannot be read now
+ */
 export async function readUidFromTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
-  // Returns null on systems without /proc, which do not report the owner.
-  const table = await readFile(TABLES[ipaddr.process(localEnd.address).kind()], "latin1").catch(() => null);
+  const path = TABLES[ipaddr.process(localEnd.address).kind()];
+  const table = await readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
+    // A process without a free file descriptor, for instance, must not accept the client unchecked.
+    if (!NOT_REPORTED_CODES.includes(error.code ?? "")) throw error;
+    return null;
+  });
   if (table === null) return null;
   const line = table.split("\n").find((row) => row.includes(pair));
   return line === undefined ? NO_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
@@ -31,6 +41,7 @@ let kernelSocketsOpening: Promise<FindSocketOwner | null> | null = null;
 /**
  * Returns the user ID of the client's process; NO_OWNER if the client has closed its end; null if the system does not
  * report the ID.
+ * @throws the error if the ID cannot be read now, so that the client is not accepted unchecked
  */
 export async function findPeerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
