@@ -1,4 +1,7 @@
 /** Tests tools of AI agents that wait for the end of a run: they read the run when they start and when it has ended. */
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
@@ -7,14 +10,17 @@ import { type OwnService, startTestService, type TestService } from "../harness/
 import { until } from "../harness/until.js";
 import { call, dataOf, LONGEST_WAIT } from "./mcp-calls.js";
 
-const RUN_MS = 3_000;
-const CODE = `async function execute() { await new Promise((resolve) => setTimeout(resolve, ${RUN_MS})); return "slow"; }`;
+const CODE = 'async function execute({ payload }) { await fetch(payload.hold); return "slow"; }';
 
 describe("an agent that waits for a run", () => {
   const readRun = RunHistoryResolver.prototype.run;
   let service: TestService;
   let agent: Client;
   let reads = 0;
+  /** Requests of runs that are in progress. A run ends when the test answers its request. */
+  const held: ServerResponse[] = [];
+  const holder = createServer((_request, response) => held.push(response));
+  let hold: string;
 
   async function connect({ url, tokens }: TestService): Promise<Client> {
     const client = new Client({ name: "test", version: "1" });
@@ -26,7 +32,10 @@ describe("an agent that waits for a run", () => {
   }
 
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner" });
+    holder.listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    hold = `http://127.0.0.1:${(holder.address() as AddressInfo).port}/`;
+    service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const body = { name: "slow", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     const { body: created } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
@@ -41,6 +50,7 @@ describe("an agent that waits for a run", () => {
     RunHistoryResolver.prototype.run = readRun;
     await agent?.close();
     await service?.stop();
+    holder.close().closeAllConnections();
   });
   beforeEach(() => {
     reads = 0;
@@ -49,12 +59,25 @@ describe("an agent that waits for a run", () => {
   const waitForRun = async (client: Client, runId: number, seconds: number) =>
     dataOf(await call(client, "wait_for_run", { runId, seconds }));
 
+  async function endRun(): Promise<void> {
+    const response = await until(() => held.shift());
+    response.writeHead(200, { "access-control-allow-origin": "*" }).end();
+  }
+
   it("reads it twice with wait_for_run, and once with run_live, however long it takes", async () => {
-    const { runId } = dataOf(await call(agent, "run_live", { action: "slow", wait: 0 }));
-    expect((await waitForRun(agent, runId, LONGEST_WAIT)).state).to.equal("completed");
+    const start = { action: "slow", payload: { hold } };
+    const { runId } = dataOf(await call(agent, "run_live", { ...start, wait: 0 }));
+    await until(() => held.length > 0);
+    reads = 0;
+    const waiting = waitForRun(agent, runId, LONGEST_WAIT);
+    await until(() => reads > 0);
+    await endRun();
+    expect((await waiting).state).to.equal("completed");
     expect(reads).to.equal(2);
     reads = 0;
-    const { run, console: lines } = dataOf(await call(agent, "run_live", { action: "slow", wait: LONGEST_WAIT }));
+    const running = call(agent, "run_live", { ...start, wait: LONGEST_WAIT });
+    await endRun();
+    const { run, console: lines } = dataOf(await running);
     expect([run.state, lines]).to.deep.equal(["completed", []]);
     expect(reads).to.equal(1);
   });
