@@ -1,11 +1,13 @@
 /** Tests pings on websockets: which sockets the service terminates. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { mock } from "node:test";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { pino } from "pino";
 import { WebSocket, WebSocketServer } from "ws";
 import { createSocketHandler } from "../../src/api/live/transport.js";
+import { until } from "../harness/until.js";
 
 const PING_MS = 100;
 
@@ -13,15 +15,19 @@ describe("pings on a websocket", () => {
   let server: WebSocketServer;
   let paused: PromiseWithResolvers<void>;
   let allowed: PromiseWithResolvers<void>;
+  let received: number;
 
-  /** Starts a server whose rate limiter delays each message until `allowed` resolves. */
+  /** Starts a server whose rate limiter delays each message until `allowed` resolves. The server pings when the test moves the clock. */
   beforeEach(async () => {
+    mock.timers.enable({ apis: ["setInterval"] });
+    received = 0;
     paused = Promise.withResolvers();
     allowed = Promise.withResolvers();
     const open = createSocketHandler(
       { schema: buildSchema("type Query { n: Int }") },
       {
         countMessage() {
+          received += 1;
           paused.resolve();
           return allowed.promise;
         },
@@ -38,6 +44,7 @@ describe("pings on a websocket", () => {
   afterEach(() => {
     for (const client of server.clients) client.terminate();
     server.close();
+    mock.timers.reset();
   });
 
   async function connect(autoPong: boolean): Promise<WebSocket> {
@@ -49,8 +56,9 @@ describe("pings on a websocket", () => {
 
   /** Opens a socket that answers no ping, and waits until the server has terminated it, which it does after two pings. */
   async function waitForTermination(): Promise<void> {
-    const [code] = await once(await connect(false), "close");
-    expect(code).to.equal(1006);
+    const closed = once(await connect(false), "close");
+    mock.timers.tick(2 * PING_MS);
+    expect((await closed)[0]).to.equal(1006);
   }
 
   it("close the socket of a peer that does not answer, but not of one whose answers the rate limiter delays", async () => {
@@ -63,7 +71,9 @@ describe("pings on a websocket", () => {
     const message = once(socket, "message");
     allowed.resolve();
     expect(String((await message)[0])).to.equal('{"type":"connection_ack"}');
-    await once(socket, "ping");
+    const ping = once(socket, "ping");
+    mock.timers.tick(PING_MS);
+    await ping;
   });
 
   it("count each message as an answer, because the pong may come after it", async () => {
@@ -74,9 +84,10 @@ describe("pings on a websocket", () => {
       pings += 1;
       socket.send('{"type":"ping"}');
     });
-    while (pings < 5 && socket.readyState === WebSocket.OPEN) {
-      await Promise.race([once(socket, "ping"), once(socket, "close")]);
+    for (let ping = 1; ping <= 5; ping += 1) {
+      mock.timers.tick(PING_MS);
+      await until(() => received === ping || socket.readyState !== WebSocket.OPEN);
     }
-    expect(pings).to.equal(5);
+    expect([pings, received]).to.deep.equal([5, 5]);
   });
 });
