@@ -122,11 +122,14 @@ describe("access of programs that people allowed", () => {
       (await form("/oauth/device_authorization", { client_id: clientId, scope: "read" })).body;
     const pollDeviceCode = (deviceCode: string) =>
       form("/oauth/token", { grant_type: DEVICE_GRANT_TYPE, client_id: clientId, device_code: deviceCode });
-    const rest = () => service.db.query("UPDATE oauth_device SET polled_at = now() - interval '1 minute'");
+    /** Changes how long ago the program has polled, because a slow machine would need longer than the allowed interval. */
+    const setPolled = (from: string) =>
+      service.db.query(`UPDATE oauth_device SET polled_at = ${from} interval '1 minute'`);
     const started = await requestDeviceCode();
     expect(started.user_code).to.match(/^[B-Z]{4}-[B-Z]{4}$/);
     expect(started.verification_uri_complete).to.equal(`${service.url}/oauth/device?user_code=${started.user_code}`);
     expect((await pollDeviceCode(started.device_code)).body.error).to.equal("authorization_pending");
+    await setPolled("polled_at +");
     expect((await pollDeviceCode(started.device_code)).body.error).to.equal("slow_down");
     const path = `/oauth/devices/${started.user_code.toLowerCase().replace("-", "")}`;
     expect((await service.rest("GET", path)).body).to.deep.include({ client: "Test program", scopes: ["read"] });
@@ -135,7 +138,7 @@ describe("access of programs that people allowed", () => {
     expect((await service.rest("POST", path, { body: { ...allow, scopes: ["publish"] } })).http).to.equal(400);
     expect((await service.rest("POST", path, { body: allow })).http).to.equal(200);
     expect((await service.rest("POST", path, { body: allow })).http).to.equal(404);
-    await rest();
+    await setPolled("now() -");
     const answer = await pollDeviceCode(started.device_code);
     expect(await may(answer.body.access_token)).to.equal(200);
     expect((await pollDeviceCode(started.device_code)).body.error).to.equal("invalid_grant");

@@ -62,7 +62,6 @@ describe("the rate limits", () => {
 
   it("Communicate: 20 in 30 s for an app, in both forms of the call", async () => {
     const communicate = `/v1/apps/${service.appId}/communicate`;
-    const startedAt = Date.now();
     const codes = [];
     for (let call = 0; call < 20; call += 1) {
       codes.push(
@@ -70,6 +69,9 @@ describe("the rate limits", () => {
       );
     }
     expect(new Set(codes)).to.deep.equal(new Set([400]));
+    const startedAt = Date.now();
+    // On a slow machine, the calls could take longer than the window. The limit now counts them as sent at once.
+    await service.db.query("UPDATE rate_window SET hits = array_fill(clock_timestamp(), ARRAY[cardinality(hits)])");
     const { http, body } = await service.rest("POST", `${communicate}/sms`, { body: {} });
     expect([http, body.error]).to.deep.equal([
       429,
