@@ -6,7 +6,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SLEEP_CODE =
-  "async function execute({ payload }) { await new Promise((done) => setTimeout(done, payload.ms ?? 60_000)); return payload; }";
+  "async function execute({ payload }) { await new Promise((done) => setTimeout(done, payload.ms ?? 600_000)); return payload; }";
 const ECHO = "async function execute({ payload }) { return payload; }";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 
@@ -15,7 +15,7 @@ describe("the limits of an action", () => {
   let actions: string;
 
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "4", SERVER_TIMEOUT_MS: "20000" });
+    service = await startTestService({ RUNNER_CONCURRENCY: "4", SERVER_TIMEOUT_MS: "600000" });
     actions = `/v3/apps/${service.appId}/actions`;
   });
   after(() => service.stop());
@@ -90,7 +90,7 @@ describe("the limits of an action", () => {
     ["debounce.delayMs", { debounce: {} }],
     ["debounce.maxWaitMs", { debounce: { delayMs: 50, maxWaitMs: 49 } }],
     ["debounce.manual", { debounce: { delayMs: 50, manual: "yes" } }],
-    ["timeoutMs", { timeoutMs: 20_001 }],
+    ["timeoutMs", { timeoutMs: 600_001 }],
     ["timeoutMs", { timeoutMs: "5000" }],
   ] as const) {
     it(`are rejected with the name of the field: ${field} of ${JSON.stringify(fields)}`, async () => {

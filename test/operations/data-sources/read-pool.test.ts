@@ -4,14 +4,16 @@ import { ActionError } from "../../../src/errors.js";
 import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
 import { answered, type Fixture, startFixture } from "./fixture.js";
 
-const SLOW = "SELECT pg_sleep(20)";
+const SLOW = "SELECT pg_sleep(60)";
+/** Time limit of a query in milliseconds that no query of these tests reaches, however slow the machine is. */
+const LONG_MS = 60_000;
 
 describe("connections for reads", () => {
   let fixture: Fixture;
 
   before(async () => {
     // The time limit is longer than the service's 5 s, so that expensive queries reach their other limits even on a slow machine.
-    fixture = await startFixture({ timeoutMs: 60_000 });
+    fixture = await startFixture({ timeoutMs: LONG_MS });
   });
   after(() => fixture.stop());
 
@@ -25,7 +27,7 @@ describe("connections for reads", () => {
   };
 
   it("end a query that takes too long, with advice", async () => {
-    const pool = new ReadPool(fixture.database.url, 300);
+    const pool = new ReadPool(fixture.database.url, 1_000);
     const { status, message } = await refusal(pool.read(1, SLOW, []));
     expect(status).to.equal("REQUEST_INVALID");
     expect(message).to.match(
@@ -36,7 +38,7 @@ describe("connections for reads", () => {
   });
 
   it("serve another app while one has many slow queries", async () => {
-    const pool = new ReadPool(fixture.database.url);
+    const pool = new ReadPool(fixture.database.url, LONG_MS);
     const holder = fixture.db.createQueryRunner();
     await holder.query("SELECT pg_advisory_lock(1)");
     const ended: string[] = [];
@@ -52,7 +54,7 @@ describe("connections for reads", () => {
   });
 
   it("serve a third app while two have many slow queries", async () => {
-    const pool = new ReadPool(fixture.database.url);
+    const pool = new ReadPool(fixture.database.url, LONG_MS);
     const holder = fixture.db.createQueryRunner();
     await holder.query("SELECT pg_advisory_lock(2)");
     const ended: string[] = [];
