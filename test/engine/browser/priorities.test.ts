@@ -36,14 +36,14 @@ describe("the priority of a thread", () => {
     }
   });
 
-  /** Reports a renderer that keeps several cores busy during several measuring periods. */
+  /** Reports a renderer that keeps several cores busy, during several measuring periods and until it has the lowest priority. */
   async function reportBusyRenderer(pid: number, listThreads: () => number[]): Promise<void> {
     const priorities = new RendererPriorities(listThreads);
     const startedAt = performance.now();
     await until(() => {
       const spentMs = performance.now() - startedAt;
       priorities.update([{ pid, cpuMs: spentMs * BUSY_CORES, threads: 2 }]);
-      return spentMs > SETTLE_MS;
+      return spentMs > SETTLE_MS && getPriority(pid) === LOWEST_PRIORITY;
     });
   }
 
