@@ -237,11 +237,15 @@ describe("calls of the service from a network isolate", () => {
   it("execute six at once and queue the others", async () => {
     let most = 0;
     let now = 0;
+    const six = Promise.withResolvers<void>();
     const counted: PageRunRequest["service"] = {
       base,
       async send(request, signal) {
         now += 1;
         most = Math.max(most, now);
+        if (now === 6) six.resolve();
+        // The first six requests wait for each other, because the service could respond to each before the next one arrives.
+        await six.promise;
         const response = await service.send(request, signal);
         now -= 1;
         return response;
