@@ -37,7 +37,7 @@ describe("the memory for request bodies", () => {
   });
 
   it("rotates over addresses, however often each one asks", async () => {
-    const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 10_000 });
+    const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
     const first = await room.reserveBytes("a", 10, null);
     const order: string[] = [];
     const leaves: (() => void)[] = [first];

@@ -6,7 +6,7 @@ import { createThreadPool } from "../../src/engine/threads.js";
 const moduleOf = (body: string) => new URL(`data:text/javascript,${encodeURIComponent(`export const work = ${body}`)}`);
 
 function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?: number } = {}) {
-  return createThreadPool<I, O>({ module: moduleOf(body), name: "work", timeoutMs: 10_000, memoryMb: 64, ...changes });
+  return createThreadPool<I, O>({ module: moduleOf(body), name: "work", timeoutMs: 60_000, memoryMb: 64, ...changes });
 }
 
 describe("worker threads", () => {

@@ -42,7 +42,7 @@ describe("the registry's description of a package", () => {
       connections,
       readLimitMs: 1,
     });
-    const asking = { dependency: "busy-day", signal: AbortSignal.timeout(1_000) };
+    const asking = { dependency: "busy-day", signal: AbortSignal.timeout(60_000) };
     const refusal = await registry.choose(asking, "busy-day", Buffer.from("{}"), "").catch((error: unknown) => error);
     const { status, message, details } = refusal as ActionError;
     expect(status).to.equal("DEPENDENCY_UNRESOLVED");
