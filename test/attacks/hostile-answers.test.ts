@@ -96,17 +96,24 @@ describe("hosts that respond with anything to the service", () => {
       return host;
     }
 
-    /** Makes an app send an alert to a host. @returns the path of the alert rule */
-    async function sendAlert(appId: number, url: string): Promise<string> {
+    /** Creates an alert rule of an app that sends its alerts to a host. @returns the path of the alert rule */
+    async function createAlertRule(appId: number, url: string): Promise<string> {
       const path = `/v1/apps/${appId}`;
       const as = "admin";
       await service.rest("POST", `${path}/settings`, { as, body: { __to: { url, secret: "a-secret-to-sign-with" } } });
       const rule = { name: `rule ${++rulesMade}`, condition: "failed", channel: "webhook", setting: "__to" };
       const { http, body } = await service.rest("POST", `${path}/alerts`, { as, body: rule });
       expect(http, JSON.stringify(body)).to.equal(201);
-      const { alert } = body;
-      await service.rest("POST", `${path}/alerts/${alert.id}/test`, { as });
-      return `${path}/alerts/${alert.id}`;
+      return `${path}/alerts/${body.alert.id}`;
+    }
+
+    const sendTestAlert = (path: string) => service.rest("POST", `${path}/test`, { as: "admin" });
+
+    /** Makes an app send an alert to a host. @returns the path of the alert rule */
+    async function sendAlert(appId: number, url: string): Promise<string> {
+      const path = await createAlertRule(appId, url);
+      await sendTestAlert(path);
+      return path;
     }
 
     longTest("a host that switches the protocol does not delay alerts of others", async () => {
@@ -122,10 +129,14 @@ describe("hosts that respond with anything to the service", () => {
 
     it("a host that never responds to one app's alerts does not delay those of other apps", async () => {
       const silent = await startHttpHost("");
-      for (let rule = 0; rule < 20; rule += 1) await sendAlert(service.appId, silent.url.href);
-      await until(() => silent.sockets.size >= REQUESTS_PER_APP.alerts);
+      // The service ends a request after 20 s, so all rules exist before the first alert is sent.
+      const rules: string[] = [];
+      for (let rule = 0; rule < 20; rule += 1) rules.push(await createAlertRule(service.appId, silent.url.href));
+      const otherRule = await createAlertRule(otherAppId, hook.url);
       const received = hook.heard.length;
-      await sendAlert(otherAppId, hook.url);
+      await Promise.all(rules.map(sendTestAlert));
+      await until(() => silent.sockets.size >= REQUESTS_PER_APP.alerts);
+      await sendTestAlert(otherRule);
       await until(() => hook.heard.length > received);
       // No request has ended. Otherwise, the next one would have opened another socket.
       expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
