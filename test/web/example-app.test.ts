@@ -13,7 +13,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 const REPOSITORY_ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const EXAMPLE_FOLDER = `${REPOSITORY_ROOT}examples/bookings/`;
 /** Time limit in milliseconds after which the test stops a command and shows its output. */
-const COMMAND_TIMEOUT_MS = 40_000;
+const COMMAND_TIMEOUT_MS = 150_000;
 const GUEST_EMAILS = ["ann@example.com", "bob@example.com"];
 
 interface CommandOutput {

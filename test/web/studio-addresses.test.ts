@@ -13,7 +13,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 /** Options of the wait for each page. The timeout is far below the time limit of a test, so that the test lists all faults. */
-const PAGE_WAIT = { timeout: 20_000 };
+const PAGE_WAIT = { timeout: 60_000 };
 const CODE = "async function execute() {\n  return 1;\n}\n";
 
 /** Items of the pages, for addresses that name one. */
