@@ -119,11 +119,11 @@ export interface ErrorDetails {
    */
   columns?: readonly string[];
   /** Invalid actions of an import, or invalid parts of a manifest. */
-  faults?: readonly (ImportFault | PathFault)[];
+  faults?: readonly (ActionImportFault | PathFault)[];
 }
 
 /** Invalid action of an import, with its index in the imported document. */
-export interface ImportFault {
+export interface ActionImportFault {
   index: number;
   name: string | null;
   status: Status;

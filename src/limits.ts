@@ -173,7 +173,7 @@ export const CHAIN_DEPTH_MAX = 8;
 /** Maximum number of runs that one chain of runs (CHAIN_DEPTH_MAX) may start in a minute. */
 export const CHAIN_RUNS_PER_MINUTE = 100;
 
-/** A test of a trigger's filter applies the filter to this number of the latest stored events. */
+/** Number of the latest stored events to which an author can apply a trigger's filter as a test. */
 export const BACKTEST_EVENTS = 1_000;
 
 /**

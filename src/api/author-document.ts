@@ -8,7 +8,7 @@
  * token, so the token has only the rights that the page needs.
  */
 import { randomBytes } from "node:crypto";
-import { buildEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";
+import { buildWindowEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";
 import { escapeHtml, HARDENING_HEADERS } from "./web-assets.js";
 
 interface ScriptDependency {
@@ -93,7 +93,7 @@ export function buildAuthorCodeDocument({
 <link rel="icon" href="data:,">
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}pre{overflow-x:auto}code{font:14px/1.5 ui-monospace,monospace}</style>
 <script type="application/json" id="svc-page">${toScriptLiteral(page)}</script>
-<script nonce="${nonce}">${buildEnvScript(env)}</script>
+<script nonce="${nonce}">${buildWindowEnvScript(env)}</script>
 ${scriptElement({ url: `${base}/client/svc.js` })}
 </head>
 <body>

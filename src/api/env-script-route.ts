@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
-import { buildEnvScript } from "../rules/env-script.js";
+import { buildWindowEnvScript } from "../rules/env-script.js";
 import type { CallerReader } from "./caller.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
 import { requireCredential } from "./require-credential.js";
@@ -43,7 +43,7 @@ export function registerEnvScript(app: FastifyInstance, settings: SettingResolve
     const isPublic = context.caller === null && callers.requestSourceOf(request.headers) === "foreign";
     if (!isPublic) await requireCredential(request);
     const env = isPublic ? settings.publicEnv(pathId("appId")) : settings.runtimeEnv(context, pathId("appId"));
-    const script = buildEnvScript(await env);
+    const script = buildWindowEnvScript(await env);
     const etag = etagOf(script);
     reply.headers({ ...(isPublic ? PUBLIC_HEADERS : SCRIPT_HEADERS), ETag: etag });
     return includesEtag(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);

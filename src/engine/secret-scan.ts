@@ -6,7 +6,7 @@ import { createScanCache } from "./secret-scan/kept-scans.js";
 import type { MaskedBeginning, StreamedText } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
 import { countTaskCharacters, performScanTask, type ScanTask } from "./secret-scan/task.js";
-import { createThreadQueue } from "./secret-scan/thread-queue.js";
+import { createScanThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
 
@@ -62,7 +62,7 @@ const NO_SECRETS: SecretScanner = {
 
 export function createSecretScannerCache(): SecretScannerCache {
   const inline = createScanCache(INLINE_SCANS_MAX_BYTES);
-  const thread = createThreadQueue();
+  const thread = createScanThreadQueue();
 
   return {
     getScan(owner, key, secrets) {

@@ -61,7 +61,7 @@ type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit]
  * Returns only the run limits that are not null, because a response must not have a field for a limit that is not set
  * (specification).
  */
-export function omitNullLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
+export function omitLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
     ...(concurrency && { concurrency }),
@@ -72,7 +72,8 @@ export function omitNullLimits(limits: NullableLimits): Pick<ActionInput, keyof 
 }
 
 /** Returns `{ source }`, or an empty object if the action has no source, so that a response has no field `source`. */
-export const omitNullSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
+export const omitSourceIfNull = (source: ActionSource | null): Pick<ActionInput, "source"> =>
+  source ? { source } : {};
 
 /**
  * Checks the value of a field. Returns an error message with the field's name, the expected value and the received
@@ -279,8 +280,8 @@ function checkBody(body: ActionBody): ActionInput {
     timezone: body.timezone as string | null,
     integrationOrigins: toStoredOrigins(body.integrationOrigins),
     access: toStoredAccess(body.access),
-    ...omitNullSource(toStoredSource(body.source)),
-    ...omitNullLimits({
+    ...omitSourceIfNull(toStoredSource(body.source)),
+    ...omitLimitsIfNull({
       concurrency: toStoredConcurrency(body.concurrency),
       debounce: toStoredDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,

@@ -83,6 +83,6 @@ export function toScriptLiteral(value: unknown): string {
  * Builds the script that sets `window.ENV`. The script parses `env` from a JSON string, because in an object literal the key `"__proto__"`
  * would set the prototype instead of a property.
  */
-export function buildEnvScript(env: PublicEnv): string {
+export function buildWindowEnvScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${toScriptLiteral(JSON.stringify(env))});\n`;
 }

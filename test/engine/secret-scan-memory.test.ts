@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { decodeDigitLayers } from "../../src/engine/secret-scan/digits.js";
 import { removeEscapes } from "../../src/engine/secret-scan/escapes.js";
 import type { Layer } from "../../src/engine/secret-scan/layers.js";
-import { WHOLE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
+import { ENTIRE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
 import { viewAsInt32Words, viewAsUint16Numbers } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
@@ -12,7 +12,7 @@ const LEADING_DIGITS = "zzzz";
 /** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
 function layerOf(text: string, offset: number): Layer {
   const bytes = new TextEncoder().encode(LEADING_DIGITS.slice(0, offset) + text).subarray(offset);
-  return { bytes, textIndexes: null, newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
+  return { bytes, textIndexes: null, newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
 }
 
 const textOf = ({ bytes }: Pick<Layer, "bytes">) => Buffer.from(bytes).toString("latin1");
@@ -32,7 +32,7 @@ describe("the secret scan, for bytes at any offset in memory", () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
         // The scan reuses the memory of a layer for the next one, so each must be read before the next is requested.
-        for (const one of decodeDigitLayers(layer, WHOLE_TEXT_SPANS, SECRET.length))
+        for (const one of decodeDigitLayers(layer, ENTIRE_TEXT_SPANS, SECRET.length))
           found.push(textOf(one).includes(SECRET));
         expect(found).to.include(true);
       });

@@ -2,13 +2,13 @@
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import fc from "fast-check";
-import { buildEnvScript } from "../../src/rules/env-script.js";
+import { buildWindowEnvScript } from "../../src/rules/env-script.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the script sets a value of any type
 function run(appSettings: Record<string, unknown>): any {
   const session = { appId: 1, user: null, environment: "production" } as const;
   const app = { appId: 1, apiUrl: "https://x.example", environment: "live", clientTimeoutMs: 30_000, session } as const;
-  const script = buildEnvScript({ ...app, appSettings });
+  const script = buildWindowEnvScript({ ...app, appSettings });
   expect(script).not.to.match(/[<>\u2028\u2029]/);
   const window: Record<string, unknown> = {};
   runInNewContext(script, { window });

@@ -213,7 +213,8 @@ export class MediaResolver {
   }
 
   /**
-   * Changes the access rules of a file or folder if the caller passed rules. Returns the entity tags that the following change must match.
+   * Changes the access rules of a file or folder if the request contains rules. Returns the entity tags that the next change of the same
+   * request must match.
    */
   private async changeRules(
     context: RequestContext,

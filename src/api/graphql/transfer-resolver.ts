@@ -1,6 +1,6 @@
 /** GraphQL resolver that exports and imports actions. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { ImportFault } from "../../errors.js";
+import type { ActionImportFault } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionTransfer, TransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -41,7 +41,7 @@ class ImportReportType {
   @Field(() => [ImportFaultType], {
     description: "Actions that cannot be imported, for a dry run; other imports are rejected instead.",
   })
-  faults: ImportFault[];
+  faults: ActionImportFault[];
 }
 
 @Resolver()

@@ -3,7 +3,7 @@
  * are numbered in the order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
  */
 import { PATTERN_MIN_BYTES, PatternStartFinder } from "./beginnings.js";
-import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
+import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
 /**
  * One occurrence of a pattern: the bytes from index `start` up to, but not including, `end`. `pattern` is the index of
@@ -220,7 +220,7 @@ export class Automaton {
     bytes: Uint8Array,
     words: Int32Array,
     onHit: (hit: PatternHit) => boolean,
-    spans: Spans = WHOLE_TEXT_SPANS,
+    spans: Spans = ENTIRE_TEXT_SPANS,
   ): boolean {
     let from = 0;
     for (let span = 0; span < spans.length; span += 2) {

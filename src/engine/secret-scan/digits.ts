@@ -5,7 +5,7 @@
 import { removeEscapes } from "./escapes.js";
 import { type Layer, stripLineBreaks } from "./layers.js";
 import { BASE64_NUMERAL_SYSTEM, DIGIT_PAIR_TABLE, HEX_NUMERAL_SYSTEM, type NumeralSystem } from "./numerals.js";
-import { addSpan, type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
+import { addSpan, ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 import { viewAsUint16Numbers } from "./words.js";
 
 /** Maximum number of bytes that line breaks and escapes may add to each byte of an encoded secret. */
@@ -80,7 +80,7 @@ const DIGITS_PER_ALIGNMENT = 4;
  * run.
  */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
-  if (spans === WHOLE_TEXT_SPANS) return runs;
+  if (spans === ENTIRE_TEXT_SPANS) return runs;
   const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
     const [from, to] = [runs[run]!, runs[run + 1]!];
@@ -260,7 +260,7 @@ function* decodedRuns(
   let isSpread = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
     const { bytes, textIndexes } = runs.decodeFrom(shift);
-    const layer = { ...stripLineBreaks(bytes, textIndexes), newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
+    const layer = { ...stripLineBreaks(bytes, textIndexes), newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
     yield layer;
     const inner = removeEscapes(layer, true);
     if (inner !== null) yield inner;

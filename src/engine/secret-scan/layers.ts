@@ -2,7 +2,7 @@
  * A layer is one form of a text in which secrets are searched, such as the text after one step of decoding. Its content
  * is UTF-8 bytes without line breaks.
  */
-import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
+import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
 export interface Layer {
   bytes: Uint8Array;
@@ -125,7 +125,7 @@ const UTF8_ENCODER = new TextEncoder();
 
 /** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
 export function createPlainLayer(text: string, mapped: boolean): Layer {
-  const first = { newSpans: WHOLE_TEXT_SPANS, changedSpans: [] };
+  const first = { newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
   // A lone surrogate must not be replaced, because an escape after it may stand for its other half. `encode` would
   // replace it.
   if (!mapped && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };

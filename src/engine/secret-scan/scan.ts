@@ -16,7 +16,7 @@ import {
   createUrlPatterns,
   removeDroppedBytes,
 } from "./patterns.js";
-import { WHOLE_TEXT_SPANS } from "./spans.js";
+import { ENTIRE_TEXT_SPANS } from "./spans.js";
 import { viewAsInt32Words } from "./words.js";
 
 export interface Secret {
@@ -63,7 +63,7 @@ function* createLayers(text: string, mapped: boolean, longest: number): Generato
     bare = layer;
     yield { layer, isDecoded: false };
   }
-  for (const layer of decodeDigitLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
+  for (const layer of decodeDigitLayers(plain, ENTIRE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
   // Also decodes digits outside of `newSpans`: characters before an encoded value may have formed an escape together
   // with the first digits of the value.
   for (const layer of decodeDigitLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
@@ -204,7 +204,10 @@ export class SecretScan {
     for (const { layer, isDecoded } of createLayers(url, false, this.finder.automaton.longestPatternBytes)) {
       if (isDecoded) return null;
       if (
-        this.addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: WHOLE_TEXT_SPANS }, onHit)
+        this.addressFinder.scan(
+          { ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: ENTIRE_TEXT_SPANS },
+          onHit,
+        )
       )
         return secretName;
     }

@@ -2,7 +2,8 @@
 
 export type Spans = readonly number[];
 
-export const WHOLE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
+/** One span that covers a text of any length. */
+export const ENTIRE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
 
 /**
  * Distance in bytes below which two spans are joined, because reading the bytes between them takes less time than

@@ -16,7 +16,7 @@ import type {
 import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
-import { type ActionInput, NO_RUN_LIMITS, omitNullLimits, omitNullSource } from "../../rules/action-input.js";
+import { type ActionInput, NO_RUN_LIMITS, omitLimitsIfNull, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { type ExpectedETags, requireExpectedRowVersion } from "../../rules/precondition.js";
@@ -68,8 +68,8 @@ export const createActionRowConverter =
   }) => ({
     ...fields,
     access: access ?? DEFAULT_ACCESS,
-    ...omitNullLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
-    ...omitNullSource(source && omitSourceMap(source)),
+    ...omitLimitsIfNull({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    ...omitSourceIfNull(source && omitSourceMap(source)),
     assets: addAssetUrls(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
@@ -202,8 +202,8 @@ export function authoredFieldsOf(row: ActionRow): ActionInput {
     ...draftFields,
     integrationOrigins,
     access: access ?? DEFAULT_ACCESS,
-    ...omitNullSource(row.source),
-    ...omitNullLimits(row),
+    ...omitSourceIfNull(row.source),
+    ...omitLimitsIfNull(row),
   };
 }
 

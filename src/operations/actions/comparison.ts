@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import type * as actionDiff from "../../rules/action-diff.js";
 import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
-import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
+import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { authoredFieldsOf, findAction, findLiveVersion } from "./action-rows.js";
@@ -79,7 +79,7 @@ async function diffInThread(appId: number, actions: DiffedActions): Promise<Acti
 
 const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
-  ...omitNullSource(source ? omitSourceMap(source) : null),
+  ...omitSourceIfNull(source ? omitSourceMap(source) : null),
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {

@@ -7,7 +7,7 @@ import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, NO_RUN_LIMITS, omitNullSource } from "../../rules/action-input.js";
+import { type ActionInput, NO_RUN_LIMITS, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import { isObject } from "../../rules/describe-value.js";
 import { isStoredScript } from "../../rules/packages.js";
@@ -52,7 +52,7 @@ function toExportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets">
 export const toExportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_RUN_LIMITS,
   ...authoredFieldsOf(row),
-  ...omitNullSource(row.source && omitSourceMap(row.source)),
+  ...omitSourceIfNull(row.source && omitSourceMap(row.source)),
   ...toExportedAssets(row),
 });
 

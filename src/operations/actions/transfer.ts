@@ -5,7 +5,7 @@
 
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { ActionError, type ImportFault } from "../../errors.js";
+import { ActionError, type ActionImportFault } from "../../errors.js";
 import { GRAPHQL_RESPONSE_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
@@ -56,12 +56,12 @@ export interface ImportReport {
   created: string[];
   updated: { name: string; fields: string[] }[];
   unchanged: string[];
-  faults: ImportFault[];
+  faults: ActionImportFault[];
 }
 
 interface ValidatedImport {
   steps: ImportStep[];
-  faults: ImportFault[];
+  faults: ActionImportFault[];
 }
 
 /**
@@ -96,7 +96,7 @@ function createImportReport({ steps, faults }: ValidatedImport, dryRun: boolean)
 
 function importError({ steps, faults }: ValidatedImport): ActionError {
   const all = steps.length + faults.length;
-  const [{ name, error }] = faults as [ImportFault];
+  const [{ name, error }] = faults as [ActionImportFault];
   const message =
     `nothing was imported, because ${faults.length} of ${all} actions are invalid; ` +
     `the first is ${name === null ? "an action without a name" : JSON.stringify(name)}: ${error}`;

@@ -9,7 +9,7 @@ import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, omitNullSource } from "../../rules/action-input.js";
+import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parsePageLimits } from "../../rules/page.js";
@@ -264,7 +264,7 @@ export class ActionVersions {
     await findAction(db.manager, appId, actionId);
     const { data, ...head } = await findVersion(db, actionId, versionId);
     const { source, ...snapshot } = data;
-    const shownSourceOrNull = omitNullSource(source ? omitSourceMap(source) : null);
+    const shownSourceOrNull = omitSourceIfNull(source ? omitSourceMap(source) : null);
     return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
   }
 }

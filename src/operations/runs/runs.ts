@@ -234,8 +234,8 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Does not cancel a run whose outcome is still useful: the caller can get the outcome again with the same key, or
-      // another run has started this run.
+      // Does not cancel a run whose outcome is still useful: the caller can repeat the request with the same idempotency
+      // key, or this run was started by another run, which needs the outcome.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });

@@ -180,7 +180,7 @@ class ConstantEvaluator {
 
   #properties(node: Property | SpreadElement): [string, unknown][] {
     if (node.type === "SpreadElement") return Object.entries(Object(this.#evaluate(node.argument)));
-    if (node.kind !== "init") throw new NotLiteralError(`a property with ${node.kind}`);
+    if (node.kind !== "init") throw new NotLiteralError(`a property that is defined by a ${node.kind} function`);
     const isName = node.key.type === "Identifier" && !node.computed;
     const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key));
     return [[key, this.#evaluate(node.value)]];
