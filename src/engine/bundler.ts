@@ -93,6 +93,9 @@ async function readStream(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
+const createKilledFault = () =>
+  new BundlerBusyError("the build process was ended before it finished; the machine may have too little memory");
+const isPermissionError = (error: unknown) => ["EPERM", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? "");
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
 interface BundlerOptions {
@@ -111,6 +114,13 @@ interface BundlerOptions {
   bounds?: BuildLimits;
   /** Returns the CPU time of a process and its children in seconds. */
   measureCpuSeconds?: (pid: number) => Promise<number>;
+}
+
+/** Returns the error for a process that has ended without a response, and that this service has not ended. */
+function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits): Error {
+  // At the limits that the kernel enforces, a process gets other signals.
+  if (signalCode === "SIGKILL") return createKilledFault();
+  return createLimitFault(`${formatSeconds(ms)} or ${formatMegabytes(bytes)}`);
 }
 
 function killProcess(child: ChildProcess): void {
@@ -188,7 +198,7 @@ export class Bundler {
     child: ChildProcess,
     max: BuildLimits,
   ): Promise<BundlerAnswer> {
-    let refusal: Error = createLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
+    let refusal: Error | null = null;
     // An error means that the process could not start, which counts as ended without a response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = this.watchChildLimits(child, max, (reason) => {
@@ -205,7 +215,8 @@ export class Bundler {
       await sent;
       return JSON.parse(text) as BundlerAnswer;
     } catch {
-      throw refusal;
+      await closed;
+      throw refusal ?? explainEnd(child, max);
     } finally {
       unwatch();
       killProcess(child);
@@ -226,7 +237,9 @@ export class Bundler {
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
-      if (child?.signalCode) throw new BundlerBusyError(`the build process was ended by ${child.signalCode}`);
+      // Without a process, only a missing right says something about the sandbox.
+      if (child === undefined && !isPermissionError(error)) throw createKilledFault();
+      if (child?.signalCode) throw createKilledFault();
       return false;
     }
   }

@@ -13,12 +13,17 @@ import type { Logger } from "pino";
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
 export const PICTURE_MAX_PIXELS = 50_000_000;
-/** Limits of the process that decodes a picture: duration, CPU time and memory (data segment). */
+/**
+ * Limits of the process that decodes a picture: duration, CPU time and memory (data segment). At its limit of CPU time,
+ * the process is ended by SIGXCPU, and by SIGKILL only one second later.
+ */
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
+/** The time limit, a stop of the service, and the kernel of a machine without memory end a process by SIGKILL. */
+const KILLED_REASON = "the process that decodes pictures was ended before it finished";
 /** Niceness (lower CPU priority) of a picture process, so that runs of actions come first. */
 const CHILD_NICENESS = 10;
 /** Unprivileged user ID of a picture process if the service is root. Browsers have other user IDs. */
@@ -27,7 +32,7 @@ const UNPRIVILEGED_UID = 64_050;
  * Shell command that sets limits for the process, which Node cannot do: no core dump, no written file, limited CPU
  * time, memory and file descriptors.
  */
-const LIMITED_SHELL_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const LIMITED_SHELL_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
 export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
@@ -64,7 +69,7 @@ export class InvalidPictureError extends Error {
   override readonly name = "InvalidPictureError";
 }
 
-/** Error if a picture process cannot start now. A retry may succeed. */
+/** Error if a picture process cannot start now, or was killed while it decoded a picture. A retry may succeed. */
 export class PictureProcessBusyError extends Error {
   override readonly name = "PictureProcessBusyError";
 }
@@ -81,19 +86,23 @@ class PartReader {
   private unreadBytes: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
 
-  constructor(stream: AsyncIterable<Buffer>) {
+  /** @param explainEnd returns the error for a process that has ended before the end of its response */
+  constructor(
+    stream: AsyncIterable<Buffer>,
+    private readonly explainEnd: () => Promise<Error>,
+  ) {
     this.chunks = stream[Symbol.asyncIterator]();
   }
 
   /**
    * Yields the next `bytes` bytes of the response as they arrive.
-   * @throws InvalidPictureError if the process ends too early
+   * @throws InvalidPictureError or PictureProcessBusyError if the process ends too early
    */
   async *streamBytes(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       const chunk =
         this.unreadBytes.length > 0 ? this.unreadBytes : ((await this.chunks.next()).value as Buffer | undefined);
-      if (!chunk) throw new InvalidPictureError(LIMIT_REASON);
+      if (!chunk) throw await this.explainEnd();
       const part = chunk.subarray(0, missing);
       this.unreadBytes = chunk.subarray(part.length);
       missing -= part.length;
@@ -170,7 +179,10 @@ export class PictureProcessor {
     }
   }
 
-  /** Sends the picture to the process, and passes the response of the process to `readFrames`. @throws InvalidPictureError */
+  /**
+   * Sends the picture to the process, and passes the response of the process to `readFrames`.
+   * @throws InvalidPictureError, PictureProcessBusyError
+   */
   private async runJob<T>(
     child: ChildProcess,
     source: Readable,
@@ -182,10 +194,16 @@ export class PictureProcessor {
     const closed = once(child, "close").catch(() => undefined);
     // Starts to read the response now, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
+    const explainEnd = async () => {
+      await closed;
+      return child.signalCode === "SIGKILL"
+        ? new PictureProcessBusyError(KILLED_REASON)
+        : new InvalidPictureError(LIMIT_REASON);
+    };
     try {
       // Ignores the error: if the process ends before it has read everything, its response contains the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const result = await readFrames(new PartReader(answer));
+      const result = await readFrames(new PartReader(answer, explainEnd));
       await sent;
       return result;
     } finally {
@@ -213,8 +231,7 @@ export class PictureProcessor {
     }
     const picture = Readable.from([Buffer.from("GIF")]);
     const answer = await this.runJob(child, picture, (frames) => frames.readHeader()).catch(toNullIfUndecodable);
-    if (answer === null && child.signalCode !== null)
-      throw new PictureProcessBusyError(`the process that decodes pictures was ended by ${child.signalCode}`);
+    if (answer === null && child.signalCode !== null) throw new PictureProcessBusyError(KILLED_REASON);
     return answer !== null;
   }
 

@@ -96,6 +96,15 @@ describe("the process in which packages are bundled", () => {
     expect(fault.message).to.equal("the bundler exceeded its limit of 1 MB");
   });
 
+  it("is too busy if something else ends it, and exceeds a limit if the kernel ends it for its CPU time or memory", async () => {
+    for (const signal of ["SIGXCPU", "SIGABRT"] as const) {
+      const fault = await refusalOf({ port, folder, signal });
+      expect(fault, signal).to.be.instanceOf(PackageError);
+      expect(fault.message).to.equal("the bundler exceeded its limit of 30 s or 512 MB");
+    }
+    expect(await refusalOf({ port, folder, signal: "SIGKILL" })).to.be.instanceOf(BundlerBusyError);
+  });
+
   it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
     const unshareCommand = ["false"];
     const { bundler, lines } = bundlerWith({ unshareCommand });
@@ -117,7 +126,7 @@ describe("the process in which packages are bundled", () => {
     chmodSync(folder, 0o777);
     const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
     expect(refusal).to.be.instanceOf(BundlerBusyError);
-    expect(refusal.message).to.equal("the build process was ended by SIGKILL");
+    expect(refusal.message).to.contain("was ended before it finished");
     expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
     const { commands: _, ...protections } = await bundler.findSandbox();
     const { commands: __, ...strictest } = await bundlerWith({}).bundler.findSandbox();

@@ -6,7 +6,12 @@ import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
-import { PictureProcessBusyError, PictureProcessor, type ResizeOptions } from "../../src/engine/pictures.js";
+import {
+  InvalidPictureError,
+  PictureProcessBusyError,
+  PictureProcessor,
+  type ResizeOptions,
+} from "../../src/engine/pictures.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("../../src/engine/pictures/child.js", import.meta.url));
 const GIF = Buffer.from("R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
@@ -60,6 +65,20 @@ describe("the process that decodes a picture", () => {
     const { lines, processor } = processorWith("unreadable", `if (${isOther}) process.exit(1);`);
     expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
     expect(lines).to.have.length(process.getuid?.() === 0 ? 1 : 0);
+  });
+
+  it("rejects the picture at its CPU time limit, but not if something else ends the process", async () => {
+    const { processor } = processorWith(
+      "ended",
+      `const { resize } = JSON.parse(process.argv.at(-1));
+       if (resize.quality === 81) process.kill(process.pid, "SIGXCPU");
+       if (resize.quality === 82) process.kill(process.pid, "SIGKILL");`,
+    );
+    const errorAt = (quality: number) =>
+      errorOf(processor.resize(Readable.from([GIF]), "image/gif", { ...RESIZING, quality }, 10_000));
+    expect(await errorAt(81)).to.be.instanceOf(InvalidPictureError);
+    expect(await errorAt(82)).to.be.instanceOf(PictureProcessBusyError);
+    expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
   });
 
   it("does not start after a stop", async () => {

@@ -12,6 +12,8 @@ export interface ProbeTask {
   folder: string;
   /** True if the script must never answer. */
   stays?: boolean;
+  /** Signal that the script sends to itself. */
+  signal?: NodeJS.Signals;
 }
 
 export interface Report {
@@ -60,6 +62,7 @@ async function readTask(): Promise<ProbeTask | null> {
 }
 
 const task = await readTask();
+if (task?.signal) process.kill(process.pid, task.signal);
 if (task?.stays) await new Promise(() => setInterval(() => undefined, 60_000));
 const answer = { fault: task === null ? "" : JSON.stringify(await reportOf(task)) };
 createWriteStream("", { fd: 3 }).end(JSON.stringify(answer), () => process.exit(0));

@@ -6,6 +6,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { setPriority } from "node:os";
 
+/**
+ * CPU time after which the kernel ends a process by SIGXCPU. It sends SIGKILL one second later, so that SIGKILL alone
+ * never means that a package has used too much time.
+ */
 const CPU_LIMIT_SECONDS = 30;
 /**
  * Maximum size in kilobytes of the data segment of each process, which the kernel enforces. The value is high, because
@@ -23,7 +27,7 @@ const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
  * Shell command that sets limits for the process, which Node cannot do: no core dump, no written file, limited CPU
  * time, memory and file descriptors.
  */
-const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /**
  * Command that gives the process its own namespaces. In them, the process has only an empty network, and cannot read
  * the memory or environment of the service's process.
