@@ -1,5 +1,7 @@
+import { syncBuiltinESMExports } from "node:module";
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
+import { createThreadQueue } from "../../src/engine/secret-scan/thread-queue.js";
 import type { SecretScanner } from "../../src/engine/secret-scan.js";
 import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
@@ -304,5 +306,43 @@ describe("the secret scan", () => {
       expect(scan.find([{ text }]), text).to.equal("_key");
       expect(scan.mask({ text }), text).to.not.equal(text);
     }
+  });
+});
+
+describe("the thread that scans for secrets", () => {
+  const workerThreads = process.getBuiltinModule("node:worker_threads");
+  const { Worker } = workerThreads;
+  afterEach(() => {
+    workerThreads.Worker = Worker;
+    syncBuiltinESMExports();
+  });
+
+  it("is started for each task until a start succeeds, also after the end of a thread", async () => {
+    let starts = 0;
+    class TestWorker extends Worker {
+      private readonly start: number;
+      constructor(url: URL) {
+        starts += 1;
+        if (starts === 1 || starts === 3) throw new Error(`start ${starts} fails`);
+        super(url);
+        this.start = starts;
+      }
+      override postMessage(message: unknown): void {
+        if (this.start === 2) void this.terminate();
+        else super.postMessage(message);
+      }
+    }
+    workerThreads.Worker = TestWorker;
+    syncBuiltinESMExports();
+    const secrets = [{ name: "_key", value: SECRET, whole: false }];
+    const queue = createThreadQueue();
+    const tasks = [1, 2, 3, 4].map((owner) =>
+      queue.runTask(`${owner}`, "key", secrets, { kind: "find", texts: [{ text: SECRET }] }),
+    );
+    const settled = Promise.allSettled(tasks);
+    expect(starts, "starts before any task has settled").to.equal(2);
+    expect(
+      (await settled).map((task) => (task.status === "fulfilled" ? task.value : task.reason.message)),
+    ).to.deep.equal(["start 1 fails", "the thread that scans for secrets ended", "start 3 fails", "_key"]);
   });
 });

@@ -50,43 +50,55 @@ export function createScanThreadQueue(): ScanThreadQueue {
     sendNextRequest();
   }
 
+  /** Sends a request of the current task. If that fails, for example because no thread can start, rejects the task. */
   function sendToThread(request: ScanRequest): void {
-    worker ??= startThread();
-    worker.ref();
-    worker.postMessage(request);
+    try {
+      worker ??= startThread();
+      worker.ref();
+      worker.postMessage(request);
+    } catch (error) {
+      worker?.unref();
+      current?.reject(error as Error);
+      current = null;
+    }
   }
 
   function onReply(reply: ScanReply): void {
     const { key, secrets, task, resolve, reject } = current!;
-    if ("missing" in reply) {
-      sendToThread({ key, secrets, task });
-      return;
+    if ("missing" in reply) sendToThread({ key, secrets, task });
+    else {
+      current = null;
+      worker?.unref();
+      if ("error" in reply) reject(new Error(reply.error));
+      else resolve(reply.answer);
     }
-    current = null;
-    worker?.unref();
-    if ("error" in reply) reject(new Error(reply.error));
-    else resolve(reply.answer);
     sendNextRequest();
   }
 
+  function endThreadWhenIdle(): void {
+    idle = setTimeout(() => {
+      const idling = worker;
+      worker = null;
+      if (idling) runInBackground(idling.terminate());
+    }, THREAD_IDLE_MS).unref();
+  }
+
+  /** Sends the first task that waits. Goes on with the next one if the task cannot be sent. */
   function sendNextRequest(): void {
     clearTimeout(idle);
-    const turn = queues.entries().next().value;
-    if (current !== null) return;
-    if (!turn) {
-      idle = setTimeout(() => {
-        const idling = worker;
-        worker = null;
-        if (idling) runInBackground(idling.terminate());
-      }, THREAD_IDLE_MS).unref();
-      return;
+    while (current === null) {
+      const turn = queues.entries().next().value;
+      if (!turn) {
+        endThreadWhenIdle();
+        return;
+      }
+      const [owner, queue] = turn;
+      current = queue.shift()!;
+      // Moves the owner to the end of the queue.
+      queues.delete(owner);
+      if (queue.length > 0) queues.set(owner, queue);
+      sendToThread({ key: current.key, task: current.task });
     }
-    const [owner, queue] = turn;
-    current = queue.shift()!;
-    // Moves the owner to the end of the queue.
-    queues.delete(owner);
-    if (queue.length > 0) queues.set(owner, queue);
-    sendToThread({ key: current.key, task: current.task });
   }
 
   return {
