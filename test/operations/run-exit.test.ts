@@ -30,7 +30,13 @@ const REQUESTS = [{ ...REQUEST, durationMs: 1 }];
  * the order of the steps. Each run sends REQUESTS.
  */
 function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
-  const app = { version: 1, endings: [] as RunEnd[], steps: [] as unknown[], read: async () => {} };
+  const app = {
+    version: 1,
+    endings: [] as RunEnd[],
+    steps: [] as unknown[],
+    read: async () => {},
+    mask: async () => {},
+  };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
   const settings = {
     secretValues: {
@@ -50,7 +56,10 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
         return secrets.length > 0 && String(json).includes(SECRET) ? "_late" : null;
       },
       findInUrl: async () => null,
-      maskJson: async (json) => (secrets.length > 0 ? json.replaceAll(SECRET, "«_late»") : json),
+      async maskJson(json) {
+        if (secrets.length > 0) await app.mask();
+        return secrets.length > 0 ? json.replaceAll(SECRET, "«_late»") : json;
+      },
     }),
   } as unknown as SecretScannerCache;
   const repository = {
@@ -66,6 +75,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
     app.steps.push([sql.split(" ")[0], values[1]]);
     return [];
   };
+  const store = new SecretStore({ settings, scannerCache });
   const writer = { print: () => {}, finish: async () => {} };
   const perform = (
     runPage: (request: PageRunRequest) => void,
@@ -81,7 +91,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
         runPage(request);
         return outcome;
       },
-      secrets: new SecretStore({ settings, scannerCache }),
+      secrets: store,
       scripts: {
         prepare: async () => ({
           packages: [],
@@ -108,7 +118,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
       } as unknown as RunRequests,
       log: pino({ level: "silent" }),
     }).execute({ ...RUN, payload }, "holder", signal);
-  return { app, perform };
+  return { app, store, perform };
 }
 
 describe("the end of a run", () => {
@@ -137,6 +147,19 @@ describe("the end of a run", () => {
       expect(app.endings.map(({ state }) => state)).to.deep.equal(["completed"]);
       expect(app.endings[0]!.data.text).to.include('"given":"«_late»"');
     }
+  });
+
+  it("masks the payload again after the thread that does this has failed", async () => {
+    const { app, store } = createApp();
+    app.version = 2;
+    app.mask = async () => {
+      app.mask = async () => {};
+      throw new Error("the thread ended");
+    };
+    const scan = (await store.beginRun(1)).outcomeScan();
+    const error = await scan.maskPayload(SECRET).catch((reason: unknown) => reason);
+    expect(error).to.have.property("message", "the thread ended");
+    expect(await scan.maskPayload(SECRET)).to.equal("«_late»");
   });
 
   it("has no payload if the secrets could not be read, because it was not searched", async () => {

@@ -85,7 +85,7 @@ export class RunSecrets {
   private hasContact = false;
   /** Highest version number of the app's secrets that the service read before it passed a response to the code. */
   private readVersion = 0;
-  private masked: { scan: SecretScanner; payload: Promise<string> } | null = null;
+  private masked: { scan: SecretScanner; payload: string } | null = null;
   /** True if the app had secrets when they were last read. */
   hasSecrets: boolean;
 
@@ -177,9 +177,11 @@ export class RunSecrets {
    * Masks the payload once for each scan, and caches it: the masked payload is needed at the start and at the end of
    * the run.
    */
-  private maskPayload(scan: SecretScanner, payload: string): Promise<string> {
-    if (this.masked?.scan !== scan) this.masked = { scan, payload: scan.maskJson(payload) };
-    return this.masked.payload;
+  private async maskPayload(scan: SecretScanner, payload: string): Promise<string> {
+    if (this.masked?.scan === scan) return this.masked.payload;
+    const masked = await scan.maskJson(payload);
+    this.masked = { scan, payload: masked };
+    return masked;
   }
 
   /** Returns a scan that finds and masks all secrets that are known now. */
