@@ -81,21 +81,17 @@ interface PageScriptsOptions {
 }
 
 export class PageScripts {
-  private readonly files = new Map<string, Promise<SourceScript>>();
+  private readonly files = new Map<string, SourceScript>();
   /** Results of `callsEval`, by the hash of the script. */
   private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_RESULTS_MAX });
 
   constructor(private readonly options: PageScriptsOptions) {}
 
-  /** Reads a script of the service's build. Caches it after the first call. */
-  private readBuilt(path: string, name: string): Promise<SourceScript> {
-    const script =
-      this.files.get(path) ??
-      readFile(BUILT_SCRIPTS_FOLDER + path, "utf8").then((source) => ({
-        name,
-        source,
-        content: path,
-      }));
+  /** Reads a script of the service's build. Caches it when it has been read. */
+  private async readBuilt(path: string, name: string): Promise<SourceScript> {
+    const cached = this.files.get(path);
+    if (cached) return cached;
+    const script = { name, source: await readFile(BUILT_SCRIPTS_FOLDER + path, "utf8"), content: path };
     this.files.set(path, script);
     return script;
   }
