@@ -1,5 +1,8 @@
 /** Tests the end of a run: it is scanned for all secrets that were valid until then, however they change meanwhile. */
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
@@ -213,5 +216,75 @@ describe("the end of a run", () => {
       const stored = [["UPDATE", JSON.stringify(REQUESTS)]];
       expect(app.steps).to.deep.equal([...(isLong ? stored : []), "scan", "end"]);
     }
+  });
+});
+
+describe("the check of a long result", () => {
+  const RESULT = { ok: true, data: JSON.stringify("x".repeat(300_000)) } as const;
+  const { now: realNow, timeout: realTimeout } = { now: performance.now, timeout: setTimeout };
+  let time: number;
+  let attempts: number;
+
+  /** Replaces the work of threads. Pauses and the time limit of a check end at once, and the clock shows their time. */
+  function replaceThreads(work: (thread: Worker) => void): void {
+    const { postMessage } = Worker.prototype;
+    mock.method(Worker.prototype, "postMessage", function post(this: Worker, message: unknown) {
+      attempts += 1;
+      work(this);
+      postMessage.call(this, message);
+    });
+    mock.method(process.getBuiltinModule("node:timers/promises"), "setTimeout", async (ms = 0) => {
+      time += ms;
+    });
+    syncBuiltinESMExports();
+  }
+
+  beforeEach(() => {
+    [time, attempts] = [1_000, 0];
+    performance.now = () => time;
+  });
+  afterEach(() => {
+    performance.now = realNow;
+    mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+
+  const failOnce = (thread: Worker) => {
+    if (attempts > 1) return;
+    thread.emit("error", new Error("no memory"));
+    void thread.terminate();
+  };
+
+  it("is repeated if its thread fails, so that the run keeps its result", async () => {
+    const { app, perform } = createApp();
+    replaceThreads(failOnce);
+    expect(await perform(() => {}, RESULT)).to.deep.equal(RESULT);
+    expect([attempts, app.endings.map(({ state }) => state)]).to.deep.equal([2, ["completed"]]);
+  });
+
+  for (const reason of ["lost", "shutdown"]) {
+    it(`is not repeated after the signal "${reason}"`, async () => {
+      const { perform } = createApp();
+      replaceThreads(failOnce);
+      const outcome = await perform(() => {}, RESULT, AbortSignal.abort(reason));
+      expect(outcome)
+        .to.have.nested.property("error.message")
+        .that.matches(/could not check its result: no memory$/);
+      expect(attempts).to.equal(1);
+    });
+  }
+
+  it("makes the run fail if it exceeds its time limit for a minute", async () => {
+    const { app, perform } = createApp();
+    replaceThreads((thread) => void thread.terminate());
+    mock.method(globalThis, "setTimeout", (call: () => void, ms: number, ...values: unknown[]) => {
+      if (ms !== 10_000) return realTimeout(call, ms, ...(values as []));
+      time += ms;
+      return realTimeout(call, 0);
+    });
+    const outcome = await perform(() => {}, RESULT);
+    expect(outcome).to.have.nested.property("error.name", "InternalError");
+    expect(outcome).to.have.nested.property("error.message").that.includes("exceeded its time limit of 10 seconds");
+    expect([attempts, app.endings.map(({ state }) => state)]).to.deep.equal([6, ["failed"]]);
   });
 });

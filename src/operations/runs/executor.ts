@@ -14,6 +14,7 @@ import type { ConsoleWriter, RunConsole } from "./console.js";
 import {
   createCancelledRunOutcome,
   createFailedOutcome,
+  createInternalFailure,
   createServerRunEnd,
   EMPTY_PAYLOAD,
   isCancelledOutcome,
@@ -120,14 +121,15 @@ function createUrlCheck(
  * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{<mark>: options}` is the
  * value of `Svc.App.V3.Actions.response`.
  */
-async function toRunOutcome(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
+async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
+  const { reason } = signal;
   if (!page.ok) {
     if (page.cause === "cancelled")
       return reason instanceof RunCancellation ? createCancelledRunOutcome(reason.displacedBy) : STOPPED_OUTCOME;
     const { name, message, stack } = page.error;
     return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
   }
-  const outcome = await toCompletedOutcome(page.data);
+  const outcome = await toCompletedOutcome(page.data, signal);
   const start = `{${JSON.stringify(mark)}:`;
   if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
   const { data } = outcome;
@@ -321,10 +323,7 @@ export class RunExecutor {
   private failureOutcomeOf(run: RunRecord, error: unknown): RunOutcome {
     if (error instanceof ActionError) return createFailedOutcome("Error", error.message);
     this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
-    return createFailedOutcome(
-      "InternalError",
-      "the service could not run this action; an operator finds the cause in the service's log",
-    );
+    return createInternalFailure(error);
   }
 
   /**

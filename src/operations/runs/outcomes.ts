@@ -2,6 +2,7 @@
  * Converts outcomes of runs to the data that the database stores when a run ends: for runs on the server, in browsers,
  * and runs that never started.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { TriggerType } from "../../data/action-types.js";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
@@ -24,26 +25,72 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
  * because checking a text of two million `{}` takes a tenth of a second.
  */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
-const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeof findRunResultFault>>({
+const RESULT_CHECK_TIMEOUT_MS = 10_000;
+/** Time in milliseconds after which a check that fails each time is not repeated again. */
+const RESULT_CHECK_REPEAT_MS = 60_000;
+const RETRY_DELAY_MS = 500;
+
+type ResultFault = ReturnType<typeof findRunResultFault>;
+
+const resultCheckThreadPool = createThreadPool<string | Buffer, ResultFault>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
   name: "findRunResultFault" satisfies keyof typeof jsonScan,
   memoryMb: 64,
-  timeoutMs: 10_000,
+  timeoutMs: RESULT_CHECK_TIMEOUT_MS,
 });
 
-async function findResultFault(data: string | Buffer): Promise<ReturnType<typeof findRunResultFault>> {
-  if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
+/** The code of a run has ended, but the service could not check its result. */
+class ResultCheckError extends Error {
+  constructor(cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`the code of the action ended, but the service could not check its result: ${reason}`, { cause });
+  }
+}
+
+/** Returns the failure of a run for an error that is not the fault of its action. */
+export function createInternalFailure(error: unknown): RunOutcome {
+  const message =
+    error instanceof ResultCheckError
+      ? error.message
+      : "the service could not run this action; an operator finds the cause in the service's log";
+  return createFailedOutcome("InternalError", message);
+}
+
+async function checkInThread(data: string | Buffer): Promise<ResultFault> {
   const called = await resultCheckThreadPool.call(data);
   if (called.ok) return called.value;
-  throw new Error(`the check of the run's result exceeded its ${called.limit} limit`);
+  if (called.limit === "memory") throw new Error("the check exceeded its memory limit");
+  throw new Error(`the check exceeded its time limit of ${RESULT_CHECK_TIMEOUT_MS / 1_000} seconds`);
+}
+
+/**
+ * Checks a result. Repeats a check that failed, because the code must not be executed again: on an overloaded machine, a
+ * thread may be unable to start or to end in time.
+ * @throws ResultCheckError if the check fails for RESULT_CHECK_REPEAT_MS, or if it fails after this process has lost
+ *   the run or must stop
+ */
+async function findResultFault(data: string | Buffer, signal: AbortSignal): Promise<ResultFault> {
+  if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
+  const startedAt = performance.now();
+  for (;;) {
+    try {
+      return await checkInThread(data);
+    } catch (error) {
+      const isGivenUp = signal.reason === "lost" || signal.reason === "shutdown";
+      if (isGivenUp || performance.now() - startedAt >= RESULT_CHECK_REPEAT_MS) throw new ResultCheckError(error);
+      await delay(RETRY_DELAY_MS);
+    }
+  }
 }
 
 /**
  * Returns the outcome of a run whose code returned `data`: a failure if the text is not JSON or nests too deeply. The
  * service checks the text itself, because it does not trust the page that runs the code.
+ * @param signal signal of the run
+ * @throws if the text cannot be checked; see `createInternalFailure`
  */
-export async function toCompletedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
-  const fault = data === undefined ? null : await findResultFault(data);
+export async function toCompletedOutcome(data: string | Buffer | undefined, signal: AbortSignal): Promise<RunOutcome> {
+  const fault = data === undefined ? null : await findResultFault(data, signal);
   if (fault === null) return { ok: true, data };
   if (fault === "invalid") return createFailedOutcome("ResultError", "the result of execute is not JSON");
   return createFailedOutcome("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
