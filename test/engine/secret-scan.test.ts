@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from "node:module";
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
-import { createThreadQueue } from "../../src/engine/secret-scan/thread-queue.js";
+import { createScanThreadQueue } from "../../src/engine/secret-scan/thread-queue.js";
 import type { SecretScanner } from "../../src/engine/secret-scan.js";
 import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
@@ -335,7 +335,7 @@ describe("the thread that scans for secrets", () => {
     workerThreads.Worker = TestWorker;
     syncBuiltinESMExports();
     const secrets = [{ name: "_key", value: SECRET, whole: false }];
-    const queue = createThreadQueue();
+    const queue = createScanThreadQueue();
     const tasks = [1, 2, 3, 4].map((owner) =>
       queue.runTask(`${owner}`, "key", secrets, { kind: "find", texts: [{ text: SECRET }] }),
     );
