@@ -21,10 +21,20 @@ const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
 /** Numbers of two side-band channels in the packfile section of a response: the pack's bytes, and error messages. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
+/** HTTP statuses of a Git server that cannot answer now, or that receives too many requests. */
+const TEMPORARY_HTTP_STATUSES = [408, 425, 429, 500, 502, 503, 504];
 
 /** Error if the service cannot read the repository. The message is for editors of the app. */
 export class GitRemoteError extends Error {
   override readonly name = "GitRemoteError";
+
+  constructor(
+    message: string,
+    /** True if a retry may succeed. */
+    readonly isTemporary = false,
+  ) {
+    super(message);
+  }
 }
 
 export interface GitRequest {
@@ -105,7 +115,11 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
   }
   if (status === 404)
     throw new GitRemoteError("there is no repository at this URL, or the token is not allowed to read it (404)");
-  if (status !== 200) throw new GitRemoteError(`the Git server answered with the status ${status}`);
+  if (status !== 200)
+    throw new GitRemoteError(
+      `the Git server answered with the status ${status}`,
+      TEMPORARY_HTTP_STATUSES.includes(status),
+    );
   const [media = ""] = (headers["content-type"] ?? "").split(";");
   if (media.trim().toLowerCase() !== type)
     throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");

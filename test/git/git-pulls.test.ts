@@ -59,6 +59,23 @@ describe("pulls of git repositories", () => {
     }
   });
 
+  it("say that a retry may succeed if the app was changed in all attempts, but not if they are outdated", async () => {
+    const retryAfterOf = (work: Promise<unknown>) =>
+      work.then(
+        () => "applied",
+        ({ details }: ActionError) => details.retryAfter,
+      );
+    const changed = async () => {
+      throw new ActionError("MANIFEST_CHANGED");
+    };
+    expect(await retryAfterOf(createPulls({ apply: changed })(1))).to.equal(5);
+    const apply: ApplyManifest = async (_caller, _document, { onApplied }) => {
+      await onApplied?.({} as never, { plan: PLAN } as never);
+      return { plan: PLAN, tag: "" };
+    };
+    expect(await retryAfterOf(createPulls({ apply, check: changed })(1))).to.equal(undefined);
+  });
+
   it("are not repeated if they are outdated, or if the definitions are invalid", async () => {
     for (const status of ["MANIFEST_CHANGED", "REQUEST_INVALID"] as const) {
       let calls = 0;
@@ -151,7 +168,7 @@ describe("webhooks of git servers", () => {
     const connections = { findRow: async () => ROW, callerOf: async () => CALLER, tokenOf: async () => null };
     const logLine = (line: string) => {
       const { appId, ref, msg } = JSON.parse(line);
-      if (String(msg).includes("interrupted in every attempt")) events.push([appId, ref, msg]);
+      if (String(msg).includes("it is not repeated")) events.push([appId, ref, msg]);
     };
     const log = pino({}, { write: logLine });
     const order = { start: async () => undefined, record: add("stored the outcome") };
@@ -168,15 +185,23 @@ describe("webhooks of git servers", () => {
 
   const turns = () => new Promise((resolve) => setTimeout(resolve, 10));
 
-  it("are removed after a failed pull, but not if the service was busy", async () => {
-    for (const [status, stored] of [
-      ["GIT_PULL_FAILED", ["stored the outcome", "removed"]],
-      ["OVERLOADED", ["stored the outcome"]],
+  it("are removed after a failed pull, but not if the error is temporary or the service failed", async () => {
+    const temporary = { retryAfter: 5 };
+    for (const [error, isRemoved] of [
+      [new ActionError("GIT_PULL_FAILED"), true],
+      [new ActionError("GIT_PULL_FAILED", "the Git server answered with the status 503", temporary), false],
+      [new ActionError("DEPENDENCY_UNRESOLVED"), true],
+      [new ActionError("DEPENDENCY_UNRESOLVED", "the registry responded with status 503", temporary), false],
+      [new ActionError("MANIFEST_CHANGED"), true],
+      [new ActionError("MANIFEST_CHANGED", "the app was changed", temporary), false],
+      [new ActionError("REQUEST_INVALID"), true],
+      [new ActionError("PUBLISH_FAILED"), false],
+      [new ActionError("OVERLOADED"), false],
     ] as const) {
-      const { webhooks, events } = createWebhooks(() => Promise.reject(new ActionError(status)));
+      const { webhooks, events } = createWebhooks(() => Promise.reject(error));
       await webhooks.deliverDue();
       await webhooks.drain(new AbortController().signal);
-      expect(events).to.deep.equal(stored);
+      expect(events, error.message).to.deep.equal(["stored the outcome", ...(isRemoved ? ["removed"] : [])]);
     }
   });
 
@@ -197,7 +222,10 @@ describe("webhooks of git servers", () => {
     const { webhooks, events } = createWebhooks(() => Promise.reject(new Error("unused")));
     await webhooks.recover(true);
     expect(events).to.deep.equal([
-      [7, "refs/heads/main", "the pull after a Git webhook was interrupted in every attempt; it is not repeated"],
+      [
+        ...[7, "refs/heads/main"],
+        "every attempt of the pull after a Git webhook failed or was interrupted; it is not repeated",
+      ],
     ]);
   });
 });

@@ -5,8 +5,10 @@ import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import { expect } from "chai";
 import { pino } from "pino";
+import { createErrorReply } from "../../src/api/error-reply.js";
 import { readRepository } from "../../src/engine/bundler/project/git-project.js";
 import { openGitRemote, type SendGitRequest } from "../../src/engine/git-remote.js";
+import { OutgoingError } from "../../src/engine/outgoing.js";
 import { GitRepository } from "../../src/operations/git/git-repository.js";
 import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
@@ -248,6 +250,37 @@ describe("git repositories", () => {
       expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
         "the Git server redirects to https://other.example, but a pull sends requests only to https://git.example; connect the app with the URL to which the server redirects",
       );
+  });
+
+  it("fails with Retry-After if a retry may succeed, and without it otherwise", async () => {
+    const input = readGitInput({ provider: "github", url: "https://git.example/a/b" }, false);
+    const failWith = (error: Error) => async () => {
+      throw error;
+    };
+    const answer = (status: number) => async () => ({ status, headers: {}, body: Buffer.alloc(0) });
+    const cases: [send: () => Promise<unknown>, retryAfter: string | undefined][] = [
+      ...[408, 425, 429, 500, 502, 503, 504].map((status): [() => Promise<unknown>, string] => [answer(status), "5"]),
+      ...[200, 301, 400, 401, 403, 404, 501].map((status): [() => Promise<unknown>, undefined] => [
+        answer(status),
+        undefined,
+      ]),
+      [failWith(new OutgoingError("TRANSPORT", "the request failed (ECONNRESET)")), "5"],
+      [failWith(new OutgoingError("TIMEOUT", "the request took too long")), "5"],
+      [failWith(new DOMException("too late", "TimeoutError")), "5"],
+      [failWith(new OutgoingError("POLICY", "the host has no public address")), undefined],
+      [failWith(new OutgoingError("LIMIT", "the response is too large")), undefined],
+    ];
+    for (const [send, retryAfter] of cases) {
+      const outgoing = { send } as unknown as ReturnType<typeof createOutgoingSender>;
+      const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
+      const error = await repository.find(1, input, null, "refs/heads/main").catch((failure: unknown) => failure);
+      const { http, headers, body } = createErrorReply(error, pino({ level: "silent" }));
+      expect([http, body.status, headers["Retry-After"]], body.error).to.deep.equal([
+        409,
+        "GIT_PULL_FAILED",
+        retryAfter,
+      ]);
+    }
   });
 
   it("requests a repository of GitLab below .git, where GitLab has it", async () => {

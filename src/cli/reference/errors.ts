@@ -92,7 +92,10 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "no",
   ],
   MANIFEST_CHANGED: ["Read the manifest again and make a new plan.", "after a new read"],
-  GIT_PULL_FAILED: ["Correct the URL, the token or the file that the error names.", "no"],
+  GIT_PULL_FAILED: [
+    "Correct the URL, the token or the file that the error names. If the response has `Retry-After`, retry after it.",
+    "no",
+  ],
   DATA_SOURCE_NOT_EMPTY: [
     "Remove the entries first, or [apply the document without `prune`](manifest.md#data-sources-with-entries).",
     "no",

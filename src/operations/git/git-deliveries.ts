@@ -10,8 +10,8 @@ import { createLastPullJsonSql } from "./git-pull-order.js";
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
 export const WAITING_WEBHOOKS_MAX = 20;
 /**
- * Maximum number of attempts to run the pull of a webhook. An attempt counts if a crash or a failure of the service
- * interrupts the pull.
+ * Maximum number of attempts to run the pull of a webhook. An attempt counts if a crash interrupts the pull, or if the
+ * pull fails with an error that a retry may fix.
  */
 const PULL_ATTEMPTS_MAX = 3;
 
@@ -80,7 +80,7 @@ export interface ClaimedWebhook {
   ref: string;
 }
 
-/** A webhook whose pull did not end, because its process crashed or failed. */
+/** A webhook whose pull did not end, because its process crashed, or failed temporarily. */
 export interface LostWebhook {
   appId: number;
   ref: string;
@@ -118,8 +118,8 @@ export class GitWebhookQueue {
 
   /**
    * Puts claimed webhooks back into the queue if no process runs their pulls. This happens if the database's response
-   * to the claim was lost, or if a fault in the service interrupted the pull. With `mayDeclareDead`, also releases
-   * webhooks of processes whose lease has expired.
+   * to the claim was lost, or if the pull failed with an error that a retry may fix. With `mayDeclareDead`, also
+   * releases webhooks of processes whose lease has expired.
    * @param knownIds IDs of the webhooks whose pulls are in progress in this process
    */
   release(knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> {

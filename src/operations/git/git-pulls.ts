@@ -30,6 +30,8 @@ const CONCURRENT_APPLIES_MAX = 2;
  * Maximum number of attempts to apply a manifest. An attempt fails if another request changes the app at the same time.
  */
 const APPLY_ATTEMPTS_MAX = 3;
+/** Value of `Retry-After` in seconds for a pull whose attempts to apply the manifest all failed. */
+const APPLY_RETRY_SECONDS = 5;
 /** Maximum number of characters of a pull's error message that the service stores. */
 const ERROR_MAX_CHARACTERS = 1_000;
 
@@ -208,14 +210,14 @@ export class GitPulls {
 
   /**
    * Applies a manifest. Tries up to APPLY_ATTEMPTS_MAX times if other requests change the app at the same time.
-   * @throws ActionError MANIFEST_CHANGED if the last attempt also failed
+   * @throws ActionError MANIFEST_CHANGED with `retryAfter` if the last attempt also failed
    */
   private async applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS_MAX; attempt += 1) {
       const { plan, drafts } = await this.applyOnce(pull, author, commit, document);
       if (plan) return { plan, drafts };
     }
-    throw new ActionError("MANIFEST_CHANGED");
+    throw new ActionError("MANIFEST_CHANGED", undefined, { retryAfter: APPLY_RETRY_SECONDS });
   }
 
   /**

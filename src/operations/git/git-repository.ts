@@ -15,7 +15,7 @@ import type { DependencyResolver } from "../packages/packages.js";
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Time limit for all requests to the Git server of one pull together. */
 const PULL_TIMEOUT_MS = 60_000;
-/** Value of `Retry-After` in seconds for a pull that fails because the bundler is busy. */
+/** Value of `Retry-After` in seconds for a pull that fails temporarily. */
 const RETRY_AFTER_SECONDS = 5;
 const ERROR_REASON_MAX_CHARACTERS = 500;
 
@@ -28,9 +28,22 @@ export interface RemoteCommit {
   downloadPack: () => Promise<Buffer>;
 }
 
+/** True if the Git server was not reachable or could not answer, so that a retry of the pull may succeed. */
+const isTemporaryFault = (error: GitRemoteError | OutgoingError | PackageError): boolean =>
+  error instanceof GitRemoteError
+    ? error.isTemporary
+    : error instanceof OutgoingError && ["TRANSPORT", "TIMEOUT"].includes(error.code);
+
+const createPullError = (reason: string, isTemporary: boolean): ActionError =>
+  new ActionError(
+    "GIT_PULL_FAILED",
+    reason.slice(0, ERROR_REASON_MAX_CHARACTERS).toWellFormed(),
+    isTemporary ? { retryAfter: RETRY_AFTER_SECONDS } : {},
+  );
+
 /**
- * Converts an error of the Git server or of the bundler to an ActionError whose message callers may read. Returns other
- * errors unchanged.
+ * Converts an error of the Git server or of the bundler to an ActionError whose message callers may read. The error has
+ * `retryAfter` if a retry may succeed. Returns other errors unchanged.
  */
 function toActionError(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError) {
@@ -38,14 +51,10 @@ function toActionError(error: unknown): unknown {
     return new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   }
   const isFault = error instanceof GitRemoteError || error instanceof OutgoingError || error instanceof PackageError;
-  if (isFault)
-    return new ActionError("GIT_PULL_FAILED", error.message.slice(0, ERROR_REASON_MAX_CHARACTERS).toWellFormed());
+  if (isFault) return createPullError(error.message, isTemporaryFault(error));
   const isLate = error instanceof DOMException && error.name === "TimeoutError";
   if (isLate)
-    return new ActionError(
-      "GIT_PULL_FAILED",
-      `the Git server took longer than ${PULL_TIMEOUT_MS / 1_000} s to send the repository`,
-    );
+    return createPullError(`the Git server took longer than ${PULL_TIMEOUT_MS / 1_000} s to send the repository`, true);
   return error;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, getHttpStatus, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { findPulledRef } from "../../rules/git-input.js";
@@ -18,6 +18,10 @@ import { CONCURRENT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
 
 /** Maximum number of webhook requests to one app from one network address, per RATE_WINDOW_MS. */
 const REQUESTS_PER_ADDRESS_MAX = 120;
+
+/** True if a retry of the pull may fix the error, because the service failed, or the error is temporary. */
+const mayRetryFix = (error: ActionError): boolean =>
+  error.details.retryAfter !== undefined || getHttpStatus(error) >= 500;
 
 export interface GitWebhookRequest extends SignedRequest {
   networkAddress: string | undefined;
@@ -42,8 +46,8 @@ export class GitWebhooks {
 
   /**
    * Runs the pull of a webhook. Only logs an error that a retry would not fix; `pullInTurn` has stored it as the
-   * connection's last pull. Rejects if the pull should be repeated, because the service failed, is busy, or is
-   * stopping.
+   * connection's last pull. Rejects if the pull should be repeated, because the error is temporary, or the service
+   * failed or is stopping.
    */
   private async tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
@@ -56,8 +60,7 @@ export class GitWebhooks {
         stopping: this.runningPulls.signal,
       });
     } catch (error) {
-      const isOutcome =
-        error instanceof ActionError && error.status !== "OVERLOADED" && !this.runningPulls.signal.aborted;
+      const isOutcome = error instanceof ActionError && !mayRetryFix(error) && !this.runningPulls.signal.aborted;
       if (!isOutcome) throw error;
       const { status, message } = error;
       log.warn({ appId, ref, status, reason: message }, "the pull after a Git webhook failed");
@@ -71,7 +74,7 @@ export class GitWebhooks {
     const logFailure = (err: unknown) =>
       log.warn(
         { err, appId: webhook.appId, ref: webhook.ref },
-        "the pull after a Git webhook failed because of the service; it is repeated",
+        "the pull after a Git webhook failed; it is repeated unless this was its last attempt",
       );
     this.runningPulls.trackDelivery(webhook, pulling.catch(logFailure));
   }
@@ -108,16 +111,19 @@ export class GitWebhooks {
   }
 
   /**
-   * Puts webhooks whose pull was interrupted back into the queue, so that a process repeats the pull. With
+   * Puts webhooks whose pull failed temporarily back into the queue, so that a process repeats the pull. With
    * `mayDeclareDead`, does the same for webhooks of processes whose lease has expired.
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { deliveries, log } = this.options;
     const lostDeliveries = await deliveries.release(this.runningPulls.ids(), mayDeclareDead);
     if (lostDeliveries.length > 0)
-      log.warn({ count: lostDeliveries.length }, "pulls after Git webhooks were interrupted; they are repeated");
+      log.warn({ count: lostDeliveries.length }, "pulls after Git webhooks were interrupted or failed temporarily");
     for (const { appId, ref } of lostDeliveries.filter(({ isGivenUp }) => isGivenUp))
-      log.error({ appId, ref }, "the pull after a Git webhook was interrupted in every attempt; it is not repeated");
+      log.error(
+        { appId, ref },
+        "every attempt of the pull after a Git webhook failed or was interrupted; it is not repeated",
+      );
   }
 
   /**
