@@ -178,6 +178,21 @@ describe("scripts at addresses of other hosts", () => {
     }
   });
 
+  it("make a manifest fail with Retry-After if their host is not available, unless it also has other faults", async () => {
+    const action = (name: string, address: string) => ({
+      ...{ name, code: "async function execute() {}", dependencies: [`${origin}${address}`] },
+    });
+    const apply = (items: object[]) =>
+      service.rest("PUT", `/v1/apps/${service.appId}/manifest`, { body: { version: 1, actions: items } });
+    status = 503;
+    const busy = await apply([action("busy-1", "/busy-1.js"), action("busy-2", "/busy-2.js")]);
+    expect([busy.http, busy.body.faults.length]).to.deep.equal([400, 2]);
+    expect(busy.headers.get("retry-after")).to.match(/^\d+$/);
+    const faulty = await apply([action("busy-1", "/busy-1.js"), { name: "faulty", code: "" }]);
+    expect([faulty.http, faulty.body.faults.length]).to.deep.equal([400, 2]);
+    expect(faulty.headers.get("retry-after")).to.equal(null);
+  });
+
   it("whose host does not answer are marked, and loaded from there", async () => {
     const away = "https://nowhere.invalid/x.js";
     const { http, body } = await create(away);

@@ -146,6 +146,7 @@ export async function planActions(
 ): Promise<ActionsPlan> {
   const { manager, caller, appId, prune, keepsPublished } = context;
   const faults: PathFault[] = findRepeatedNames("actions", "name", items ?? []);
+  const retryTimes = new Map<PathFault, number>();
   const importSteps: ImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const v3Drafts = [...currentDrafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
@@ -169,7 +170,10 @@ export async function planActions(
       claimRoutes(step.validated.input.triggers);
       if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
-      faults.push(...toPathFaults(at, error));
+      const actionFaults = toPathFaults(at, error);
+      faults.push(...actionFaults);
+      const { retryAfter } = (error as ActionError).details;
+      if (retryAfter !== undefined) for (const fault of actionFaults) retryTimes.set(fault, retryAfter);
     }
   }
   const names = new Set([
@@ -185,6 +189,7 @@ export async function planActions(
       ...removedDrafts.map(({ name }) => ({ kind: "action" as const, name, changeKind: "removed" as const })),
     ],
     faults,
+    retryTimes,
     requiredOperations: [
       ...(importSteps.length > 0 ? (["importActions"] as const) : []),
       ...(removedDrafts.length > 0 ? (["removeAction"] as const) : []),

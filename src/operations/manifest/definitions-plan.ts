@@ -40,6 +40,8 @@ export interface PlanContext extends ApplyMode {
 export interface DefinitionsPlan {
   changes: DefinitionChange[];
   faults: PathFault[];
+  /** Seconds after which a retry may fix a fault, for each temporary fault. */
+  retryTimes?: ReadonlyMap<PathFault, number>;
   /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
   /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */

@@ -119,13 +119,22 @@ function readManifest(document: unknown): { manifest: Manifest; faults: PathFaul
   return { manifest: document as unknown as Manifest, faults };
 }
 
-function manifestError(faults: readonly PathFault[]): ActionError {
+/** @param retryTimes seconds after which a retry may fix a fault, for each temporary fault */
+function manifestError(
+  faults: readonly PathFault[],
+  retryTimes: ReadonlyMap<PathFault, number> = new Map(),
+): ActionError {
   const { path, error } = faults[0]!;
   const message =
     faults.length === 1
       ? `the manifest is invalid: ${error.startsWith(path) ? error : `${path}: ${error}`}`
       : `the manifest has ${faults.length} faults; the first is at ${path || "the top level"}: ${error}`;
-  return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, REPORTED_FAULTS_MAX) });
+  // A retry can only succeed if all faults are temporary.
+  const retryAfter = Math.max(...faults.map((fault) => retryTimes.get(fault) ?? Number.POSITIVE_INFINITY));
+  return new ActionError("REQUEST_INVALID", message, {
+    faults: faults.slice(0, REPORTED_FAULTS_MAX),
+    ...(Number.isFinite(retryAfter) && { retryAfter }),
+  });
 }
 
 function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
@@ -234,7 +243,8 @@ export class Manifests {
         plans.flatMap((definitionsPlan) => definitionsPlan.faults),
         shape,
       );
-      if (faults.length > 0) throw manifestError(faults);
+      if (faults.length > 0)
+        throw manifestError(faults, new Map(plans.flatMap(({ retryTimes }) => [...(retryTimes ?? [])])));
       checkPrepared(sourcesPlan, preparedParts);
       const changes = plans.flatMap((definitionsPlan) => definitionsPlan.changes);
       for (const operation of new Set(plans.flatMap(({ requiredOperations: needs }) => needs)))
