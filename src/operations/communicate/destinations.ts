@@ -43,6 +43,9 @@ const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as 
  */
 const SECRET_MIN_CHARACTERS = 4;
 
+/** Replaces a server's reply whose secrets cannot be masked now. */
+const HIDDEN_REPLY = "the reply of the server is not shown, because the service could not mask secrets in it";
+
 interface MessageDestinationsOptions {
   settings: Settings;
   scannerCache: SecretScannerCache;
@@ -105,5 +108,13 @@ export class MessageDestinations {
       .getScan(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
       .mask([{ text }]);
     return masked!;
+  }
+
+  /**
+   * Masks secrets in a server's reply about a message. Returns HIDDEN_REPLY if that fails, because the outcome of the
+   * message must be stored in any case.
+   */
+  async maskReply(appId: number, text: string): Promise<string> {
+    return this.maskSecrets(appId, text).catch(() => HIDDEN_REPLY);
   }
 }

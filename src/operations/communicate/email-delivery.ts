@@ -132,7 +132,7 @@ export function createEmailDelivery(options: {
       ...("refused" in delivery ? delivery.refused.map(({ detail }) => detail) : []),
     ];
     const maskedTexts = new Map<string, string>();
-    for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.maskSecrets(appId, text));
+    for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.maskReply(appId, text));
     return toAttemptOutcome(
       addDeliveryOutcome(recipients, delivery, maskedTexts),
       delivery,

@@ -89,7 +89,7 @@ export function createSmsDelivery(options: {
   const { connections, destinations, allowHttp, reportUrlOf } = options;
 
   async function detailOf(appId: number, text: string): Promise<string> {
-    return destinations.maskSecrets(
+    return destinations.maskReply(
       appId,
       text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed(),
     );
@@ -144,16 +144,14 @@ export function createSmsDelivery(options: {
     if (url.protocol !== "https:" && !allowHttp)
       return createFailedAttemptOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await markSending())) return { kind: "fenced" };
+    let response: HttpResponse;
     try {
-      return await outcomeOf(
-        message,
-        await connections.request(url, { method: "POST", headers, body, signal }),
-        idField,
-      );
+      response = await connections.request(url, { method: "POST", headers, body, signal });
     } catch (error) {
       const detail = await detailOf(appId, (error as Error).message);
       if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
       return error.forbidden ? createFailedAttemptOutcome(message, detail) : { kind: "later", recipients, detail };
     }
+    return outcomeOf(message, response, idField);
   };
 }
