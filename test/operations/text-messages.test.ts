@@ -105,6 +105,13 @@ describe("text messages and reports", () => {
     expect([(await message(first.id)).status, (await message(second.id)).status]).to.deep.equal(["delivered", "sent"]);
   });
 
+  it("are sent although the provider's response contains U+0000, which the database cannot store", async () => {
+    await useWebhook();
+    answer = { status: 200, body: "accepted\0" };
+    const { body } = await sms({ to: "+15550101", body: "x" });
+    expect(await ended(body.id)).to.include({ status: "sent", detail: "200 accepted" });
+  });
+
   it("are sent to Twilio's REST API, in either form of the call", async () => {
     await useTwilio();
     answer = { status: 201, body: '{"sid": "SM1"}' };

@@ -35,9 +35,16 @@ export type DeliveryOutcome =
 /** Error of nodemailer. `forbidden` means that the connection is not allowed, so that a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
-/** Returns a text of the SMTP server as one line of limited length. */
+/**
+ * Returns a text of a server as one line of limited length, without control characters: PostgreSQL cannot store U+0000,
+ * and then could not store the outcome.
+ */
 export const toDetailLine = (text: string): string =>
-  text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
+  text
+    .replace(/[\s\p{Cc}]+/gu, " ")
+    .trim()
+    .slice(0, DETAIL_MAX_CHARACTERS)
+    .toWellFormed();
 
 const isPermanent = ({ responseCode = 0 }: SmtpError): boolean => responseCode >= 500 && responseCode !== 503;
 

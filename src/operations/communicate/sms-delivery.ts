@@ -8,6 +8,7 @@ import {
   type HttpResponse,
   NotConnectedError,
 } from "../../engine/checked-connections.js";
+import { toDetailLine } from "../../engine/smtp/outcome.js";
 import { InvalidDestinationError, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
@@ -15,7 +16,6 @@ import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
 import { type AttemptOutcome, createFailedAttemptOutcome } from "./try-outcome.js";
 
-const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
 /**
  * HTTP statuses with which a provider rejects a message temporarily. The provider has not accepted the message, but may
@@ -89,10 +89,7 @@ export function createSmsDelivery(options: {
   const { connections, destinations, allowHttp, reportUrlOf } = options;
 
   async function detailOf(appId: number, text: string): Promise<string> {
-    return destinations.maskReply(
-      appId,
-      text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed(),
-    );
+    return destinations.maskReply(appId, toDetailLine(text));
   }
 
   async function outcomeOf(
