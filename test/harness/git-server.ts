@@ -11,6 +11,8 @@ export interface GitServer {
   url: string;
   /** Token that the server requires, or null. */
   token: string | null;
+  /** HTTP status of each response, without content, or null for normal responses. */
+  status: number | null;
   /** Paths and `Git-Protocol` headers of the requests, in order. */
   requests: string[];
   /** Function that the server calls before it responds to a request. */
@@ -67,6 +69,7 @@ export async function startGitServer(): Promise<GitServer> {
       const { url = "", method = "", headers } = request;
       made.requests.push(`${method} ${url} ${headers["git-protocol"]}`);
       const expected = made.token === null ? null : `Basic ${Buffer.from(`git:${made.token}`).toString("base64")}`;
+      if (made.status !== null) return response.writeHead(made.status).end();
       if (expected !== null && headers.authorization !== expected) return response.writeHead(401).end();
       const [path = "", query = ""] = url.split("?");
       const child = spawn("git", ["http-backend"], {
@@ -91,6 +94,7 @@ export async function startGitServer(): Promise<GitServer> {
   const made: GitServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/shop.git`,
     token: null,
+    status: null,
     requests: [],
     onRequest: async () => undefined,
     commit(files, branch = "main") {

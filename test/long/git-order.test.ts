@@ -28,6 +28,7 @@ describe("the order of pulls of a git repository", () => {
     await server.stop();
   });
   beforeEach(() => {
+    server.status = null;
     server.onRequest = async () => undefined;
   });
 
@@ -65,6 +66,31 @@ describe("the order of pulls of a git repository", () => {
     await until(() => isLive(24));
     await webhook(webhookSecret, pushed("refs/tags/v23"));
     await until(() => isLive(23));
+  });
+
+  it("publishes a tag although the git server fails at first, and shows its error after the last attempt", async () => {
+    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
+    const error = "the Git server answered with the status 503";
+    const waiting = () => rows(service.db, "SELECT FROM git_webhook");
+    server.tag("v25", server.commit(project(25)));
+    const statuses = [503, null];
+    server.onRequest = async () => {
+      server.status = statuses.shift() ?? null;
+    };
+    await webhook(webhookSecret, pushed("refs/tags/v25"));
+    await until(async () => (await waiting()).length === 0);
+    const last = await lastPull();
+    expect([last.ref, last.error]).to.deep.equal(["refs/tags/v25", null]);
+    expect(last.published).to.include("first");
+    server.tag("v26", server.commit(project(26)));
+    server.onRequest = async () => {
+      server.status = 503;
+    };
+    await webhook(webhookSecret, pushed("refs/tags/v26"));
+    await until(async () => (await lastPull()).error === error);
+    await rows(service.db, "UPDATE git_webhook SET attempts = 3");
+    await until(async () => (await waiting()).length === 0);
+    expect(await lastPull()).to.deep.include({ ref: "refs/tags/v26", published: [], error });
   });
 
   it("publishes an action of which only the stored scripts differ", async () => {
