@@ -1,4 +1,5 @@
 /** Tests sign-in at an OpenID provider against oidc-provider: accounts, roles by groups, organizations, links, and attacks. */
+import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
@@ -143,6 +144,21 @@ describe("Sign-in at an OpenID provider", () => {
     const without = await session(browser);
     expect([without.organizations, without.apps]).to.deep.equal([[], []]);
     expect((await browser.request(`${service.url}/v3/apps/1/actions`)).status).to.equal(403);
+  });
+
+  it("signs nobody in while the userinfo endpoint does not answer, and keeps the role", async () => {
+    account({ groups: ["staff"] });
+    const { browser } = await signIn();
+    const failures = [
+      (response: ServerResponse) => response.writeHead(502).end(),
+      (response: ServerResponse) => response.destroy(),
+    ];
+    for (const failure of failures) {
+      provider.answerUserInfo = failure;
+      expect((await signIn()).landed).to.equal("/studio?sign-in=unavailable");
+    }
+    provider.answerUserInfo = null;
+    expect((await session(browser)).organizations[0].role).to.equal("editor");
   });
 
   it("keeps the last owner of an organization, whatever the groups are", async () => {

@@ -1,6 +1,6 @@
 /** OpenID provider on this machine (the npm package oidc-provider). A test sets the account that signs in, and its claims. */
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Provider } from "oidc-provider";
 
@@ -15,11 +15,15 @@ export interface OpenIdProviderServer {
   /** Allowed redirect URIs. */
   redirectUris: string[];
   postLogoutRedirectUris: string[];
+  /** Answers requests to the userinfo endpoint instead of the provider; null for none. */
+  answerUserInfo: ((response: ServerResponse) => void) | null;
   stop(): Promise<void>;
 }
 
 const CLIENT_ID = "svc";
 const CLIENT_SECRET = "the secret of the client at the test's provider";
+/** Path of the userinfo endpoint in oidc-provider. */
+const USERINFO_PATH = "/me";
 const PROVIDER_CLAIMS = ["email", "email_verified", "given_name", "family_name", "name", "groups", "organization"];
 
 function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop">): Provider {
@@ -85,6 +89,7 @@ export async function startOpenIdProvider(redirectUris: string[] = []): Promise<
     current: "",
     redirectUris,
     postLogoutRedirectUris: [],
+    answerUserInfo: null,
     async stop() {
       server.close();
       server.closeAllConnections();
@@ -96,7 +101,8 @@ export async function startOpenIdProvider(redirectUris: string[] = []): Promise<
       const provider = createProvider(issuer, state);
       return { provider, callback: provider.callback() };
     })();
-    if (request.url?.startsWith("/interaction/")) {
+    if (state.answerUserInfo && request.url === USERINFO_PATH) state.answerUserInfo(response);
+    else if (request.url?.startsWith("/interaction/")) {
       grantAccess(made.provider, state, request, response).catch((error: Error) => {
         (response as unknown as { end(text: string): void }).end(String(error));
       });

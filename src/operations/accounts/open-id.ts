@@ -161,11 +161,15 @@ export class OpenId {
       throw new OpenIdSignInError("failed");
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
-    // Many providers return groups and e-mail addresses only from the userinfo endpoint, not in the ID token.
-    const userInfo = await client
-      .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
-      .catch(() => ({}) as Record<string, unknown>);
-    const issuer = configuration.serverMetadata().issuer;
+    const { issuer, userinfo_endpoint: endpoint } = configuration.serverMetadata();
+    // Many providers return groups and e-mail addresses only from the userinfo endpoint, not in the ID token. Without
+    // these claims, the person would lose the role, and an unverified e-mail address would count as verified.
+    const userInfo =
+      endpoint === undefined
+        ? {}
+        : await client.fetchUserInfo(configuration, tokens.access_token, String(claims["sub"])).catch(() => {
+            throw new OpenIdSignInError("unavailable");
+          });
     return identityFromClaims(provider, { ...userInfo, ...claims }, issuer);
   }
 
