@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { BoundRequests, OTHER, REQUEST_CODE, SECRET } from "./bound-requests.js";
+import { compressedBodies } from "./compressed-bodies.js";
 import { ECHOES } from "./echo-forms.js";
 
 describe("values of secret bindings", () => {
@@ -76,6 +77,22 @@ describe("values of secret bindings", () => {
         const { result, error } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } });
         expect(result?.body, `${at}: ${error}`).to.equal(expected);
       }
+    });
+
+    it("never give the value to code in a compressed body that is truncated, damaged or too large", async () => {
+      const bodies = compressedBodies(SECRET, "«__key»");
+      bound.answer = (request, response) => response.end(bodies[Number(request.url!.slice(1))]![1]);
+      const { result, error } = await bound.run(
+        `const seen = [];
+         for (let at = 0; at < payload.count; at += 1) {
+           const sent = request({ url: payload.origin + "/" + at, auth: "__key", responseType: "bytes" });
+           seen.push(await sent.then(({ body }) => new TextDecoder().decode(body).slice(0, 20), ({ code }) => code));
+         }
+         return seen;`,
+        { count: bodies.length },
+      );
+      const seen = bodies.map(([name], at) => `${name}: ${result?.[at]}`);
+      expect(seen, error).to.deep.equal(bodies.map(([name, , expected]) => `${name}: ${expected}`));
     });
 
     it("do not change other responses", async () => {

@@ -2,8 +2,16 @@
  * Prepares a response for the action's code that sent the request. Decodes the body to text, and masks the secrets of
  * bindings in all forms in which a body can contain them.
  */
-import { promisify } from "node:util";
-import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
+import type { Transform } from "node:stream";
+import { finished } from "node:stream/promises";
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from "node:zlib";
 import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
 import { RESPONSE_MAX_BYTES } from "../../limits.js";
@@ -26,21 +34,24 @@ const MASKED_VALUE_PATTERN = /«([^«»]+)»/g;
  */
 const COMPRESSED_MIN_BYTES = 12;
 
+type Decoder = Transform & { bytesWritten: number };
+
 /**
  * A format of compressed data. `canBegin` returns false if the decoder would reject a body because of its first bytes.
  */
 interface CompressedFormat {
-  decompress: (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+  createDecoder(): Decoder;
   canBegin(body: Buffer): boolean;
+  /** True if a body can consist of several frames, of which the decoder reads only one. */
+  hasFrames?: boolean;
 }
 
-const createCompressedFormat = (
-  decompress: unknown,
-  canBegin: CompressedFormat["canBegin"] = () => true,
-): CompressedFormat => ({
-  decompress: promisify(decompress as typeof gunzip),
-  canBegin,
-});
+/** Options of decoders that return the readable part of a truncated body instead of an error. */
+const [ZLIB_OPTIONS, BROTLI_OPTIONS, ZSTD_OPTIONS] = [
+  { finishFlush: constants.Z_SYNC_FLUSH },
+  { finishFlush: constants.BROTLI_OPERATION_FLUSH },
+  { finishFlush: constants.ZSTD_e_flush },
+];
 const GZIP_MAGIC = 0x1f8b;
 const ZSTD_MAGIC = 0xfd2fb528;
 /** Upper 28 bits of the magic numbers of skippable frames. A zstd stream can begin with such a frame. */
@@ -51,16 +62,26 @@ const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
  * byte. Only raw deflate and Brotli have no magic number, so their decoders try every body.
  */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
-  createCompressedFormat(gunzip, (body) => body.readUInt16BE(0) === GZIP_MAGIC),
+  { createDecoder: () => createGunzip(ZLIB_OPTIONS), canBegin: (body) => body.readUInt16BE(0) === GZIP_MAGIC },
   // In the zlib format, the first two bytes form a number that is a multiple of 31 (RFC 1950).
-  createCompressedFormat(inflate, (body) => body.readUInt16BE(0) % 31 === 0),
-  createCompressedFormat(inflateRaw),
-  createCompressedFormat(brotliDecompress),
-  createCompressedFormat(zstdDecompress, (body) => {
-    const magic = body.readUInt32LE(0);
-    return magic === ZSTD_MAGIC || magic >>> 4 === ZSTD_SKIPPABLE_MAGIC;
-  }),
+  { createDecoder: () => createInflate(ZLIB_OPTIONS), canBegin: (body) => body.readUInt16BE(0) % 31 === 0 },
+  { createDecoder: () => createInflateRaw(ZLIB_OPTIONS), canBegin: () => true },
+  { createDecoder: () => createBrotliDecompress(BROTLI_OPTIONS), canBegin: () => true },
+  {
+    createDecoder: () => createZstdDecompress(ZSTD_OPTIONS),
+    canBegin: (body) => {
+      const magic = body.readUInt32LE(0);
+      return magic === ZSTD_MAGIC || magic >>> 4 === ZSTD_SKIPPABLE_MAGIC;
+    },
+    hasFrames: true,
+  },
 ];
+/** Maximum number of frames in a body. Each frame needs a decoder. */
+const FRAMES_MAX = 1_000;
+/** Codes of the errors for data that is invalid in a format. Other errors are, for example, a lack of memory. */
+const INVALID_DATA_CODE = /^Z_(?:DATA_ERROR|BUF_ERROR|NEED_DICT)$|^ERR_.*FORMAT|^ZSTD_error_(?!memory|.*TooLarge)/;
+/** Sizes of the parts in which an invalid body is decoded again, each within the part that failed before. */
+const REPEATED_PART_BYTES = [4_096, 64, 1];
 
 const UTF8 = "utf-8";
 const UTF8_DECODER = new TextDecoder(UTF8);
@@ -97,14 +118,93 @@ const decodedTexts = (body: Buffer): Set<string> =>
     body.toString("latin1").replaceAll("\0", ""),
   ]);
 
-/** Returns the texts that code could get by decompressing a body that has no Content-Encoding. */
-async function decompressedTexts(body: Buffer): Promise<Set<string>> {
+/** Result of a decoder that has read a body until its end, or until the first part with invalid data. */
+interface DecodedParts {
+  decoded: Buffer;
+  /** Number of bytes of the body before the output that the decoder has lost because of invalid data. */
+  bytesRead: number;
+  isInvalid: boolean;
+}
+
+function createTooLargeError(origin: string): OutgoingError {
+  const limit = `${RESPONSE_MAX_BYTES / 2 ** 20} MB`;
+  return new OutgoingError("LIMIT", `the response of ${origin} is larger than ${limit} after decompression`, origin);
+}
+
+const createUnreadableError = (origin: string, reason: string) =>
+  new OutgoingError("TRANSPORT", `the response of ${origin} could not be decompressed (${reason})`, origin);
+
+/** Decodes a body that is passed in parts. @throws OutgoingError LIMIT; TRANSPORT if the decoder lacks memory */
+async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: string): Promise<DecodedParts> {
+  const decodedParts: Buffer[] = [];
+  let bytes = 0;
+  decoder.on("data", (part: Buffer) => {
+    decodedParts.push(part);
+    bytes += part.length;
+    if (bytes > RESPONSE_MAX_BYTES) decoder.destroy(createTooLargeError(origin));
+  });
+  for (const part of parts) decoder.write(part);
+  decoder.end();
+  const error: unknown = await finished(decoder, { writable: false }).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  decoder.destroy();
+  if (error instanceof OutgoingError) throw error;
+  const isInvalid = error !== null;
+  const code = String((error as NodeJS.ErrnoException | null)?.code);
+  if (isInvalid && !INVALID_DATA_CODE.test(code)) throw createUnreadableError(origin, code);
+  return { decoded: Buffer.concat(decodedParts), bytesRead: decoder.bytesWritten, isInvalid };
+}
+
+/**
+ * Decompresses a body up to its end or to its first invalid byte. A decoder loses the output of the part in which it
+ * finds invalid data, so this part is decoded again in smaller parts.
+ */
+async function decompressReadablePart(
+  { createDecoder }: CompressedFormat,
+  body: Buffer,
+  origin: string,
+): Promise<DecodedParts> {
+  let result = await decodeParts(createDecoder(), [body], origin);
+  let end = body.length;
+  for (const partBytes of REPEATED_PART_BYTES) {
+    if (!result.isInvalid) break;
+    // Most bodies of another format are invalid in the first few bytes, which cannot contain a compressed secret.
+    const from = Math.max(result.bytesRead, COMPRESSED_MIN_BYTES);
+    const parts = [body.subarray(0, from)];
+    for (let at = from; at < end; at += partBytes) parts.push(body.subarray(at, Math.min(at + partBytes, end)));
+    result = await decodeParts(createDecoder(), parts, origin);
+    if (result.bytesRead < COMPRESSED_MIN_BYTES) break;
+    end = Math.min(end, result.bytesRead + partBytes);
+  }
+  return result;
+}
+
+/** Decompresses the readable part of a body with all its frames. @throws OutgoingError LIMIT, TRANSPORT */
+async function decompressFrames(format: CompressedFormat, body: Buffer, origin: string): Promise<Buffer> {
+  const frames: Buffer[] = [];
+  let bytes = 0;
+  for (let rest = body; rest.length >= COMPRESSED_MIN_BYTES && format.canBegin(rest); ) {
+    const { decoded, bytesRead, isInvalid } = await decompressReadablePart(format, rest, origin);
+    bytes += decoded.length;
+    if (bytes > RESPONSE_MAX_BYTES) throw createTooLargeError(origin);
+    if (frames.push(decoded) > FRAMES_MAX) throw createUnreadableError(origin, `more than ${FRAMES_MAX} frames`);
+    if (!format.hasFrames || isInvalid || bytesRead === 0) break;
+    rest = rest.subarray(bytesRead);
+  }
+  return Buffer.concat(frames);
+}
+
+/**
+ * Returns the texts that code could get by decompressing a body that has no Content-Encoding.
+ * @throws OutgoingError LIMIT, TRANSPORT if the body cannot be searched, because it is too large after decompression
+ */
+async function decompressedTexts(body: Buffer, origin: string): Promise<Set<string>> {
   const readings = new Set<string>();
-  if (body.length < COMPRESSED_MIN_BYTES) return readings;
-  for (const { decompress } of COMPRESSED_FORMATS.filter(({ canBegin }) => canBegin(body))) {
-    // A body of another format makes the decoder fail: then there is no text.
-    const decompressedBody = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
-    if (decompressedBody === null || decompressedBody.length === 0) continue;
+  for (const format of COMPRESSED_FORMATS) {
+    const decompressedBody = await decompressFrames(format, body, origin);
+    if (decompressedBody.length === 0) continue;
     for (const reading of decodeOneByte(decompressedBody)) readings.add(reading);
   }
   return readings;
@@ -133,16 +233,17 @@ function encodeMaskedText(maskedText: string, text: string, body: Buffer): Buffe
  */
 async function findInBody(
   scan: ResponseScan,
-  body: Buffer,
+  { body, origin }: OutgoingResponse,
   texts: { text: string; maskedText: string } | null,
 ): Promise<string | null> {
-  const decompressed = await decompressedTexts(body);
+  const decompressed = await decompressedTexts(body, origin);
   const key = await findInTexts(scan, [...decodedTexts(body), ...decompressed]);
   if (key === null || texts === null) return key;
   const maskedBytes = encodeMaskedText(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
   // Also searches the decoded and decompressed body: the masking has removed the secret only from the plain text.
-  return findInTexts(scan, [...decodedTexts(maskedBytes), ...(await decompressedTexts(maskedBytes)), ...decompressed]);
+  const remaining = await decompressedTexts(maskedBytes, origin);
+  return findInTexts(scan, [...decodedTexts(maskedBytes), ...remaining, ...decompressed]);
 }
 
 /** Returns the keys of the settings whose values were masked in the text; none if masking has not changed the text. */
@@ -154,6 +255,7 @@ function maskedKeysIn(maskedText: string, before: string): string[] {
  * Masks the secrets of bindings in a response.
  * @param text response body as text; null if the action's code requested bytes
  * @returns null if the response contains no secret of a binding
+ * @throws OutgoingError LIMIT, TRANSPORT if the body is compressed and too large to be searched
  */
 export async function maskResponse(
   scan: ResponseScan,
@@ -173,7 +275,7 @@ export async function maskResponse(
   );
   let body: string | Buffer = text === null ? response.body : (await maskTexts([text]))[0]!;
   const texts = text === null ? null : { text, maskedText: String(body) };
-  const key = await findInBody(scan, response.body, texts);
+  const key = await findInBody(scan, response, texts);
   if (key !== null) {
     // Only plain text can be masked. If the body contains a secret in another form, removes the whole body.
     keys.add(key);
