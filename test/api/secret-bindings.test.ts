@@ -252,24 +252,6 @@ describe("secret bindings", () => {
       expect(bodies).to.have.length(before + 1);
     });
 
-    it("send the last refresh token of the endpoint", async () => {
-      const refreshed: (string | null)[] = [];
-      const tokenOf = (number: number) => `refresh-${number}-${"d".repeat(20)}`;
-      bound.answer = (request, response) => {
-        if (request.url !== "/token") return response.end("done");
-        const { text } = request as typeof request & { text: string };
-        refreshed.push(new URLSearchParams(text).get("refresh_token"));
-        const access = `access-${refreshed.length}-${"c".repeat(20)}`;
-        const token = { access_token: access, refresh_token: tokenOf(refreshed.length), expires_in: 20 };
-        response.end(JSON.stringify(token));
-      };
-      await bound.set({ __refresh: tokenOf(0) });
-      const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "refresh_token" };
-      await bound.bind([{ key: "__refresh", origin, in: "oauth2", ...oauth }]);
-      for (let turn = 0; turn < 3; turn += 1) await bound.run(REQUEST_CODE, { options: { auth: "__refresh" } });
-      expect(refreshed).to.deep.equal([0, 1, 2].map(tokenOf));
-    });
-
     it("are rejected for other keys and origins, and if the setting is not set", async () => {
       await bound.bind([
         { key: "__key", origin: "https://a.example", in: "header" },

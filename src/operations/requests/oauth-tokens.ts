@@ -3,6 +3,7 @@
  * before they expire, and shares them between all processes.
  */
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -28,6 +29,12 @@ const CONCURRENT_FETCHES_MAX = 2;
  * reject every token.
  */
 const REPLACEMENT_INTERVAL_MS = 10_000;
+/**
+ * Number of attempts to store fetched tokens. If all these attempts fail, the tokens are lost, and with them a refresh
+ * token that replaced the previous one at the provider.
+ */
+const STORE_ATTEMPTS_MAX = 60;
+const STORE_RETRY_DELAY_MS = 500;
 /** Maximum number of access tokens that this process keeps in memory. */
 const CACHED_TOKENS_MAX = 10_000;
 
@@ -203,17 +210,30 @@ export class OauthTokens {
   ): Promise<AccessToken> {
     const { db, settings } = this.options;
     const secrets = parseClientSecrets(binding, value);
-    return db.transaction(async (manager) => {
+    let token: AccessToken | null = null;
+    const storeToken = async (manager: EntityManager): Promise<AccessToken> => {
       const storedToken = await this.readStoredToken(manager, appId, binding, basis);
       if (storedToken && this.isFresh(storedToken) && storedToken.accessToken !== rejected) return storedToken;
       const refreshToken =
         binding.grant === "refresh_token" ? (storedToken?.refreshToken ?? secrets.refreshToken) : null;
-      const fetchedToken = await this.requestToken(appId, binding, secrets, refreshToken);
-      const token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
+      if (token === null) {
+        const fetchedToken = await this.requestToken(appId, binding, secrets, refreshToken);
+        token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
+      }
       const sealedToken = await settings.sealFor(manager, appId, encryptionLabelOf(binding), JSON.stringify(token));
       await rows(manager, STORE_ACCESS_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
       return token;
-    });
+    };
+    for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
+      try {
+        return await db.transaction(storeToken);
+      } catch (error) {
+        // After the tokens have been fetched, only the write is repeated: the provider may have revoked the previous
+        // refresh token.
+        if (token === null || attemptsLeft === 0) throw error;
+        await delay(STORE_RETRY_DELAY_MS, undefined, { ref: false });
+      }
+    }
   }
 
   /**
