@@ -120,17 +120,17 @@ export class OpenId {
     if (discovery && discovery.at > Date.now() - PROVIDER_CACHE_MS) return discovery.configuration;
     const url = new URL(issuer);
     const discoveryOptions = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
-    const configuration = client.discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
-      execute: discoveryOptions,
-      timeout: DISCOVERY_SECONDS,
-    });
+    const configuration = client
+      .discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
+        execute: discoveryOptions,
+        timeout: DISCOVERY_SECONDS,
+      })
+      .catch(() => {
+        this.discoveredProviders.delete(id);
+        throw new OpenIdSignInError("unavailable");
+      });
     this.discoveredProviders.set(id, { configuration, at: Date.now() });
-    try {
-      return await configuration;
-    } catch {
-      this.discoveredProviders.delete(id);
-      throw new OpenIdSignInError("unavailable");
-    }
+    return configuration;
   }
 
   private async beginSignIn(id: string, redirectUri: string, next: string, linkedBy: number | null) {
