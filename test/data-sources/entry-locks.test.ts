@@ -292,6 +292,25 @@ describe("data sources under locks", () => {
       expect(await rows(service.db, "SELECT id FROM app WHERE id = ANY ($1)", [stages])).to.deep.equal([{ id: used }]);
     });
 
+    it("are not restored in part if another change deletes the snapshot meanwhile", async () => {
+      const restore = await prepareRestore("Deleted snapshot");
+      await service.db.query(`
+        CREATE FUNCTION delete_parts() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN DELETE FROM data_source_version_part WHERE app_id = OLD.app_id; RETURN NULL; END $$;
+        CREATE TRIGGER delete_parts AFTER DELETE ON data_source_entry FOR EACH ROW EXECUTE FUNCTION delete_parts()`);
+      try {
+        expect(refusal(await restore())).to.equal("404 VERSION_NOT_FOUND");
+      } finally {
+        await service.db.query("DROP FUNCTION delete_parts CASCADE");
+      }
+      const stored = await service.db.query(
+        "SELECT data_source_entry.data FROM data_source_entry JOIN data_source ON data_source.id = data_source_id WHERE name = $1",
+        ["Deleted snapshot"],
+      );
+      expect(JSON.stringify(stored)).to.equal('[{"data":{"a":2}}]');
+      expect((await restore()).http).to.equal(200);
+    });
+
     it("are restored twice, one after the other", async () => {
       const restore = await prepareRestore("Twice");
       const answers = await whileLocked("Twice", [restore, restore]);

@@ -5,7 +5,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
-import { rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
@@ -103,11 +103,8 @@ function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow)
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
 }
 
-/**
- * Takes a snapshot of an app in the transaction that changes the app. This transaction must have locked the app.
- * Returns the ID of the new version.
- */
-export async function createAppSnapshot(
+/** Stores a snapshot of an app, and returns the ID of the new version. */
+async function storeAppSnapshot(
   manager: EntityManager,
   caller: Caller,
   appId: number,
@@ -125,8 +122,22 @@ export async function createAppSnapshot(
      SELECT $1, key, value, sealed, not_secret FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'`,
     [made!.id, appId],
   );
-  await rows(manager, DELETE_OLD_VERSIONS, [appId]);
   return made!.id;
+}
+
+/**
+ * Takes a snapshot of an app in the transaction that changes the app, and deletes versions that are too old. This
+ * transaction must have locked the app. Returns the ID of the new version.
+ */
+export async function createAppSnapshot(
+  manager: EntityManager,
+  caller: Caller,
+  appId: number,
+  action: AppVersionAction,
+): Promise<number> {
+  const versionId = await storeAppSnapshot(manager, caller, appId, action);
+  await rows(manager, DELETE_OLD_VERSIONS, [appId]);
+  return versionId;
 }
 
 interface AppVersionsOptions {
@@ -144,9 +155,13 @@ interface AppVersionsOptions {
 export class AppVersions {
   constructor(private readonly options: AppVersionsOptions) {}
 
-  private async findVersion(appId: number, versionId: number): Promise<VersionRow> {
+  private async findVersion(
+    appId: number,
+    versionId: number,
+    executor: SqlClient = this.options.db,
+  ): Promise<VersionRow> {
     const [row] = await rows<VersionRow>(
-      this.options.db,
+      executor,
       `SELECT ${SUMMARY_COLUMNS}, v.data ${FROM_VERSIONS_OF_APP} AND v.id = $2`,
       [appId, versionId],
     );
@@ -164,11 +179,13 @@ export class AppVersions {
     appId: number,
     { id, data }: VersionRow,
   ): Promise<void> {
-    const preRestoreVersionId = await createAppSnapshot(manager, caller, appId, "pre-restore");
+    const preRestoreVersionId = await storeAppSnapshot(manager, caller, appId, "pre-restore");
     const changes = parseAppChanges(pickSnapshotFields(data), { asAdmin: false });
     await writeAppChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
     const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
+    // The restored version may be the oldest one, so old versions are deleted only after its settings have been read.
+    await rows(manager, DELETE_OLD_VERSIONS, [appId]);
     const keys = [...changedSettings, ...removedSettings].map(({ key }) => unescapeKey(key));
     if (keys.length > 0) await touchSettings(manager, appId);
     await recordChange(manager, caller, {
@@ -235,10 +252,11 @@ export class AppVersions {
    */
   async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
     const { db, lock } = this.options;
-    const version = await this.findVersion(appId, versionId);
+    await this.findVersion(appId, versionId);
     await db.transaction(async (manager) => {
       await lock(manager, appId, precondition);
-      await this.applyVersion(manager, caller, appId, version);
+      // Another request may have deleted the version before this transaction has locked the app.
+      await this.applyVersion(manager, caller, appId, await this.findVersion(appId, versionId, manager));
     });
   }
 }

@@ -173,9 +173,9 @@ export class EntryVersions {
       const { executor } = change;
       // Two concurrent restores would insert entries with the same IDs, so the second restore waits for this lock.
       await lockAllEntries(executor, source.appId, source.id);
-      const parts = await rows<{ part: number }>(
+      const parts = await rows<{ part: number; entries: number }>(
         executor,
-        `SELECT part FROM data_source_version JOIN data_source_version_part USING (app_id)
+        `SELECT part, entries FROM data_source_version JOIN data_source_version_part USING (app_id)
             WHERE app_id = $1 AND data_source_id = $2 AND id = $3 AND version_id = id ORDER BY part`,
         [source.appId, source.id, versionId],
       );
@@ -189,6 +189,8 @@ export class EntryVersions {
         const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
         change.addInsertedBatch(made!.ids, made!);
       }
+      // A snapshot of another data source may have deleted this one meanwhile, to free space for the app's snapshots.
+      if (change.counts.inserted !== parts[0]!.entries) throw new ActionError("VERSION_NOT_FOUND");
       await this.deleteOldVersions(change);
       // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row
       // second; the opposite order could cause a deadlock.
