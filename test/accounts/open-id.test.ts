@@ -146,7 +146,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await browser.request(`${service.url}/v3/apps/1/actions`)).status).to.equal(403);
   });
 
-  it("signs nobody in while the userinfo endpoint does not answer, and keeps the role", async () => {
+  it("rejects sign-ins while the userinfo endpoint does not respond, and keeps the role", async () => {
     account({ groups: ["staff"] });
     const { browser } = await signIn();
     const failures = [
