@@ -326,9 +326,18 @@ export class Manifests {
       throw new ActionError("REQUEST_INVALID", `${sizeMessage}, the maximum of a manifest; export its actions instead`);
     }
     await reserve(total);
-    return db.transaction("REPEATABLE READ", async (manager) =>
+    return this.readTaggedManifest(appId);
+  }
+
+  private readTaggedManifest(appId: number): Promise<TaggedManifest> {
+    return this.options.db.transaction("REPEATABLE READ", async (manager) =>
       documentOf(await readStoredParts(manager, this.options.importSteps, appId, false)),
     );
+  }
+
+  /** Returns the entity tag of the app's manifest, also if the manifest is too large to be exported. */
+  async readTag(appId: number): Promise<string> {
+    return (await this.readTaggedManifest(appId)).tag;
   }
 
   /**

@@ -82,6 +82,17 @@ const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedE
 /** Checks that the caller may run an operation on an app. @throws ActionError FORBIDDEN if the caller may not */
 type CheckPermission = (operation: Operation, appId: number) => void;
 
+interface PromotionOptions {
+  isPlan: boolean;
+  checkPermission: CheckPermission;
+  precondition: ExpectedETags;
+}
+
+interface ApplyManifestOptions extends PromotionOptions {
+  /** Checks in the transaction that the definitions are still the ones to apply. @throws MANIFEST_CHANGED if not */
+  checkOrigin?: (manager: EntityManager) => Promise<void>;
+}
+
 interface StagePromotionsOptions {
   db: DataSource;
   manifests: Manifests;
@@ -116,12 +127,19 @@ async function recordPromotion(
   return toStagePromotion(made!);
 }
 
-async function findPromotion(executor: SqlClient, appId: number, id: number): Promise<{ manifest: Buffer }> {
+/** Definitions that a rollback restores: gzipped JSON. `isLast` is true if the chosen promotion is the last one. */
+interface RollbackDefinitions {
+  manifest: Buffer;
+  isLast: boolean;
+}
+
+async function findDefinitions(executor: SqlClient, appId: number, id: number): Promise<RollbackDefinitions> {
   // If the last promotion is chosen, selects the definitions from before it. For an earlier promotion, selects the
   // definitions from after it.
-  const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
-      FROM promotion WHERE app_id = $1 AND id = $2`;
-  const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
+  const sql = `SELECT CASE WHEN "isLast" THEN before ELSE after END AS manifest, "isLast" FROM (
+      SELECT *, id = (SELECT max(id) FROM promotion WHERE app_id = $1) AS "isLast"
+        FROM promotion WHERE app_id = $1 AND id = $2) AS chosen`;
+  const [promotion] = id > 0 ? await rows<RollbackDefinitions>(executor, sql, [appId, id]) : [];
   if (!promotion)
     throw new ActionError("NOT_FOUND", `promotion ${id} of this app does not exist or is no longer stored`);
   return promotion;
@@ -135,11 +153,7 @@ export class StagePromotions {
     appId: number,
     manifest: Manifest,
     origin: DefinitionsOrigin,
-    {
-      isPlan,
-      checkPermission,
-      precondition,
-    }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
+    { isPlan, checkPermission, precondition, checkOrigin }: ApplyManifestOptions,
   ): Promise<Omit<PromotionResult, "tag"> & { tag: string }> {
     let promotion: StagePromotion | null = null;
     const { plan, tag } = await this.options.manifests.apply(caller, manifest, {
@@ -147,6 +161,7 @@ export class StagePromotions {
       checkPermission: (operation) => checkPermission(operation, appId),
       onApplied: async (manager, applied) => {
         reportUnknownField(caller);
+        await checkOrigin?.(manager);
         promotion = await recordPromotion(manager, caller, appId, origin, applied);
       },
     });
@@ -172,11 +187,7 @@ export class StagePromotions {
     caller: Caller,
     appId: number,
     fromAppId: unknown,
-    {
-      isPlan,
-      checkPermission,
-      precondition,
-    }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedETags },
+    { isPlan, checkPermission, precondition }: PromotionOptions,
   ): Promise<PromotionResult> {
     const { manifests, stages } = this.options;
     const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
@@ -204,7 +215,8 @@ export class StagePromotions {
   /**
    * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions from
    * before it. If an earlier promotion is chosen, restores the definitions from after it.
-   * @throws NOT_FOUND; errors of applying a manifest and of `checkPermission`
+   * @throws NOT_FOUND; MANIFEST_CHANGED if the app's definitions change or a promotion commits meanwhile; errors of
+   *   applying a manifest and of `checkPermission`
    */
   async rollback(
     caller: Caller,
@@ -212,9 +224,15 @@ export class StagePromotions {
     id: number,
     checkPermission: CheckPermission,
   ): Promise<PromotionResult> {
-    const { manifest } = await findPromotion(this.options.db.manager, appId, id);
+    const { db, manifests } = this.options;
+    const precondition = [await manifests.readTag(appId)];
+    const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-    const applyMode = { isPlan: false, checkPermission, precondition: undefined };
+    // A promotion that changes no definitions keeps the tag, but changes which definitions this rollback must restore.
+    const checkOrigin = async (manager: EntityManager) => {
+      if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");
+    };
+    const applyMode = { isPlan: false, checkPermission, precondition, checkOrigin };
     const result = await this.applyManifest(caller, appId, document, { fromAppId: null, rolledBackTo: id }, applyMode);
     return { ...result, tag: null };
   }
