@@ -278,6 +278,20 @@ describe("members whose roles change", () => {
       expect(await queue([lockOldest, owner.id], remove, () => confirm(newest))).to.deep.equal(FIRST_ONLY);
     });
 
+    it("a revocation of an invitation that is accepted first is 404", async () => {
+      const { id } = await organization();
+      const { link, invitation } = (await invite(administrator.token, id, { email: address(), role: "reader" })).body;
+      const lockLink =
+        "SELECT FROM one_time_link WHERE id = (SELECT link_id FROM invitation WHERE id = $1) FOR NO KEY UPDATE";
+      const path = `/v1/organizations/${id}/invitations/${invitation.id}`;
+      const revoke = () => as(administrator.token, "DELETE", path);
+      const answers = await queue([lockLink, invitation.id], () => accept(link), revoke);
+      expect(answers).to.deep.equal([
+        [200, null],
+        [404, "NOT_FOUND"],
+      ]);
+    });
+
     it("a former administrator's invitation of themselves is revoked before it is accepted", async () => {
       const { id } = await organization();
       const { user, email, token } = await signedInPerson(service);

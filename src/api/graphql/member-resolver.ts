@@ -8,7 +8,11 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { User } from "../../operations/access/people.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { Invitation } from "../../operations/members/invitation-rows.js";
-import type { AcceptedInvitation, Invitations } from "../../operations/members/invitations.js";
+import {
+  type AcceptedInvitation,
+  createInvitationNotFoundError,
+  type Invitations,
+} from "../../operations/members/invitations.js";
 import type { Member, Members, Organization } from "../../operations/members/members.js";
 import { type Caller, mayPerformOnOrganization, type Operation } from "../../rules/access.js";
 import { parseOptionalId } from "../../rules/fields.js";
@@ -225,7 +229,7 @@ export class MemberResolver {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const invitation = await this.service.invitations.find(organizationId, id);
     const { caller } = await this.requireInvitationAccess(context, organizationId, invitation?.appId ?? null);
-    if (!invitation) throw new ActionError("NOT_FOUND", "the organization has no pending invitation with this ID");
+    if (!invitation) throw createInvitationNotFoundError();
     await this.service.invitations.revoke(caller, invitation, toExpectedTags(ifUpdatedAt));
     return true;
   }

@@ -79,8 +79,10 @@ export async function insertInvitation(
   return readInvitationOfLink(executor, linkId);
 }
 
-export const revokeInvitation = (executor: SqlClient, id: number) =>
-  executor.query(
-    "UPDATE one_time_link SET revoked_at = now() FROM invitation WHERE link_id = one_time_link.id AND invitation.id = $1",
-    [id],
-  );
+const REVOKE_INVITATION = `
+  UPDATE one_time_link AS link SET revoked_at = now() FROM invitation
+   WHERE link_id = link.id AND invitation.id = $1 AND ${IS_PENDING_SQL} RETURNING link.id`;
+
+/** Revokes a pending invitation. Returns false if it was accepted or revoked, or has expired. */
+export const revokeInvitation = async (executor: SqlClient, id: number): Promise<boolean> =>
+  (await rows(executor, REVOKE_INVITATION, [id])).length > 0;

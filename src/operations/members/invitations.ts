@@ -56,6 +56,9 @@ function parseLifetimeHours(value: unknown): number {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
+export const createInvitationNotFoundError = (): ActionError =>
+  new ActionError("NOT_FOUND", "the organization has no pending invitation with this ID");
+
 interface InvitationsOptions {
   db: DataSource;
   credentials: Credentials;
@@ -169,7 +172,10 @@ export class Invitations {
     return issuedInvitation;
   }
 
-  /** Revokes an invitation, so that its link stops working. @throws RESOURCE_CHANGED */
+  /**
+   * Revokes an invitation, so that its link stops working.
+   * @throws NOT_FOUND if the invitation is not pending any more; RESOURCE_CHANGED
+   */
   async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
     const { id, organizationId, email, role, appId } = invitation;
     await this.options.db.transaction(async (manager) => {
@@ -179,7 +185,7 @@ export class Invitations {
         );
         requireExpectedItemVersion(invitation, await Promise.all(pendingLists), precondition);
       }
-      await revokeInvitation(manager, id);
+      if (!(await revokeInvitation(manager, id))) throw createInvitationNotFoundError();
       const data = { email, role, invitationId: id };
       await recordAccessEvent(manager, { type: "invitation.delete", organizationId, personId, address, data });
     });
