@@ -1,5 +1,5 @@
-/** Waits until other statements are blocked by the locks of a transaction. */
-import type { EntityManager } from "typeorm";
+/** Waits until other statements are blocked by the locks of a transaction. Runs requests of which the second waits for the first. */
+import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../src/data/database.js";
 import { until } from "./until.js";
 
@@ -24,12 +24,34 @@ export async function countLockWaits(transaction: EntityManager): Promise<number
   return count;
 }
 
-/** Resolves as soon as a statement waits for a lock of the transaction, or `request` ends without such a wait. */
-export async function untilLockWait(transaction: EntityManager, request: Promise<unknown>): Promise<void> {
+/** Resolves as soon as `waits` statements wait for locks of the transaction, or `request` ends without such a wait. */
+export async function untilLockWait(transaction: EntityManager, request: Promise<unknown>, waits = 1): Promise<void> {
   let hasEnded = false;
   const end = () => {
     hasEnded = true;
   };
   request.then(end, end);
-  await until(async () => hasEnded || (await countLockWaits(transaction)) > 0);
+  await until(async () => hasEnded || (await countLockWaits(transaction)) >= waits);
+}
+
+/**
+ * Runs two requests so that `first` holds its locks while `second` runs: `lock` is a statement whose locks stop `first`. They are released as
+ * soon as `second` waits for a lock too, or has ended. Returns both results.
+ */
+export async function overlap<First, Second>(
+  db: DataSource,
+  lock: [sql: string, ...values: unknown[]],
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second]> {
+  const [sql, ...values] = lock;
+  const sent = await db.transaction(async (manager) => {
+    await manager.query(sql, values);
+    const firstResult = first();
+    await untilLockWait(manager, firstResult);
+    const secondResult = second();
+    await untilLockWait(manager, secondResult, 2);
+    return { results: Promise.all([firstResult, secondResult]) };
+  });
+  return sent.results;
 }

@@ -13,7 +13,7 @@ import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js
 import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
 import type { Credentials } from "./credentials.js";
 import type { People } from "./people.js";
 
@@ -154,12 +154,14 @@ export class AppTokens {
     if (!APP_TOKEN_KINDS.some((knownKind) => knownKind === kind)) {
       throw new ActionError("REQUEST_INVALID", 'kind must be "api", "viewer" or "live"');
     }
-    const personId = await people.requireAppUser(appId, parseOptionalId(data["userId"], "userId"));
+    const personId = parseOptionalId(data["userId"], "userId");
     const name = data["name"] === undefined || data["name"] === null ? null : requireText(data["name"], "name");
     const scopes = parseScopes(data["scopes"], kind);
     const expiresAt = parseExpiry(data["expiresAt"]);
     return db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
       await lockApp(manager, appId);
+      await people.requireAppUser(manager, appId, personId);
       const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
       if (tokenCount!.count >= TOKENS_PER_APP) {
         throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused tokens`);

@@ -1,6 +1,6 @@
 /** Finds people and their organizations by ID. The editors of apps are in `members/editors.ts`. */
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { ReadSession } from "../../rules/env-script.js";
@@ -42,18 +42,17 @@ export class People {
   }
 
   /**
-   * Checks that `userId` is null or the ID of a person who belongs to the app, and returns it.
+   * Checks that `userId` is null or the ID of a person who belongs to the app.
    * @throws REQUEST_INVALID
    */
-  async requireAppUser(appId: number, userId: number | null): Promise<number | null> {
-    if (userId === null) return null;
+  async requireAppUser(executor: SqlClient, appId: number, userId: number | null): Promise<void> {
+    if (userId === null) return;
     const personRows = await rows(
-      this.options.db,
+      executor,
       `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP_SQL} WHERE person.id = $1 AND app.id = $2`,
       [userId, appId],
     );
     if (personRows.length === 0)
       throw new ActionError("REQUEST_INVALID", `"userId" must be the ID of a member of this app's organization`);
-    return userId;
   }
 }

@@ -14,7 +14,7 @@ import { BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js"
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { lockOrganizationOfApp } from "../settings/app-lock.js";
 
 /**
  * Person with the role editor on an app. `updatedAt` is the time at which this role of the person last changed, as ISO
@@ -118,6 +118,7 @@ export class Editors {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
         throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
@@ -140,8 +141,8 @@ export class Editors {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
       if (precondition) {
-        await lockApp(manager, appId);
         const before = await this.listEditors(appId, manager);
         requireExpectedItemVersion(
           before.find((editor) => editor.id === id),

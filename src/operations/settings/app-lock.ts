@@ -1,6 +1,18 @@
-/** Locks an app's row, so that changes of the app wait for each other. */
+/** Locks an app's row or its organization's row, so that changes wait for each other. */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+
+/**
+ * Locks the organization of an app until the transaction ends. Call this function before a transaction gives a person
+ * something on the app, before `lockApp`, and before the check that the person belongs to the organization. A removal of
+ * a member holds the same lock. So it either finds all that the person has, or the check finds that the person is
+ * removed.
+ * @throws APP_NOT_FOUND if another request has deleted the app
+ */
+export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {
+  const sql = "SELECT FROM organization WHERE id = (SELECT organization_id FROM app WHERE id = $1) FOR NO KEY UPDATE";
+  if ((await rows(executor, sql, [appId])).length === 0) throw new ActionError("APP_NOT_FOUND");
+}
 
 /**
  * Locks an app's row until the transaction ends. Call this function before you lock any other row of the app.

@@ -16,7 +16,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
 
 /** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
@@ -119,6 +119,7 @@ export class Stages {
   private async createStage(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
     const rootId = await this.rootOf(appId);
     return this.options.db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, rootId);
       await lockApp(manager, rootId);
       const existingStages = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
       if (existingStages.length >= STAGES_MAX)

@@ -1,0 +1,76 @@
+/** Tests requests that give a person a role or a token while this person is being removed. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { overlap } from "../harness/lock-waits.js";
+import { signedInPerson } from "../harness/people.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { createMemberCalls, type Person, stated } from "./support.js";
+
+/** Stops a removal at its last statement: it has deleted the rights, and has not committed. */
+const STOP_REMOVAL = "LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE";
+
+describe("removals while a request grants something", () => {
+  let service: TestService;
+  let administrator: Person;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    const { user, email, token } = await signedInPerson(service);
+    administrator = { id: user.id, email, token };
+  });
+  after(() => service.stop());
+
+  const { as, organization, invite, accept, join, members } = createMemberCalls(() => ({
+    service,
+    administrator,
+  }));
+
+  const during = (removal: () => Promise<Answer>, request: () => Promise<Answer>): Promise<[Answer, Answer]> =>
+    overlap(service.db, [STOP_REMOVAL], removal, request);
+
+  describe("of a member", () => {
+    /** Creates an organization with an app whose editor is a person of another organization. */
+    async function appWithGuest() {
+      const { id, appId } = await organization();
+      const person = await join((await organization("Home")).id, "reader");
+      const { body } = await invite(administrator.token, id, { email: person.email, role: "editor", appId });
+      expect((await accept(body.link, {}, person.token)).http).to.equal(200);
+      const remove = () => as(administrator.token, "DELETE", `${members(id)}/${person.id}`);
+      const rolesLeft = () =>
+        rows(
+          service.db,
+          "SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2",
+          [id, person.id],
+        );
+      return { appId, userId: person.id, remove, rolesLeft };
+    }
+
+    it("a stage that is created meanwhile has no role of the person", async () => {
+      const { appId, remove, rolesLeft } = await appWithGuest();
+      const create = () => as(administrator.token, "POST", `/v1/apps/${appId}/stages`, { name: "test" });
+      const [removed, created] = await during(remove, create);
+      expect([removed.http, created.http], JSON.stringify(created.body)).to.deep.equal([200, 201]);
+      expect(await rolesLeft()).to.have.length(0);
+    });
+
+    it("a token for the person is refused", async () => {
+      const { appId, userId, remove } = await appWithGuest();
+      const body = { kind: "viewer", userId };
+      const [removed, issued] = await during(remove, () =>
+        as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, body),
+      );
+      expect(removed.http).to.equal(200);
+      expect(stated(issued)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(issued.body.error).to.contain("userId");
+    });
+
+    it("the person does not become an editor", async () => {
+      const { appId, userId, remove, rolesLeft } = await appWithGuest();
+      const [removed, added] = await during(remove, () =>
+        as(administrator.token, "POST", `/v1/apps/${appId}/editors`, { userId }),
+      );
+      expect(removed.http).to.equal(200);
+      expect(stated(added)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(await rolesLeft()).to.have.length(0);
+    });
+  });
+});
