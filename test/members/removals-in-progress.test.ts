@@ -1,4 +1,4 @@
-/** Tests requests that give a person a role or a token while this person is being removed. */
+/** Tests requests that give a person a role or a token while this person, or the administrator who sent the request, is being removed. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { overlap } from "../harness/lock-waits.js";
@@ -19,7 +19,7 @@ describe("removals while a request grants something", () => {
   });
   after(() => service.stop());
 
-  const { as, organization, invite, accept, join, members } = createMemberCalls(() => ({
+  const { as, organization, address, invite, accept, join, members } = createMemberCalls(() => ({
     service,
     administrator,
   }));
@@ -72,5 +72,30 @@ describe("removals while a request grants something", () => {
       expect(stated(added)).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(await rolesLeft()).to.have.length(0);
     });
+  });
+
+  describe("of an administrator", () => {
+    /** Expects that a request of an administrator is refused while the administrator is being removed. */
+    async function expectRefused(send: (token: string) => Promise<Answer>) {
+      const { user, token } = await signedInPerson(service);
+      const remove = () => as(administrator.token, "DELETE", `/v1/admin/administrators/${user.id}`);
+      const [removed, answer] = await during(remove, () => send(token));
+      expect(removed.http).to.equal(200);
+      expect(stated(answer)).to.deep.equal([403, "FORBIDDEN"]);
+    }
+
+    it("the request cannot give the role owner", async () => {
+      const { id } = await organization();
+      const person = await join(id, "reader");
+      await expectRefused((token) => as(token, "PUT", `${members(id)}/${person.id}`, { role: "owner" }));
+    });
+
+    it("the request cannot invite an owner", async () => {
+      const { id } = await organization();
+      await expectRefused((token) => invite(token, id, { email: address(), role: "owner" }));
+    });
+
+    it("the request cannot create an organization", () =>
+      expectRefused((token) => as(token, "POST", "/v1/organizations", { name: "Late" })));
   });
 });

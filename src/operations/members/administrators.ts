@@ -8,6 +8,7 @@ import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/prec
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
+import { hasAdministratorRight, lockAdministrators } from "../accounts/administrator-right.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { REVOKE_SESSIONS_AND_TOKENS } from "./members.js";
 
@@ -18,8 +19,6 @@ const LIST_ADMINISTRATORS = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
-/** Takes a lock, so that transactions that add or remove administrators run one after the other. */
-const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
 /**
  * Gives the administrator right to a person or removes it. Each change stores a later time than the change before, so
@@ -39,16 +38,6 @@ export interface Administrator extends User {
 interface AdministratorState {
   isAdministrator: boolean;
   canSignIn: boolean;
-}
-
-/**
- * Checks in the database that the caller is an administrator, because the caller's data may come from a cache.
- * @throws FORBIDDEN
- */
-async function requireAdministrator(manager: EntityManager, { personId, session }: Caller): Promise<void> {
-  if (session === undefined) return;
-  const [administrator] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
-  if (!administrator?.isAdministrator) throw new ActionError("FORBIDDEN");
 }
 
 async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: AdministratorState): Promise<void> {
@@ -91,8 +80,8 @@ export class Administrators {
   ): Promise<Administrator[]> {
     const { db, credentials } = this.options;
     await db.transaction(async (manager) => {
-      await manager.query(LOCK_ADMINISTRATORS);
-      await requireAdministrator(manager, caller);
+      await lockAdministrators(manager);
+      if (!(await hasAdministratorRight(manager, caller))) throw new ActionError("FORBIDDEN");
       const [person] = await rows<AdministratorState>(manager, SELECT_ADMINISTRATOR, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no person with this ID");
       await this.requireUnchangedAdministrator(manager, personId, precondition);

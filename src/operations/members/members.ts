@@ -19,6 +19,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
+import { hasAdministratorRight, isAdministrator, lockAdministratorRight } from "../accounts/administrator-right.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
@@ -112,7 +113,6 @@ export const REVOKE_SESSIONS_AND_TOKENS = `
      AND NOT EXISTS (SELECT FROM organization_member WHERE person_id = $1)
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
-const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
 /* Selects every organization to which the person belongs. The role is null for a member without a role. */
 const SELECT_ALL_ROLES = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
@@ -166,12 +166,8 @@ export class Members {
 
   /** True if the caller's role is higher than all roles of the person. Reads the roles from the database. */
   private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
-    const isAdministrator = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
-    if (await isAdministrator(personId)) return false;
-    // A token of kind `admin` always has the administrator right. A session has this right only if its person is an
-    // administrator now.
-    if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
-      return true;
+    if (await isAdministrator(manager, personId)) return false;
+    if (await hasAdministratorRight(manager, caller)) return true;
     type HeldRoles = { organizationId: number; roles: (Role | null)[] };
     for (const { organizationId, roles } of await rows<HeldRoles>(manager, SELECT_ALL_ROLES, [personId])) {
       const callerRole = await this.roleAt(manager, { organizationId, appId: null }, caller.personId);
@@ -192,11 +188,14 @@ export class Members {
 
   /**
    * Returns the caller's role, which must be owner or admin. Reads the role from the database, because the caller's
-   * data may come from a cache.
+   * data may come from a cache. Call it after `lockOrganization`: then no other request can remove this role until the
+   * transaction ends.
    * @throws FORBIDDEN for another role
    */
   async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
-    const role = caller.kind === "admin" ? "owner" : await this.roleAt(manager, scope, caller.personId);
+    const role = (await lockAdministratorRight(manager, caller))
+      ? "owner"
+      : await this.roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
     return role;
   }
@@ -370,11 +369,12 @@ export class Members {
     }));
   }
 
-  /** Creates an organization and makes the caller its owner. @throws REQUEST_INVALID */
+  /** Creates an organization and makes the caller, an administrator, its owner. @throws REQUEST_INVALID, FORBIDDEN */
   async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
     const { db, credentials } = this.options;
     const text = requireText(name, "name");
     const newOrganization = await db.transaction(async (manager) => {
+      if (!(await lockAdministratorRight(manager, caller))) throw new ActionError("FORBIDDEN");
       const sql = "INSERT INTO organization (name) VALUES ($1) RETURNING id, name";
       const [organization] = await rows<Organization>(manager, sql, [text]);
       const scope = { organizationId: organization!.id, appId: null };
