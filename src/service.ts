@@ -92,8 +92,8 @@ async function createFirstAppAndLink(
   if (firstCredentials) {
     log.info({ file: join(dataDir, "credentials.json") }, "created the first app; `file` contains its credentials");
   }
-  const needsLink = roles.has("api") && !(await accounts.hasAdministrator());
-  return { firstCredentials, setupLink: needsLink ? (await accounts.createSetupLink()).link : null };
+  const setupLink = roles.has("api") ? await accounts.createFirstSetupLink() : null;
+  return { firstCredentials, setupLink: setupLink?.link ?? null };
 }
 
 /**

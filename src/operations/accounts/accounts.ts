@@ -16,6 +16,7 @@ import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields
 import type { People, User } from "../access/people.js";
 import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
+import { lockAdministrators } from "./administrator-right.js";
 import { lockPersonAndLinks } from "./invalid-links.js";
 import type { IssuedLink, OneTimeLinks } from "./links.js";
 import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
@@ -115,6 +116,13 @@ export class Accounts {
     return { user, passphraseHash };
   }
 
+  /** Revokes all unused set-up links and creates one. The transaction must have called `lockAdministrators`. */
+  private async replaceSetupLink(manager: EntityManager): Promise<IssuedLink> {
+    const { links } = this.options;
+    await links.revokeAll("setup", null, manager);
+    return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
+  }
+
   private async sendResetTo(email: string, address: string | undefined): Promise<void> {
     const { db, links, sendReset } = this.options;
     const person = await this.personOf(SELECT_PERSON_BY_EMAIL, email);
@@ -137,19 +145,22 @@ export class Accounts {
     return foundPerson.user;
   }
 
-  async hasAdministrator(): Promise<boolean> {
-    return (await rows(this.options.db, HAS_ADMINISTRATOR)).length > 0;
-  }
-
   /**
-   * Creates the one-time link with which the first administrator creates an account. Revokes earlier set-up links
-   * that are unused.
+   * Creates the one-time link with which an administrator creates an account. Revokes earlier set-up links that are
+   * unused, so that only one set-up link is valid.
    */
   async createSetupLink(): Promise<IssuedLink> {
-    const { db, links } = this.options;
-    return db.transaction(async (manager) => {
-      await links.revokeAll("setup", null, manager);
-      return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
+    return this.options.db.transaction(async (manager) => {
+      await lockAdministrators(manager);
+      return this.replaceSetupLink(manager);
+    });
+  }
+
+  /** Same as `createSetupLink`, for the first administrator. Returns null if the service has an administrator. */
+  async createFirstSetupLink(): Promise<IssuedLink | null> {
+    return this.options.db.transaction(async (manager) => {
+      await lockAdministrators(manager);
+      return (await rows(manager, HAS_ADMINISTRATOR)).length > 0 ? null : this.replaceSetupLink(manager);
     });
   }
 
@@ -167,6 +178,7 @@ export class Accounts {
     const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
     const organizationId = await people.organizationOf(null);
     return db.transaction(async (manager) => {
+      await lockAdministrators(manager);
       await links.redeem(body["token"], "setup", manager);
       const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
       await manager.query(INSERT_OWNER, [organizationId, user.id]);
