@@ -5,7 +5,7 @@ import { hashToken } from "../../src/operations/access/tokens.js";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { DEVICE_GRANT_TYPE, oauthCalls } from "./oauth-support.js";
+import { DEVICE_GRANT_TYPE, oauthCalls, REDIRECT_URI } from "./oauth-support.js";
 
 describe("access of programs that people allowed", () => {
   let service: TestService;
@@ -151,6 +151,41 @@ describe("access of programs that people allowed", () => {
     await service.db.query("UPDATE oauth_device SET expires_at = now() - interval '1 second'");
     expect((await pollDeviceCode(late.device_code)).body.error).to.equal("expired_token");
     expect((await service.rest("GET", `/oauth/devices/${late.user_code}`)).http).to.equal(404);
+  });
+
+  it("uses up no code or token if the new tokens cannot be stored", async () => {
+    const allow = { allow: true, appId: service.appId, scopes: ["read"] };
+    const clientId = await newClient();
+    const { verifier, query } = newRequest(clientId);
+    const { body } = await decide(query, { scopes: ["read"] });
+    const code = new URL(body.redirectTo).searchParams.get("code")!;
+    const exchange = { code, redirect_uri: REDIRECT_URI, code_verifier: verifier };
+    const device = await newClient({ redirect_uris: [], grant_types: [DEVICE_GRANT_TYPE] });
+    const started = (await form("/oauth/device_authorization", { client_id: device, scope: "read" })).body;
+    await service.rest("POST", `/oauth/devices/${started.user_code}`, { body: allow });
+    const refreshed = await signedIn();
+    const requests: Record<string, string>[] = [
+      { grant_type: "authorization_code", client_id: clientId, ...exchange },
+      { grant_type: "refresh_token", client_id: refreshed.clientId, refresh_token: refreshed.tokens.refresh_token },
+      { grant_type: DEVICE_GRANT_TYPE, client_id: device, device_code: started.device_code },
+    ];
+    const answers = async () => {
+      await service.db.query("UPDATE oauth_device SET polled_at = now() - interval '1 minute'");
+      return Promise.all(requests.map((fields) => form("/oauth/token", fields)));
+    };
+    await service.db.query(`
+      CREATE FUNCTION reject_token() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'rejected'; END $$;
+      CREATE TRIGGER reject_token BEFORE INSERT ON oauth_secret FOR EACH ROW EXECUTE FUNCTION reject_token()`);
+    try {
+      expect((await answers()).map(({ http }) => http)).to.deep.equal([500, 500, 500]);
+    } finally {
+      await service.db.query("DROP FUNCTION reject_token CASCADE");
+    }
+    for (const { http, body } of await answers()) {
+      expect(http, JSON.stringify(body)).to.equal(200);
+      expect(await may(body.access_token)).to.equal(200);
+    }
+    expect((await answers()).map(({ body }) => body.error)).to.deep.equal(Array(3).fill("invalid_grant"));
   });
 
   it("has server metadata only at the address of its issuer", async () => {

@@ -4,7 +4,7 @@
  */
 import { randomInt } from "node:crypto";
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 import { OauthError } from "./oauth-failure.js";
 
@@ -36,6 +36,8 @@ function createUserCode(): string {
   for (let at = 0; at < USER_CODE_LENGTH; at += 1) code += USER_CODE_ALPHABET[randomInt(USER_CODE_ALPHABET.length)];
   return code;
 }
+
+const createUsedCodeError = () => new OauthError("invalid_grant", "the device code is unknown or was already used");
 
 export class OauthDevices {
   readonly #db: DataSource;
@@ -88,11 +90,11 @@ export class OauthDevices {
   }
 
   /**
-   * Handles a poll of the program for the person's decision. Returns the ID of the grant at the first poll after the
-   * person authorized the program.
+   * Handles a poll of the program for the person's decision. Returns the ID of the grant if the person has authorized
+   * the program.
    * @throws OauthError in all other cases
    */
-  async redeem(deviceCode: string, clientId: string): Promise<number> {
+  async poll(deviceCode: string, clientId: string): Promise<number> {
     const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
       this.#db,
       `WITH before AS (SELECT hash, polled_at FROM oauth_device WHERE hash = $1 AND client_id = $2 FOR UPDATE)
@@ -101,16 +103,18 @@ export class OauthDevices {
                  before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
       [hashToken(deviceCode), clientId, POLL_INTERVAL_SECONDS - 1],
     );
-    if (!device) throw new OauthError("invalid_grant", "the device code is unknown or was already used");
+    if (!device) throw createUsedCodeError();
     if (device.isExpired) throw new OauthError("expired_token", "the device code has expired");
     if (device.isDenied) throw new OauthError("access_denied", "the person denied access");
     if (device.isFast)
       throw new OauthError("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);
     if (device.grantId === null) throw new OauthError("authorization_pending", "the person has not decided yet");
-    const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [
-      hashToken(deviceCode),
-    ]);
-    if (takenRows.length === 0) throw new OauthError("invalid_grant", "the device code is unknown or was already used");
     return device.grantId;
+  }
+
+  /** Removes a device code for which tokens are issued. @throws OauthError if another request has already used it */
+  async redeem(deviceCode: string, executor: SqlClient): Promise<void> {
+    const sql = "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched";
+    if ((await rows(executor, sql, [hashToken(deviceCode)])).length === 0) throw createUsedCodeError();
   }
 }

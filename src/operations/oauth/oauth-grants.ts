@@ -142,10 +142,11 @@ export class OauthGrants {
     secret: string,
     grantId: number,
     options: { expiresAt: Date; redirectUri?: string | null; codeChallenge?: string | null },
+    executor: SqlClient = this.#db,
   ): Promise<void> {
     const { expiresAt, redirectUri = null, codeChallenge = null } = options;
     await rows(
-      this.#db,
+      executor,
       `INSERT INTO oauth_secret (hash, kind, grant_id, redirect_uri, code_challenge, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
       [hashToken(secret), kind, grantId, redirectUri, codeChallenge, expiresAt],
     );
@@ -172,10 +173,19 @@ export class OauthGrants {
     return { grant, redirectUri, codeChallenge, expiresAt, isUsed, isRevoked };
   }
 
+  /**
+   * Locks a grant for which tokens are issued, and stores when it was last used. Locks the app first, as the deletion of
+   * an app does. The opposite order could cause a deadlock.
+   */
+  async lockForUse(executor: SqlClient, { id, appId }: OAuthGrant): Promise<void> {
+    await rows(executor, "SELECT FROM app WHERE id = $1 FOR KEY SHARE", [appId]);
+    await rows(executor, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [id]);
+  }
+
   /** Marks an authorization code or refresh token as used. @returns false if another request has already used it */
-  async markSecretUsed(secret: string): Promise<boolean> {
+  async markSecretUsed(secret: string, executor: SqlClient): Promise<boolean> {
     const usedSecret = await rows(
-      this.#db,
+      executor,
       "UPDATE oauth_secret SET used_at = now() WHERE hash = $1 AND used_at IS NULL RETURNING 1 AS matched",
       [hashToken(secret)],
     );
@@ -187,18 +197,22 @@ export class OauthGrants {
    * that the person used to create the grant.
    * @returns the lifetime of the access token in seconds
    */
-  async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {
+  async addAccessToken(
+    token: string,
+    grant: OAuthGrant,
+    { clientName, lifetimeMs }: { clientName: string; lifetimeMs: number },
+    executor: SqlClient,
+  ): Promise<number> {
     const [added] = await rows<{ seconds: number }>(
-      this.#db,
+      executor,
       `INSERT INTO credential (kind, hash, name, app_id, person_id, scopes, expires_at, grant_id)
        VALUES ('api', $1, $2, $3, $4, $5, least(now() + $6 * interval '1 millisecond',
          (SELECT m.expires_at FROM oauth_grant g JOIN credential m ON m.id = g.maker_id WHERE g.id = $7)), $7)
        RETURNING greatest(0, floor(extract(epoch FROM expires_at - now())))::int AS seconds`,
       [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, lifetimeMs, grant.id],
     );
-    await rows(this.#db, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [grant.id]);
     // Deletes access tokens of this grant that expired more than a day ago, so that the table stays small.
-    await rows(this.#db, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
+    await rows(executor, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);
     return added!.seconds;

@@ -4,6 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
+import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
@@ -78,8 +79,10 @@ export class OAuthServer {
   readonly devices: OauthDevices;
   readonly grants: OauthGrants;
   readonly limits = new OauthLimits();
+  readonly #db: DataSource;
 
   constructor(options: { db: DataSource; credentials: Credentials }) {
+    this.#db = options.db;
     this.clients = new OauthClients(options.db);
     this.devices = new OauthDevices(options.db);
     this.grants = new OauthGrants(options.db, options.credentials);
@@ -204,37 +207,52 @@ export class OAuthServer {
       storedCode.redirectUri === input["redirect_uri"] &&
       storedCode.expiresAt.getTime() > Date.now() &&
       matchesCodeChallenge(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
-    if (!isRight || !(await this.grants.markSecretUsed(code)))
-      throw new OauthError(
-        "invalid_grant",
-        "the code has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
-      );
-    return this.#issue(client, storedCode.grant);
+    const usedCodeError = new OauthError(
+      "invalid_grant",
+      "the code has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
+    );
+    if (!isRight) throw usedCodeError;
+    return this.#issue(client, storedCode.grant, async (manager) => {
+      if (!(await this.grants.markSecretUsed(code, manager))) throw usedCodeError;
+    });
   }
 
   async #byRefresh(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const token = input["refresh_token"] ?? "";
-    const storedCode = await this.grants.findSecret("refresh", token);
+    const storedToken = await this.grants.findSecret("refresh", token);
     const isRight =
-      storedCode !== null && storedCode.grant.clientId === client.id && storedCode.expiresAt.getTime() > Date.now();
-    if (!isRight || !(await this.grants.markSecretUsed(token))) {
-      throw new OauthError("invalid_grant", "the refresh token is not valid; sign in again");
-    }
-    return this.#issue(client, storedCode.grant);
+      storedToken !== null && storedToken.grant.clientId === client.id && storedToken.expiresAt.getTime() > Date.now();
+    const usedTokenError = new OauthError("invalid_grant", "the refresh token is not valid; sign in again");
+    if (!isRight) throw usedTokenError;
+    return this.#issue(client, storedToken.grant, async (manager) => {
+      if (!(await this.grants.markSecretUsed(token, manager))) throw usedTokenError;
+    });
   }
 
   async #byDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
-    const grantId = await this.devices.redeem(input["device_code"] ?? "", client.id);
-    const grant = await this.grants.find(grantId);
+    const deviceCode = input["device_code"] ?? "";
+    const grant = await this.grants.find(await this.devices.poll(deviceCode, client.id));
     if (!grant) throw new OauthError("invalid_grant", "the person has revoked the program's access");
-    return this.#issue(client, grant);
+    return this.#issue(client, grant, (manager) => this.devices.redeem(deviceCode, manager));
   }
 
-  async #issue(client: OauthClient, grant: OAuthGrant): Promise<TokenResponse> {
+  /**
+   * Stores new tokens of a grant in the transaction in which `redeem` uses up the code or token of the request. So the
+   * program can use the code or token again if the process dies before the new tokens are stored.
+   */
+  async #issue(
+    client: OauthClient,
+    grant: OAuthGrant,
+    redeem: (manager: SqlClient) => Promise<void>,
+  ): Promise<TokenResponse> {
     const [access, refresh] = [generateToken("api"), generateSecret("svc_refresh")];
-    const seconds = await this.grants.addAccessToken(access, grant, client.name, ACCESS_TOKEN_LIFETIME_MS);
-    await this.grants.addSecret("refresh", refresh, grant.id, {
-      expiresAt: new Date(Date.now() + REFRESH_TOKEN_LIFETIME_MS),
+    const accessOptions = { clientName: client.name, lifetimeMs: ACCESS_TOKEN_LIFETIME_MS };
+    const expiresAt = new Date(Date.now() + REFRESH_TOKEN_LIFETIME_MS);
+    const seconds = await this.#db.transaction(async (manager) => {
+      await this.grants.lockForUse(manager, grant);
+      await redeem(manager);
+      await this.grants.addSecret("refresh", refresh, grant.id, { expiresAt }, manager);
+      return this.grants.addAccessToken(access, grant, accessOptions, manager);
     });
     return {
       access_token: access,
