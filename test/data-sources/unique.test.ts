@@ -1,5 +1,7 @@
 /** Tests unique indexes: no two entries have the same unique value, on each way to write entries, and with many writes at once. */
 import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
 
@@ -136,5 +138,22 @@ describe("a unique index of a data source", () => {
     const hooks = [{ type: "operations", runOn: ["insert"], fields: { Email: ["hash"] } }];
     const { http, body } = await make("Hashed", { hooks });
     expect([http, body.error]).to.deep.equal([400, 'the column "Email" is hashed, so it cannot have a unique index']);
+  });
+
+  it("cannot have a column that another request makes hashed at the same time", async () => {
+    const { id } = (await make("Hashed later", { indexes: [] })).body.dataSource;
+    const hooks = [{ type: "operations", runOn: ["insert"], fields: { Email: ["hash"] } }];
+    const sent = await service.db.transaction(async (manager) => {
+      await manager.query("SELECT FROM data_source WHERE id = $1 FOR NO KEY UPDATE", [id]);
+      const hashed = service.rest("PUT", `${base}/${id}`, { body: { hooks } });
+      await untilLockWait(manager, hashed);
+      // Stores the index as another request does after it has built it.
+      await manager.query("UPDATE data_source SET indexes = $2 WHERE id = $1", [id, JSON.stringify(UNIQUE_EMAIL)]);
+      return { hashed };
+    });
+    const { http, body } = await sent.hashed;
+    expect([http, body.error]).to.deep.equal([400, 'the column "Email" is hashed, so it cannot have a unique index']);
+    const [stored] = await rows(service.db, "SELECT indexes, hooks FROM data_source WHERE id = $1", [id]);
+    expect(stored).to.deep.equal({ indexes: UNIQUE_EMAIL, hooks: [] });
   });
 });

@@ -157,7 +157,7 @@ export class SourceDefinitions {
 
   /**
    * Changes those properties of the data source that `fields` contains. Other properties keep their values.
-   * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+   * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED; REQUEST_INVALID if a unique index would have a hashed column
    */
   async change(
     executor: SqlClient,
@@ -177,6 +177,8 @@ export class SourceDefinitions {
       ...jsonLists,
       isUsers,
     ]);
+    // Another request may have added a hash hook or a unique index since the caller checked its request.
+    rejectUniqueHashedIndexes(after!.indexes, after!.hashedColumns);
     await recordChange(executor, caller, {
       appId,
       type: "dataSource.update",
