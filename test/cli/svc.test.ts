@@ -164,6 +164,14 @@ describe("the command line", () => {
     const signedIn = { env: { SVC_TOKEN: "" } };
     expect((await svc(folder, ["settings"], signedIn)).code).to.equal(0);
     expect((await svc(folder, ["push", "--yes"], signedIn)).err).to.contain("FORBIDDEN");
+    for (const args of [
+      ["create", "staging"],
+      ["remove", "2"],
+      ["rollback", "1"],
+    ])
+      expect((await svc(folder, ["stage", ...args, "--yes"], signedIn)).err, args[0]).to.match(
+        /FORBIDDEN: permission denied; set SVC_TOKEN to a token of an editor/,
+      );
     const before = (await service.rest("GET", "/oauth/grants")).body.grants.length;
     expect((await svc(folder, ["logout"], signedIn)).code).to.equal(0);
     expect((await service.rest("GET", "/oauth/grants")).body.grants).to.have.length(before - 1);

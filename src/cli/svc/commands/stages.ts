@@ -3,6 +3,7 @@
  * definitions of one stage to another.
  */
 import type { Command } from "commander";
+import { ServiceResponseError } from "../client.js";
 import { parseAppId } from "../config.js";
 import { createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
@@ -25,6 +26,25 @@ interface Promotion {
   createdAt: string;
 }
 
+/**
+ * Returns a command runner for commands that only people may run. If an API token or the token of `svc login` gets
+ * FORBIDDEN, the error also names the token that the command needs.
+ */
+const createEditorRunner =
+  (run: CommandRunner): CommandRunner =>
+  (work) =>
+    run(async (session) => {
+      try {
+        return await work(session);
+      } catch (error) {
+        // Other errors of this status name their own reason.
+        if (!(error instanceof ServiceResponseError && error.message === "FORBIDDEN: permission denied")) throw error;
+        const reason =
+          "permission denied; set SVC_TOKEN to a token of an editor (docs/guides/api-token.md), because an API token and the token of svc login cannot change stages";
+        throw new ServiceResponseError(error.http, { ...error.details, error: reason });
+      }
+    });
+
 const CHANGE_VERBS = ["created", "changed", "removed"] as const;
 type PromotionPlan = Record<(typeof CHANGE_VERBS)[number], { kind: string; name: string }[]> & {
   missing?: { name: string }[];
@@ -37,7 +57,7 @@ function printPlan(session: CliSession, plan: PromotionPlan): void {
   printMissingValues(session, plan.missing);
 }
 
-function addPromotions(stage: Command, run: CommandRunner): void {
+function addPromotions(stage: Command, run: CommandRunner, runAsEditor: CommandRunner): void {
   stage
     .command("promotions")
     .description("list what was promoted to this app, newest first")
@@ -59,7 +79,7 @@ function addPromotions(stage: Command, run: CommandRunner): void {
     .argument("<promotion>", "ID of a promotion; the newest promotion is undone, an earlier promotion is restored")
     .description("restore the definitions as they were after a promotion, all or none")
     .action((promotion: string) =>
-      run(async (session) => {
+      runAsEditor(async (session) => {
         if (!/^[1-9]\d{0,14}$/.test(promotion))
           throw createUsageError("the promotion must be an ID, a positive integer");
         await session.confirm(`Roll app ${session.target.app} back by promotion ${promotion}?`);
@@ -72,6 +92,7 @@ function addPromotions(stage: Command, run: CommandRunner): void {
 }
 
 export function addStagesCommand(program: Command, run: CommandRunner): void {
+  const runAsEditor = createEditorRunner(run);
   const stage = program.command("stage").description("stages of the app");
   stage
     .command("list", { isDefault: true })
@@ -95,7 +116,7 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
     .option("--expires-in <hours>", "delete the stage after this number of hours")
     .description("create a new app that is a stage of this app")
     .action((name: string, { expiresIn }: { expiresIn?: string }) =>
-      run(async ({ client, output }) => {
+      runAsEditor(async ({ client, output }) => {
         if (expiresIn !== undefined && !/^\d+$/.test(expiresIn))
           throw createUsageError("--expires-in must be a number of hours");
         const body = { name, ...(expiresIn !== undefined && { expiresInHours: Number(expiresIn) }) };
@@ -109,7 +130,7 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
     .argument("<app>", "ID of a preview, a stage that expires")
     .description("delete a preview with its data")
     .action((app: string) =>
-      run(async (session) => {
+      runAsEditor(async (session) => {
         const id = parseAppId(app, "the stage");
         await session.confirm(`Delete app ${id} with its data?`);
         const { body } = await session.client.sendRequest("DELETE", `${APP_ROUTE}/stages/${id}`);
@@ -117,14 +138,14 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
         session.output.writeJson(body);
       }),
     );
-  addPromotions(stage, run);
+  addPromotions(stage, run, runAsEditor);
   program
     .command("promote")
     .requiredOption("--from <app>", "ID of the app whose definitions this app gets")
     .option("--plan", "only show what would change")
     .description("apply another stage's definitions to this app, all or none")
     .action(({ from, plan = false }: { from: string; plan?: boolean }) =>
-      run(async (session) => {
+      runAsEditor(async (session) => {
         const { client, output } = session;
         const body = { fromAppId: parseAppId(from, "--from") };
         const plannedPromotion = await client.sendRequest("POST", `${APP_ROUTE}/promotions`, {
