@@ -178,19 +178,25 @@ describe("scripts at addresses of other hosts", () => {
     }
   });
 
-  it("make a manifest fail with Retry-After if their host is not available, unless it also has other faults", async () => {
+  it("make a manifest and an import fail with Retry-After if their host is not available, unless they also have other faults", async () => {
     const action = (name: string, address: string) => ({
       ...{ name, code: "async function execute() {}", dependencies: [`${origin}${address}`] },
     });
-    const apply = (items: object[]) =>
-      service.rest("PUT", `/v1/apps/${service.appId}/manifest`, { body: { version: 1, actions: items } });
+    const applyManifest = (actions: object[]) =>
+      service.rest("PUT", `/v1/apps/${service.appId}/manifest`, { body: { version: 1, actions } });
+    const importActions = (actions: object[]) =>
+      service.rest("POST", `/v3/apps/${service.appId}/actions/import`, {
+        body: { format: "svc-app-actions/1", actions },
+      });
     status = 503;
-    const busy = await apply([action("busy-1", "/busy-1.js"), action("busy-2", "/busy-2.js")]);
-    expect([busy.http, busy.body.faults.length]).to.deep.equal([400, 2]);
-    expect(busy.headers.get("retry-after")).to.match(/^\d+$/);
-    const faulty = await apply([action("busy-1", "/busy-1.js"), { name: "faulty", code: "" }]);
-    expect([faulty.http, faulty.body.faults.length]).to.deep.equal([400, 2]);
-    expect(faulty.headers.get("retry-after")).to.equal(null);
+    for (const send of [applyManifest, importActions]) {
+      const busy = await send([action("busy-1", "/busy-1.js"), action("busy-2", "/busy-2.js")]);
+      expect([busy.http, busy.body.faults.length], send.name).to.deep.equal([400, 2]);
+      expect(busy.headers.get("retry-after"), send.name).to.match(/^\d+$/);
+      const faulty = await send([action("busy-1", "/busy-1.js"), { name: "faulty", code: "" }]);
+      expect([faulty.http, faulty.body.faults.length], send.name).to.deep.equal([400, 2]);
+      expect(faulty.headers.get("retry-after"), send.name).to.equal(null);
+    }
   });
 
   it("whose host does not answer are marked, and loaded from there", async () => {

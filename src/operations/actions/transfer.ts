@@ -62,6 +62,8 @@ export interface ImportReport {
 interface ValidatedImport {
   steps: ImportStep[];
   faults: ActionImportFault[];
+  /** Seconds after which a retry may fix all faults; Infinity if a retry cannot fix one of them. */
+  retryAfter: number;
 }
 
 /**
@@ -94,13 +96,13 @@ function createImportReport({ steps, faults }: ValidatedImport, dryRun: boolean)
   };
 }
 
-function importError({ steps, faults }: ValidatedImport): ActionError {
+function importError({ steps, faults, retryAfter }: ValidatedImport): ActionError {
   const all = steps.length + faults.length;
   const [{ name, error }] = faults as [ActionImportFault];
   const message =
     `nothing was imported, because ${faults.length} of ${all} actions are invalid; ` +
     `the first is ${name === null ? "an action without a name" : JSON.stringify(name)}: ${error}`;
-  return new ActionError("REQUEST_INVALID", message, { faults });
+  return new ActionError("REQUEST_INVALID", message, { faults, ...(Number.isFinite(retryAfter) && { retryAfter }) });
 }
 
 export class ActionTransfer {
@@ -112,7 +114,7 @@ export class ActionTransfer {
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
     const claimRoutes = createRouteClaims();
-    const plan: ValidatedImport = { steps: [], faults: [] };
+    const plan: ValidatedImport = { steps: [], faults: [], retryAfter: 0 };
     for (const [index, entry] of entries.entries()) {
       const name = actionNameOrNull(entry.data);
       try {
@@ -135,6 +137,7 @@ export class ActionTransfer {
       } catch (error) {
         if (!(error instanceof ActionError)) throw error;
         plan.faults.push({ index, name, status: error.status, error: error.message });
+        plan.retryAfter = Math.max(plan.retryAfter, error.details.retryAfter ?? Number.POSITIVE_INFINITY);
       }
     }
     return plan;
@@ -160,8 +163,8 @@ export class ActionTransfer {
    * Imports a document in one transaction. Creates the actions whose names are new. Updates the drafts whose names
    * are in the document; fields that the document omits keep their values. Other drafts do not change. A dry run
    * writes nothing and returns the validation errors.
-   * @throws REQUEST_INVALID with `faults` if an action is invalid, NAME_ALREADY_EXISTS if another request has just
-   *   used one of the names
+   * @throws REQUEST_INVALID with `faults` if an action is invalid, also with `retryAfter` if a retry may fix all faults;
+   *   NAME_ALREADY_EXISTS if another request has just used one of the names
    */
   async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
     const { db, steps } = this.options;
