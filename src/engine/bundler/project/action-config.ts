@@ -75,7 +75,43 @@ async function bundleConfig(entry: string, finder: ModuleFinder, texts: Readonly
   }
 }
 
-class NotLiteralError extends Error {}
+/** Error for an expression that is neither a literal nor a constant. */
+class NotLiteralError extends Error {
+  /**
+   * @param found description of the expression
+   * @param path path of the expression from the constant that contains it, such as "config.triggers[0]"
+   */
+  constructor(found: string, path: string) {
+    super(`${found} at ${path}`);
+  }
+}
+
+/** Descriptions of expressions that are not supported, by the type of their node. */
+const DESCRIPTION_BY_NODE_TYPE: Partial<Record<AnyNode["type"], string>> = {
+  Literal: "a regular expression or a bigint",
+  CallExpression: "a function call",
+  NewExpression: "an object that is created with new",
+  ArrowFunctionExpression: "a function",
+  FunctionExpression: "a function",
+  ClassExpression: "a class",
+  ConditionalExpression: "a condition (?:)",
+  ChainExpression: "optional chaining (?.)",
+  SequenceExpression: "several expressions with commas",
+  TaggedTemplateExpression: "a template with a tag",
+  AwaitExpression: "await",
+  ImportExpression: "a dynamic import",
+  MetaProperty: "import.meta",
+  ThisExpression: "this",
+};
+
+const describeNode = (node: AnyNode): string =>
+  "operator" in node
+    ? `the operator ${node.operator}`
+    : (DESCRIPTION_BY_NODE_TYPE[node.type] ?? "an unsupported expression");
+
+/** Appends the name of a property to a path. */
+const joinPath = (path: string, key: string): string =>
+  /^[\w$]+$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
 
 const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "+": (a: number, b: number) => a + b,
@@ -107,90 +143,105 @@ class ConstantEvaluator {
   }
 
   evaluateExport(name: string): unknown {
-    return this.#constant(this.#exports.get(name) ?? name);
+    return this.#constant(this.#exports.get(name) ?? name, name, name);
   }
 
-  #constant(name: string): unknown {
+  /**
+   * @param path path of the expression that names the constant
+   * @param root start of the paths inside the constant
+   */
+  #constant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);
-    if (init === undefined) throw new NotLiteralError(name);
-    if (this.#pending.has(name)) throw new NotLiteralError(`the constant ${name}, which refers to itself`);
+    if (init === undefined) throw new NotLiteralError(`the name ${name}, which is not a constant,`, path);
+    if (this.#pending.has(name)) throw new NotLiteralError(`the constant ${name}, which refers to itself,`, path);
     this.#pending.add(name);
-    const value = this.#evaluate(init);
+    const value = this.#evaluate(init, root);
     this.#pending.delete(name);
     return value;
   }
 
-  #evaluate(node: AnyNode): unknown {
+  #evaluate(node: AnyNode, path: string): unknown {
     switch (node.type) {
       case "Literal":
         if (node.regex || node.bigint) break;
         return node.value;
       case "TemplateLiteral":
-        return node.quasis.map(({ value }, index) => value.cooked + this.#text(node.expressions[index])).join("");
+        return node.quasis.map(({ value }, index) => value.cooked + this.#text(node.expressions[index], path)).join("");
       case "ArrayExpression":
-        return node.elements.flatMap((element) => this.#elements(element));
+        return this.#array(node.elements, path);
       case "ObjectExpression":
-        return Object.fromEntries(node.properties.flatMap((property) => this.#properties(property)));
+        return Object.fromEntries(node.properties.flatMap((property) => this.#properties(property, path)));
       case "Identifier":
-        return node.name === "undefined" ? undefined : this.#constant(node.name);
+        return node.name === "undefined" ? undefined : this.#constant(node.name, path);
       case "MemberExpression":
         return this.#member(
           node.object,
-          node.computed ? this.#evaluate(node.property) : (node.property as { name: string }).name,
+          node.computed ? this.#evaluate(node.property, path) : (node.property as { name: string }).name,
+          path,
         );
       case "UnaryExpression":
-        return this.#unary(node.operator, this.#evaluate(node.argument));
+        return this.#unary(node.operator, this.#evaluate(node.argument, path), path);
       case "BinaryExpression": {
         const operator = BINARY_OPERATORS[node.operator];
-        if (operator) return operator(this.#plain(node.left), this.#plain(node.right));
+        if (operator) return operator(this.#plain(node.left, path), this.#plain(node.right, path));
         break;
       }
       case "CallExpression":
         if (node.callee.type === "Identifier" && this.#helpers.has(node.callee.name) && node.arguments.length === 1)
-          return this.#evaluate(node.arguments[0]!);
+          return this.#evaluate(node.arguments[0]!, path);
         break;
     }
-    throw new NotLiteralError(node.type);
+    throw new NotLiteralError(describeNode(node), path);
   }
 
-  #plain(node: AnyNode): never {
-    const value = this.#evaluate(node);
-    if (typeof value !== "string" && typeof value !== "number") throw new NotLiteralError(node.type);
+  #plain(node: AnyNode, path: string): never {
+    const value = this.#evaluate(node, path);
+    if (typeof value !== "string" && typeof value !== "number")
+      throw new NotLiteralError("a calculation with a value that is not a text or number", path);
     return value as never;
   }
 
-  #text(node: AnyNode | undefined): string {
-    return node ? String(this.#plain(node)) : "";
+  #text(node: AnyNode | undefined, path: string): string {
+    return node ? String(this.#plain(node, path)) : "";
   }
 
-  #unary(operator: string, value: unknown): unknown {
+  #unary(operator: string, value: unknown, path: string): unknown {
     if (operator === "-" && typeof value === "number") return -value;
     if (operator === "!" && typeof value !== "object") return !value;
     // esbuild writes `undefined` as `void 0`.
     if (operator === "void") return undefined;
-    throw new NotLiteralError(`the operator ${operator}`);
+    throw new NotLiteralError(`the operator ${operator}`, path);
   }
 
-  #elements(node: Expression | SpreadElement | null): unknown[] {
-    if (node?.type !== "SpreadElement") return [node ? this.#evaluate(node) : null];
-    const value = this.#evaluate(node.argument);
-    if (!Array.isArray(value)) throw new NotLiteralError(node.type);
-    return value;
+  #array(elements: readonly (Expression | SpreadElement | null)[], path: string): unknown[] {
+    const values: unknown[] = [];
+    for (const element of elements) {
+      if (element?.type !== "SpreadElement") {
+        values.push(element ? this.#evaluate(element, `${path}[${values.length}]`) : null);
+        continue;
+      }
+      const spread = this.#evaluate(element.argument, path);
+      if (!Array.isArray(spread)) throw new NotLiteralError("a spread (...) of a value that is not an array", path);
+      values.push(...spread);
+    }
+    return values;
   }
 
-  #properties(node: Property | SpreadElement): [string, unknown][] {
-    if (node.type === "SpreadElement") return Object.entries(Object(this.#evaluate(node.argument)));
-    if (node.kind !== "init") throw new NotLiteralError(`a property that is defined by a ${node.kind} function`);
+  #properties(node: Property | SpreadElement, path: string): [string, unknown][] {
+    if (node.type === "SpreadElement") return Object.entries(Object(this.#evaluate(node.argument, path)));
     const isName = node.key.type === "Identifier" && !node.computed;
-    const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key));
-    return [[key, this.#evaluate(node.value)]];
+    const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key, path));
+    const propertyPath = joinPath(path, key);
+    if (node.kind !== "init")
+      throw new NotLiteralError(`a property that is defined by a ${node.kind} function`, propertyPath);
+    return [[key, this.#evaluate(node.value, propertyPath)]];
   }
 
-  #member(object: AnyNode, key: unknown): unknown {
-    const value = this.#evaluate(object);
+  #member(object: AnyNode, key: unknown, path: string): unknown {
+    const value = this.#evaluate(object, path);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
-    throw new NotLiteralError(`the property ${name} of an object without this property`);
+    throw new NotLiteralError(`the property ${name} of an object without this property`, path);
   }
 }
 
