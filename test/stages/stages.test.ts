@@ -367,6 +367,59 @@ describe("stages and promotions", () => {
     expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });
 
+  /** Starts to create a stage, and stops before its definitions are written, as if the process died. Returns the ID of the stage. */
+  const leaveUnfinished = async (name: string): Promise<number> => {
+    const started = Promise.withResolvers<number>();
+    const manifests = {
+      get: async () => ({ manifest: {} }),
+      apply: (_caller: unknown, _manifest: unknown, { appId }: { appId: number }) => {
+        started.resolve(appId);
+        return new Promise<never>(() => undefined);
+      },
+    };
+    const parts = { db: service.db, manifests } as unknown as ConstructorParameters<typeof Stages>[0];
+    const [editor] = await rows<{ id: number }>(service.db, "SELECT id FROM credential WHERE kind = 'editor' LIMIT 1");
+    const caller = { kind: "editor", credentialId: editor!.id, personId: null, runId: null };
+    const create = new Stages(parts).create(caller as unknown as Parameters<Stages["create"]>[0], service.appId, {
+      name,
+    });
+    return Promise.race([started.promise, create.then(({ id }) => id)]);
+  };
+  const expire = () => {
+    const credentials = { clearCallerCaches: async () => undefined };
+    return new Stages({ db: service.db, credentials } as unknown as ConstructorParameters<typeof Stages>[0]).expire();
+  };
+  const UNFINISHED = "SELECT FROM app_stage WHERE app_id = $1 AND expires_at <= now() + interval '15 minutes'";
+
+  it("expire and can be deleted if the process dies while it creates them", async () => {
+    const removed = await leaveUnfinished("dead-1");
+    const answer = await service.rest("DELETE", `${appPath(service.appId)}/stages/${removed}`, { as: "admin" });
+    expect([answer.http, answer.body.status]).to.deep.equal([200, "STAGE_REMOVED"]);
+    const expired = await leaveUnfinished("dead-2");
+    expect(await rows(service.db, UNFINISHED, [expired])).to.have.length(1);
+    await service.db.query("UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [
+      expired,
+    ]);
+    await expire();
+    expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [expired])).to.deep.equal([]);
+    // A finished stage of the same name does not expire.
+    expect(await rows(service.db, UNFINISHED, [await newStage("dead-2")])).to.have.length(0);
+  });
+
+  it("are not deleted if their creation ends while the service deletes expired stages", async () => {
+    const id = await leaveUnfinished("late");
+    await service.db.query("UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [id]);
+    const { deletion } = await service.db.transaction(async (manager) => {
+      await manager.query("SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [id]);
+      await manager.query("UPDATE app_stage SET expires_at = NULL WHERE app_id = $1", [id]);
+      const deletion = expire();
+      await untilLockWait(manager, deletion);
+      return { deletion };
+    });
+    await deletion;
+    expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [id])).to.have.length(1);
+  });
+
   it("are the same over GraphQL", async () => {
     const app = { app: service.appId };
     const made = await service.graphql(

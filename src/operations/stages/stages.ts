@@ -23,6 +23,11 @@ const STAGES_MAX = 50;
 /** Maximum lifetime of a preview in hours (31 days). A preview is a stage that is deleted when its time is over. */
 const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
+/**
+ * Time in minutes after which a stage expires whose definitions were not written. Such a stage remains if the process
+ * dies while it creates the stage.
+ */
+const UNFINISHED_STAGE_MINUTES = 15;
 /** Interval in milliseconds at which expired stages are deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;
 /** Maximum number of expired stages that one call of `expire` reads. */
@@ -58,6 +63,12 @@ const INSERT_STAGE = `
   INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 FOR KEY SHARE
   RETURNING id`;
 
+const INSERT_UNFINISHED_STAGE = `
+  INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $2, $3, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
+
+/** Sets when the stage $1 expires: $2 hours after its creation, or never if $2 is null. */
+const FINISH_STAGE = "UPDATE app_stage SET expires_at = now() + $2::int * interval '1 hour' WHERE app_id = $1";
+
 const COPY_PEOPLE = [
   "INSERT INTO app_editor (app_id, person_id) SELECT $2, person_id FROM app_editor WHERE app_id = $1",
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
@@ -73,11 +84,12 @@ const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
 /**
- * Returns SQL that deletes the stage $1 if it meets the condition. Also revokes the credential of its Git connection,
- * which is not deleted together with an app.
+ * Returns SQL that deletes the stage $1 if it meets the condition. Locks the stage's row before the app, so that the
+ * condition is checked again if another request has just finished the stage. Also revokes the credential of its Git
+ * connection, which is not deleted together with an app.
  */
 const deleteStageSql = (condition: string): string => `
-  WITH deleted AS (DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND ${condition}) RETURNING id),
+  WITH deleted AS (DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND ${condition} FOR UPDATE) RETURNING id),
        ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
                   WHERE app_git.app_id = deleted.id AND credential.id = app_git.credential_id)
   SELECT id FROM deleted`;
@@ -116,7 +128,8 @@ export class Stages {
     return (await rows<{ id: number }>(this.options.db, SELECT_ROOT, [appId]))[0]!.id;
   }
 
-  private async createStage(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
+  /** Creates a stage without definitions. The stage expires soon unless its definitions are written. */
+  private async createStage(caller: Caller, appId: number, name: string): Promise<number> {
     const rootId = await this.rootOf(appId);
     return this.options.db.transaction(async (manager) => {
       await lockOrganizationOfApp(manager, rootId);
@@ -130,11 +143,7 @@ export class Stages {
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       if (!made) throw new ActionError("APP_NOT_FOUND");
       const stageId = made.id;
-      await rows(
-        manager,
-        "INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $2, $3, now() + $4::int * interval '1 hour')",
-        [stageId, rootId, name, hours],
-      );
+      await rows(manager, INSERT_UNFINISHED_STAGE, [stageId, rootId, name]);
       for (const sql of COPY_PEOPLE) await rows(manager, sql, [appId, stageId]);
       await recordChange(manager, caller, { appId, type: "app.stage.create", data: { stageAppId: stageId, name } });
       await recordChange(manager, caller, {
@@ -199,7 +208,7 @@ export class Stages {
     const { db, apps, manifests, credentials } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
     const { manifest } = await manifests.get(appId);
-    const stageId = await this.createStage(caller, appId, name, expiresInHours).catch((error: unknown) => {
+    const stageId = await this.createStage(caller, appId, name).catch((error: unknown) => {
       if (!isUniqueViolation(error)) throw error;
       throw new ActionError(
         "NAME_ALREADY_EXISTS",
@@ -213,6 +222,9 @@ export class Stages {
         ...applyMode,
         precondition: undefined,
         checkPermission: () => undefined,
+        onApplied: async (manager) => {
+          await rows(manager, FINISH_STAGE, [stageId, expiresInHours]);
+        },
       });
     } catch (error) {
       await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
