@@ -7,7 +7,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { countLockWaits } from "../harness/lock-waits.js";
+import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { startMailServer } from "../harness/mail-server.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -252,6 +252,36 @@ describe("alerts", function () {
         return { check };
       })
       .then(({ check }) => check);
+  });
+
+  it("keep the change of another request when one of their fields is updated", async () => {
+    const id = await create({});
+    const { answer } = await service.db.transaction(async (manager) => {
+      await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
+      const answer = service.rest("PUT", path(`/${id}`), { body: { failures: 2, of: 3 } });
+      await untilLockWait(manager, answer);
+      const sql =
+        "UPDATE alert_rule SET name = 'renamed', updated_at = updated_at + interval '1 millisecond' WHERE id = $1";
+      await rows(manager, sql, [id]);
+      return { answer };
+    });
+    expect((await answer).body.alert).to.include({ name: "renamed", failures: 2, of: 3 });
+  });
+
+  it("are tested at most ten times a minute, also by concurrent requests", async () => {
+    await service.db.query("DELETE FROM alert_delivery");
+    const id = await create({});
+    const test = () => service.rest("POST", path(`/${id}/test`));
+    for (let count = 0; count < 9; count += 1) expect((await test()).http).to.equal(202);
+    const { sent } = await service.db.transaction(async (manager) => {
+      // Each test writes its audit entry last.
+      await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
+      const sent = [test(), test()];
+      await until(async () => (await countLockWaits(manager)) >= sent.length);
+      return { sent };
+    });
+    const codes = (await Promise.all(sent)).map(({ http }) => http);
+    expect(codes.sort((a, b) => a - b)).to.deep.equal([202, 429]);
   });
 
   it("use Slack's format, with names escaped", async () => {

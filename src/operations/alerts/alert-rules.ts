@@ -40,12 +40,27 @@ interface AlertRulesOptions {
   now: () => number;
 }
 
-/** Locks the alert rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
-async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
+/** Locks the alert rule until the transaction ends, and returns it. @throws NOT_FOUND, RESOURCE_CHANGED */
+async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<AlertRule> {
   const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
   if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
   const [rule] = await readAlertRules(manager, appId, id);
   requireExpectedVersion(rule!, precondition);
+  return rule!;
+}
+
+/**
+ * Locks the app, and checks that it may send a test message now.
+ * @throws APP_NOT_FOUND, RATE_LIMIT_EXCEEDED
+ */
+async function reserveTestMessage(manager: EntityManager, appId: number): Promise<void> {
+  await lockApp(manager, appId);
+  const sql = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
+  if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE) return;
+  throw rateLimitError(
+    `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
+    60,
+  );
 }
 
 export class AlertRules {
@@ -63,17 +78,18 @@ export class AlertRules {
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
   }
 
-  /** Writes a new or changed alert rule and its audit entry. */
-  private async writeRule(
+  /** Writes a new or changed alert rule and its audit entry. Writes no entry if `work` returns null. */
+  private async writeRule<Id extends number | null>(
     caller: Caller,
     appId: number,
     verb: string,
-    work: (manager: EntityManager) => Promise<number>,
-  ) {
+    work: (manager: EntityManager) => Promise<Id>,
+  ): Promise<Id> {
     try {
       return await this.options.db.transaction(async (manager) => {
         const ruleId = await work(manager);
-        await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
+        if (ruleId !== null)
+          await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
         return ruleId;
       });
     } catch (error) {
@@ -119,19 +135,27 @@ export class AlertRules {
     return this.find(appId, id);
   }
 
+  /** Returns false, and changes nothing, if another request changes the rule at the same time. */
+  private async tryUpdate(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<boolean> {
+    const before = await this.find(appId, id);
+    const input = parseAlertInput(body, before);
+    await this.checkReferences(appId, input);
+    const changedId = await this.writeRule<number | null>(caller, appId, "update", async (manager) => {
+      const { updatedAt } = await lockRule(manager, { appId, id, precondition });
+      if (updatedAt !== before.updatedAt) return null;
+      await updateAlertRuleRow(manager, id, input);
+      return id;
+    });
+    return changedId !== null;
+  }
+
   /**
    * Changes an alert rule and resets its state. Fields that are missing in `body` keep their values.
    * @throws the errors of `create`, NOT_FOUND, RESOURCE_CHANGED
    */
-  async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
-    const input = parseAlertInput(body, await this.find(appId, id));
-    await this.checkReferences(appId, input);
-    await this.writeRule(caller, appId, "update", async (manager) => {
-      await lockRule(manager, { appId, id, precondition });
-      await updateAlertRuleRow(manager, id, input);
-      return id;
-    });
-    return this.find(appId, id);
+  async update(caller: Caller, target: AlertTarget, body: unknown): Promise<AlertRule> {
+    while (!(await this.tryUpdate(caller, target, body)));
+    return this.find(target.appId, target.id);
   }
 
   /** Deletes an alert rule. @throws NOT_FOUND, RESOURCE_CHANGED */
@@ -152,18 +176,11 @@ export class AlertRules {
     const { db, sendAlert, now } = this.options;
     const rule = await this.find(appId, id);
     await this.checkReferences(appId, rule);
-    const SELECT_RECENT_TEST =
-      "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
-    if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MAX_MESSAGES_PER_MINUTE) {
-      throw rateLimitError(
-        `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
-        60,
-      );
-    }
     const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     let delivery: AlertDelivery;
     await this.writeRule(caller, appId, "test", async (manager) => {
+      await reserveTestMessage(manager, appId);
       const namedRule = { ...rule, appName: app.name };
       const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
       await sendAlert(manager, rule, { ...testFacts, state: "test" });
