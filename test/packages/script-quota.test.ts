@@ -1,8 +1,10 @@
 /** Tests the limit on the total size of the scripts of an app's actions. A save counts all of them, whichever process stored them. */
 import { expect } from "chai";
+import { countLockWaits } from "../harness/lock-waits.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 describe("the size of the scripts of one app's actions", () => {
   const LEFT = 3_000;
@@ -57,5 +59,21 @@ describe("the size of the scripts of one app's actions", () => {
   longTest("counts a script once, for any number of actions", async () => {
     for (let at = 0; at < 3; at += 1) expect((await save(["part-d", "fills"], fullApp)).http).to.equal(201);
     await refused(["part-a"], "part-a");
+  });
+
+  longTest("accepts one of two concurrent saves whose scripts are too large together", async () => {
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
+    const appId = body.app.id as number;
+    expect((await save(["fills"], appId)).http).to.equal(201);
+    const { sent } = await service.db.transaction(async (manager) => {
+      // Each save writes its audit entry last.
+      await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
+      const sent = [save(["part-a"], appId), save(["part-b"], appId)];
+      await until(async () => (await countLockWaits(manager)) >= sent.length);
+      return { sent };
+    });
+    const answers = (await Promise.all(sent)).sort((a, b) => a.http - b.http);
+    expect(answers.map(({ http }) => http)).to.deep.equal([201, 400]);
+    expect(answers[1]!.body.error).to.match(/"part-[ab]" is too large: .* can use at most 256 MB/);
   });
 });

@@ -7,6 +7,7 @@ import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
+import { lockApp } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -116,18 +117,19 @@ export class Actions {
    * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response
    *   of that request
    * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
-   *   DEPENDENCY_UNRESOLVED
+   *   DEPENDENCY_UNRESOLVED; REQUEST_INVALID if the app's actions together are too large
    */
   async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
     const { db, validation, draftWriter, convertRow } = this.options;
     const resolvedPackages = await validation.prepare({ caller, appId }, data, null);
     const validatedAction = await validation.validateCreate(db.manager, appId, data, resolvedPackages);
     const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
-    return db.transaction((manager) =>
-      runOncePerIdempotencyKey(manager, caller, idempotentRequest, async () =>
+    return db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      return runOncePerIdempotencyKey(manager, caller, idempotentRequest, async () =>
         convertRow(await draftWriter.insert(manager, caller, appId, validatedAction)),
-      ),
-    );
+      );
+    });
   }
 
   /**
@@ -141,6 +143,7 @@ export class Actions {
     const stored = await readDraft(db, target);
     const resolvedPackages = stored ? await validation.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
     return db.transaction(async (manager) => {
+      await lockApp(manager, appId);
       const currentDraft = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
       const validatedAction = await validation.validateUpdate(manager, currentDraft, data, resolvedPackages);
       return convertRow(await draftWriter.replace(manager, caller, currentDraft, validatedAction));

@@ -49,7 +49,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
     serverTimeoutMs,
     allowPrivateNetwork,
   });
-  const draftWriter = new DraftWriter({ log, endpoints });
+  const draftWriter = new DraftWriter({ log, endpoints, quota: packages.quota });
   const importSteps = new ImportSteps({ db, validation: actionValidation, draftWriter, packages });
   return {
     actions: new Actions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),

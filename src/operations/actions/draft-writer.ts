@@ -10,11 +10,12 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import type { ActionInput } from "../../rules/action-input.js";
-import { isStoredScript } from "../../rules/packages.js";
+import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
+import { isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { computeUpdatedAt } from "../../rules/precondition.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
+import type { ScriptQuota } from "../packages/script-quota.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
 import {
   assignAuthoredFields,
@@ -32,6 +33,12 @@ export function findChangedFields(before: ActionInput, after: ActionInput): stri
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
+/** Returns those scripts in `assets` that are not in `before`. */
+function findAddedScripts(assets: readonly StoredAsset[], before: readonly StoredAsset[]): StoredScriptAsset[] {
+  const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
+  return assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
+}
+
 /**
  * Returns an audit entry for each script that the change adds to the action: the script of a new package, or of another
  * version of a package.
@@ -41,9 +48,7 @@ export function auditFactsOfAddedScripts(
   { assets }: Pick<ActionRow, "assets">,
   before: readonly StoredAsset[],
 ): AuditRecord[] {
-  const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
-  const addedAssets = assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
-  return addedAssets.map(({ name, version = null, licence = null, integrity }) => ({
+  return findAddedScripts(assets, before).map(({ name, version = null, licence = null, integrity }) => ({
     type: "appAction.v3.dependency",
     data: { dependency: name, version, licence, integrity },
   }));
@@ -55,45 +60,62 @@ const OTHER_FIELDS_BYTES = 1_000;
 const SUM_OTHER_ACTIONS_BYTES = `
   SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${OTHER_FIELDS_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
 
+const sizeOf = ({ code, source }: Pick<ActionInput, "code" | "source">): number =>
+  Buffer.byteLength(code) + (source ? Buffer.byteLength(JSON.stringify(source)) : 0) + OTHER_FIELDS_BYTES;
+
 /**
- * Checks the total size of the app's actions, including this action's new code.
+ * Checks the total size of the app's actions before a row is written. A row that does not become larger is always
+ * accepted. The transaction must have locked the app.
+ * @param row the stored draft or live version; without an ID if it is new
+ * @param after the values that will be written to the row
  * @throws REQUEST_INVALID if the total exceeds ACTIONS_MAX_BYTES
  */
-async function checkTotalSize(
+export async function checkTotalSize(
   manager: EntityManager,
-  appId: number,
-  { code, source }: ActionInput,
-  id = 0,
+  row: Pick<ActionRow, "appId"> & Partial<Pick<ActionRow, "id" | "code" | "source">>,
+  after: Pick<ActionInput, "code" | "source">,
 ): Promise<void> {
-  const [others] = await rows<{ bytes: number }>(manager, SUM_OTHER_ACTIONS_BYTES, [appId, id]);
-  const sourceBytes = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
-  const total = others!.bytes + Buffer.byteLength(code) + sourceBytes + OTHER_FIELDS_BYTES;
+  const { appId, id, code, source = null } = row;
+  const size = sizeOf(after);
+  if (code !== undefined && size <= sizeOf({ code, ...omitSourceIfNull(source) })) return;
+  const [others] = await rows<{ bytes: number }>(manager, SUM_OTHER_ACTIONS_BYTES, [appId, id ?? 0]);
+  const total = others!.bytes + size;
   if (total <= ACTIONS_MAX_BYTES) return;
   const message = `the actions of one app can use at most ${ACTIONS_MAX_BYTES} bytes; this change would make ${total}`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 export class DraftWriter {
-  constructor(private readonly options: { log: Logger; endpoints: TriggerEndpoints }) {}
+  constructor(
+    private readonly options: {
+      log: Logger;
+      endpoints: TriggerEndpoints;
+      quota: Pick<ScriptQuota, "checkSavedScripts">;
+    },
+  ) {}
 
   /**
    * Writes a validated action to its row, and its URL paths to the table of routes. Creates a secret for the action's
-   * HTTP endpoints if there is none yet. After an error, the transaction must be rolled back.
-   * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
+   * HTTP endpoints if there is none yet. The transaction must have locked the app, so that concurrent requests cannot
+   * exceed the limits of the app. After an error, the transaction must be rolled back.
+   * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; REQUEST_INVALID if the app's actions together are too large;
+   *   DEPENDENCY_UNRESOLVED if their scripts are
    */
   async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
+    await checkTotalSize(manager, row, input);
+    const addedScripts = findAddedScripts(assets, row.assets ?? []);
     Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: computeUpdatedAt(row.updatedAt) });
     await rejectDuplicateName(writeActionRow(manager, row), nameTakenError(input.name));
+    await this.options.quota.checkSavedScripts(manager, row.appId, addedScripts);
     await writeRoutes(manager, row);
     await this.options.endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
   }
 
   /**
-   * Inserts a new draft and its first version.
-   * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
+   * Inserts a new draft and its first version. The transaction must have locked the app.
+   * @throws the same errors as `store`
    */
   async insert(manager: EntityManager, caller: Caller, appId: number, validated: ValidatedAction): Promise<ActionRow> {
-    await checkTotalSize(manager, appId, validated.input);
     const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
     await this.store(manager, row, validated);
     const { id: actionId, name } = row;
@@ -104,8 +126,9 @@ export class DraftWriter {
   }
 
   /**
-   * Writes the changed draft and saves it as a new version. Lock `row` before the call.
-   * @throws the same errors as `insert`
+   * Writes the changed draft and saves it as a new version. Lock the app and then
+   * `row` before the call.
+   * @throws the same errors as `store`
    */
   async replace(
     manager: EntityManager,
@@ -115,8 +138,6 @@ export class DraftWriter {
   ): Promise<ActionRow> {
     const fields = findChangedFields(authoredFieldsOf(row), validated.input);
     const { assets: before } = row;
-    if (validated.input.source || validated.input.code.length > row.code.length)
-      await checkTotalSize(manager, row.appId, validated.input, row.id);
     await this.store(manager, row, validated);
     const { appId, id: actionId } = row;
     await recordVersion(manager, this.options.log, row, { ...caller, occasion: "update" });

@@ -152,7 +152,7 @@ export class ImportSteps {
   }
 
   /**
-   * Writes the validated actions.
+   * Writes the validated actions. The transaction must have locked the app.
    * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
    */
   async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {

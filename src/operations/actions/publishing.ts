@@ -9,6 +9,7 @@ import { computeUpdatedAt } from "../../rules/precondition.js";
 import { findTakenRouteError, writeRoutes } from "../http/routes.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
+import { lockApp } from "../settings/app-lock.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
@@ -23,7 +24,7 @@ import {
   writeActionRow,
 } from "./action-rows.js";
 import type { ActionValidation } from "./action-validation.js";
-import { auditFactsOfAddedScripts, type DraftWriter } from "./draft-writer.js";
+import { auditFactsOfAddedScripts, checkTotalSize, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
 import { markVersionPublished, wasVersionPublished } from "./versions.js";
 
@@ -33,17 +34,18 @@ export interface PublishTarget extends DraftTarget {
   tested: boolean;
 }
 
-const LOCK_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1 FOR SHARE`;
+const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1`;
 
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
  * Locks the app until the transaction ends, so that no other request unpublishes the app while one of its actions is
- * being published. Call it before locking the action: operations on the whole app lock in the same order, so that no
- * deadlock can occur.
+ * being published, or exceeds the limits of the app. Call it before locking the action.
+ * @throws APP_NOT_FOUND
  */
-async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp | undefined> {
-  return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];
+async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
+  await lockApp(manager, appId);
+  return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;
 }
 
 /**
@@ -53,11 +55,11 @@ async function lockPublishingApp(manager: EntityManager, appId: number): Promise
  */
 async function requirePublishable(
   manager: EntityManager,
-  app: PublishingApp | undefined,
+  app: PublishingApp,
   tested: boolean,
   master: ActionRow,
 ): Promise<void> {
-  if (!app?.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
+  if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
   if (app.requiresTests && !tested && !(await wasVersionPublished(manager, master)))
     throw new ActionError("TESTS_REQUIRED");
 }
@@ -110,7 +112,9 @@ export class ActionPublisher {
     // version must have the same scripts.
     if (auditFactsOfAddedScripts(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);
-    const liveVersion = overwriteLiveVersion(await findLiveVersion(manager, id), master);
+    const currentLiveVersion = await findLiveVersion(manager, id);
+    await checkTotalSize(manager, currentLiveVersion ?? { appId }, authoredFieldsOf(master));
+    const liveVersion = overwriteLiveVersion(currentLiveVersion, master);
     const { name } = master;
     const refusal = new ActionError(
       "NAME_ALREADY_EXISTS",
@@ -149,7 +153,7 @@ export class ActionPublisher {
    * @returns the live version
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version,
    *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
-   *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
+   *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED, REQUEST_INVALID if the app's actions together are too large
    */
   publish(caller: Caller, target: PublishTarget): Promise<Action> {
     return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));

@@ -6,6 +6,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
+import { lockApp } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -70,6 +71,7 @@ export class DraftRestorer {
   ): Promise<RestoreResult> {
     const { draftWriter, log, convertRow, lockDraft } = this.options;
     const { appId, id: actionId } = target;
+    await lockApp(manager, appId);
     const row = await lockDraft(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
     const restoredAction = await this.validateVersion(manager, row, version, resolved);
@@ -102,7 +104,7 @@ export class DraftRestorer {
    * Copies the fields and the scripts of a saved version to the draft. The live version does not change.
    * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED,
    *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS, RESTORE_FAILED (also for a version that is invalid by the current
-   *   rules)
+   *   rules), REQUEST_INVALID if the app's actions together are too large
    */
   restore(caller: Caller, target: DraftTarget, versionId: number): Promise<RestoreResult> {
     return rethrowWithStatus("RESTORE_FAILED", this.options.log, this.prepareAndRestore(caller, target, versionId));

@@ -13,6 +13,7 @@ import { refuseField } from "../../rules/fields.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createRouteClaims } from "../http/routes.js";
+import { lockApp } from "../settings/app-lock.js";
 import {
   actionNameOrNull,
   type ExportedAction,
@@ -170,6 +171,7 @@ export class ActionTransfer {
     const { db, steps } = this.options;
     const entries = await steps.prepare({ caller, appId }, readActions(document));
     return db.transaction(async (manager) => {
+      await lockApp(manager, appId);
       const plan = await this.planOf(manager, appId, entries);
       if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
       else if (!dryRun) throw importError(plan);

@@ -19,6 +19,7 @@ import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
 import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
+import { lockApp } from "../settings/app-lock.js";
 import {
   checkDataSource,
   DATA_SOURCE_COLUMNS,
@@ -91,6 +92,18 @@ interface DataSourcesOptions {
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
+/** Locks the app, and checks that it can have one more data source. @throws APP_NOT_FOUND, REQUEST_INVALID */
+async function reserveDataSource(executor: SqlClient, appId: number): Promise<void> {
+  await lockApp(executor, appId);
+  const sql = "SELECT count(*) FROM data_source WHERE app_id = $1";
+  const [countRow] = await rows<{ count: number }>(executor, sql, [appId]);
+  if (countRow!.count < DATA_SOURCES_PER_APP) return;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `this app has ${countRow!.count} data sources, and at most ${DATA_SOURCES_PER_APP} are allowed; remove one first`,
+  );
+}
+
 async function validatedEntries(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   entries: readonly EntryData[],
@@ -106,19 +119,6 @@ async function validatedEntries(
 
 export class DataSources {
   constructor(private readonly options: DataSourcesOptions) {}
-
-  private async checkCount(appId: number): Promise<void> {
-    const [countRow] = await rows<{ count: number }>(
-      this.options.db,
-      "SELECT count(*) FROM data_source WHERE app_id = $1",
-      [appId],
-    );
-    if (countRow!.count < DATA_SOURCES_PER_APP) return;
-    throw new ActionError(
-      "REQUEST_INVALID",
-      `this app has ${countRow!.count} data sources, and at most ${DATA_SOURCES_PER_APP} are allowed; remove one first`,
-    );
-  }
 
   /**
    * Lists the app's data sources.
@@ -158,7 +158,6 @@ export class DataSources {
     rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
     const { isUsers = false } = more;
     checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
-    await this.checkCount(appId);
     const first = await validatedEntries({ hooks, hashedColumns }, entries, hashQueueKeyOf(appId, caller));
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
     const met = new NewColumnCollector(columns);
@@ -168,6 +167,7 @@ export class DataSources {
     const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
     const readyEntries = await db
       .transaction(async (manager) => {
+        await reserveDataSource(manager, appId);
         const entryTexts = first.map(({ text }) => text);
         return definitions.insert(manager, caller, appId, definition, entryTexts);
       })

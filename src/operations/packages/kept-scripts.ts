@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
-import { rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
@@ -284,13 +284,15 @@ export class StoredScripts {
    * Returns the total bytes of the scripts that the app's actions and their versions use, together with the scripts
    * that a save adds. Each script counts once.
    * @param brought hashes of the scripts that the save adds and has already stored
+   * @param executor the transaction of the save; without it, actions that the save has written do not count
    */
   async bytesWith(
     appId: number,
     brought: readonly string[],
     script: { sha256: string; bytes: number },
+    executor: SqlClient = this.db,
   ): Promise<number> {
-    const [total] = await rows<{ bytes: number }>(this.db, SELECT_SCRIPT_BYTES, [
+    const [total] = await rows<{ bytes: number }>(executor, SELECT_SCRIPT_BYTES, [
       appId,
       brought,
       script.sha256,

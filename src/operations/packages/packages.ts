@@ -117,7 +117,7 @@ export class DependencyResolver {
     npm: new FairSemaphore(CONCURRENT_PACKAGES_MAX, 1),
     address: new FairSemaphore(CONCURRENT_SCRIPT_URLS_MAX, 1),
   };
-  private readonly quota = new ScriptQuota(this.scripts);
+  readonly quota = new ScriptQuota(this.scripts);
   private readonly addresses = new ScriptLoader({
     connections: this.connections.scripts,
     scripts: this.scripts,

@@ -2,7 +2,10 @@
  * Limits the total bytes of the scripts that the actions of one app and their versions use. A save checks each script
  * before it stores the script.
  */
+
+import type { SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
+import type { ActionError } from "../../errors.js";
 import { STORED_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createDependencyError, type StoredScriptAsset } from "../../rules/packages.js";
@@ -28,6 +31,14 @@ const SIZE_CACHE_MS = 60_000;
  */
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
 
+function createQuotaError(dependency: string): ActionError {
+  const sizeText = `${STORED_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
+  return createDependencyError(
+    dependency,
+    `is too large: the scripts of one app's actions and versions can use at most ${sizeText}`,
+  );
+}
+
 export class ScriptQuota {
   /**
    * Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit.
@@ -52,15 +63,23 @@ export class ScriptQuota {
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
     if (total > STORED_SCRIPTS_MAX_BYTES)
       total = await this.scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
-    if (total > STORED_SCRIPTS_MAX_BYTES) {
-      const sizeText = `${STORED_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
-      throw createDependencyError(
-        dependency,
-        `is too large: the scripts of one app's actions and versions can use at most ${sizeText}`,
-      );
-    }
+    if (total > STORED_SCRIPTS_MAX_BYTES) throw createQuotaError(dependency);
     countedScripts.add(sha256);
     this.upperBounds.set(appId, total);
+  }
+
+  /**
+   * Checks the exact total in the transaction of a save that has locked the app. Until this lock, other saves can add
+   * scripts that `countScript` has not counted.
+   * @param added the scripts that the save adds to an action
+   * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts exceed the limit
+   */
+  async checkSavedScripts(executor: SqlClient, appId: number, added: readonly StoredScriptAsset[]): Promise<void> {
+    const [script] = added;
+    if (!script) return;
+    const { name, sha256, bytes = 0 } = script;
+    const total = await this.scripts.bytesWith(appId, [], { sha256, bytes }, executor);
+    if (total > STORED_SCRIPTS_MAX_BYTES) throw createQuotaError(name);
   }
 
   /**
