@@ -74,6 +74,25 @@ describe("removals while a request grants something", () => {
     });
   });
 
+  describe("of the editor who sends the request", () => {
+    async function expectRefused(send: (editor: Person, appId: number) => Promise<Answer>) {
+      const { id, appId } = await organization();
+      const editor = await join(id, "editor");
+      const remove = () => as(administrator.token, "DELETE", `${members(id)}/${editor.id}`);
+      const [removed, answer] = await during(remove, () => send(editor, appId));
+      expect(removed.http).to.equal(200);
+      expect(stated(answer)).to.deep.equal([403, "FORBIDDEN"]);
+    }
+
+    it("the editor cannot become an editor again", () =>
+      expectRefused(({ id, token }, appId) => as(token, "POST", `/v1/apps/${appId}/editors`, { userId: id })));
+
+    it("the editor cannot create a token", () =>
+      expectRefused(({ id, token }, appId) =>
+        as(token, "POST", `/v1/apps/${appId}/tokens`, { kind: "viewer", userId: id }),
+      ));
+  });
+
   describe("of an administrator", () => {
     /** Expects that a request of an administrator is refused while the administrator is being removed. */
     async function expectRefused(send: (token: string) => Promise<Answer>) {

@@ -15,6 +15,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
 import type { Credentials } from "./credentials.js";
+import { requireCurrentRight } from "./current-rights.js";
 import type { People } from "./people.js";
 
 /** Kinds of token that an editor can make for an app. */
@@ -147,7 +148,7 @@ export class AppTokens {
     return (await selectValidTokens(this.options.db, "app_id = $1", appId)).map(addUpdatedAt);
   }
 
-  /** Creates a token. Only this response contains the token's secret. @throws REQUEST_INVALID */
+  /** Creates a token. Only this response contains the token's secret. @throws REQUEST_INVALID, FORBIDDEN */
   async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
     const { db, credentials, people } = this.options;
     const { kind } = data;
@@ -160,6 +161,7 @@ export class AppTokens {
     const expiresAt = parseExpiry(data["expiresAt"]);
     return db.transaction(async (manager) => {
       await lockOrganizationOfApp(manager, appId);
+      await requireCurrentRight(manager, caller, "manageTokens", appId);
       await lockApp(manager, appId);
       await people.requireAppUser(manager, appId, personId);
       const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);

@@ -10,6 +10,7 @@ import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.j
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
+import { requireCurrentRight } from "../access/current-rights.js";
 import { BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
@@ -112,13 +113,14 @@ export class Editors {
 
   /**
    * Gives the role editor to a person of the app's organization. Returns the app's editors.
-   * @throws ActionError REQUEST_INVALID
+   * @throws ActionError REQUEST_INVALID, FORBIDDEN
    */
   async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
       await lockOrganizationOfApp(manager, appId);
+      await requireCurrentRight(manager, caller, "manageEditors", appId);
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
         throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");

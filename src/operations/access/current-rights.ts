@@ -1,0 +1,25 @@
+/** Checks the rights of a caller again, in the transaction that depends on them. */
+import { rows, type SqlClient } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { allowsOperation, type Caller, type Operation } from "../../rules/access.js";
+import type { Role } from "../../rules/roles.js";
+import { lockAdministratorRight } from "../accounts/administrator-right.js";
+
+const SELECT_ROLES = "SELECT role FROM app_role WHERE app_id = $1 AND person_id = $2";
+
+/**
+ * Checks that a person may still perform the operation on the app. Another request may have removed the person's role
+ * since this request was authorized. Call this function between `lockOrganizationOfApp` and `lockApp`: then no other
+ * request can remove a member until the transaction ends.
+ * @throws FORBIDDEN
+ */
+export async function requireCurrentRight(
+  executor: SqlClient,
+  caller: Caller,
+  operation: Operation,
+  appId: number,
+): Promise<void> {
+  if (await lockAdministratorRight(executor, caller)) return;
+  const roleRows = await rows<{ role: Role }>(executor, SELECT_ROLES, [appId, caller.personId]);
+  if (!roleRows.some(({ role }) => allowsOperation(operation, role))) throw new ActionError("FORBIDDEN");
+}
