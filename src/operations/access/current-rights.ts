@@ -3,7 +3,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { allowsOperation, type Caller, type Operation } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
-import { lockAdministratorRight } from "../accounts/administrator-right.js";
+import { lockAdministratorRight } from "./administrator-right.js";
 
 const SELECT_ROLES = "SELECT role FROM app_role WHERE app_id = $1 AND person_id = $2";
 

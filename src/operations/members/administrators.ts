@@ -5,10 +5,10 @@ import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { hasAdministratorRight, lockAdministrators } from "../access/administrator-right.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { hasAdministratorRight, lockAdministrators } from "../accounts/administrator-right.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { REVOKE_SESSIONS_AND_TOKENS } from "./members.js";
 

@@ -16,10 +16,10 @@ import {
 } from "../../rules/precondition.js";
 import { getHighestRole, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { hasAdministratorRight, isAdministrator, lockAdministratorRight } from "../access/administrator-right.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { hasAdministratorRight, isAdministrator, lockAdministratorRight } from "../accounts/administrator-right.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
