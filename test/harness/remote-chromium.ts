@@ -18,6 +18,7 @@ export function chromePath(): string {
 }
 
 export interface RemoteChromium {
+  pid: number;
   port: number;
   /** URL of the browser, `ws://127.0.0.1:PORT`. */
   endpoint: string;
@@ -65,6 +66,7 @@ export async function startRemoteChromium(options: RemoteChromiumOptions = {}): 
   });
   const { host } = new URL(socketUrl);
   return {
+    pid: child.pid!,
     port: Number(new URL(socketUrl).port),
     endpoint: `ws://${host}`,
     socketUrl,

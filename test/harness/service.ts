@@ -13,6 +13,8 @@ import { createFirstAppIfEmpty, type FirstCredentials } from "../../src/operatio
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { type Service, type StartOptions, startService } from "../../src/service.js";
 import { createTemplate, databaseFrom, startTestServer } from "./postgres.js";
+import { runsAll } from "./samples.js";
+import { sharedBrowserEndpoint } from "./shared-chromium.js";
 
 export type Kind = keyof FirstCredentials["tokens"];
 
@@ -130,6 +132,11 @@ export function createCallers(
   };
 }
 
+/** Returns the variable with the shared browser if the service executes runs. In the long tests, services start their own Chromium. */
+async function browserVariables({ ROLES = "runner" }: Record<string, string>): Promise<Record<string, string>> {
+  return ROLES.includes("runner") && !runsAll() ? { BROWSER_WS_ENDPOINTS: await sharedBrowserEndpoint() } : {};
+}
+
 /**
  * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
  * which the service connects to its database, so that a test can put a proxy in between. `options` may contain a clock that the test moves.
@@ -153,6 +160,7 @@ export async function startTestService(
     RATE_LIMIT_HTTP: "0",
     RATE_LIMIT_MCP: "0",
     NPM_PACKAGES: "off",
+    ...(await browserVariables(environment)),
     ...environment,
   });
   const service: Service = await startService(config, options);
