@@ -20,6 +20,7 @@ import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
+import { requireEntryQuota } from "./entry-quota.js";
 import type { DeletedEntries } from "./entry-statements.js";
 import type { HookMessageBuilder, HookMessages } from "./hook-messages.js";
 import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.js";
@@ -290,11 +291,11 @@ export class EntryChanges {
         `this change would make ${tally.entries}`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    if (bytes > 0 && quotaBytes > 0 && tally.bytes > quotaBytes) {
-      const message =
-        `the entries of one app can use at most ${quotaBytes} bytes; ` + `this change would make ${tally.bytes}`;
-      throw new ActionError("REQUEST_INVALID", message);
-    }
+    await requireEntryQuota(executor, quotaBytes, {
+      appId: source.appId,
+      addedBytes: bytes,
+      totalBytes: tally.bytes,
+    });
   }
 
   /**
@@ -333,13 +334,23 @@ export class EntryChanges {
   }
 }
 
-/** Stores the counts of a new data source with its first entries. These entries cause no log events. */
+const INSERT_SOURCE_SIZE = `
+  WITH tally AS (
+    INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4) RETURNING bytes)
+  SELECT (SELECT coalesce(sum(bytes), 0) FROM data_source_tally WHERE app_id = $1)::float8 + bytes AS bytes FROM tally`;
+
+/**
+ * Stores the counts of a new data source with its first entries. These entries cause no log events. Call it after all
+ * other statements that can wait for a lock, see `requireEntryQuota`.
+ * @throws REQUEST_INVALID if the entries exceed the app's quota
+ */
 export async function insertInitialCounts(
   executor: SqlClient,
   { appId, id }: StoredDataSource,
   texts: readonly string[],
+  quotaBytes: number,
 ): Promise<void> {
-  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const sql = "INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4)";
-  await rows(executor, sql, [appId, id, texts.length, bytes]);
+  const addedBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const [tally] = await rows<{ bytes: number }>(executor, INSERT_SOURCE_SIZE, [appId, id, texts.length, addedBytes]);
+  await requireEntryQuota(executor, quotaBytes, { appId, addedBytes, totalBytes: tally!.bytes });
 }

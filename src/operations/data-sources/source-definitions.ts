@@ -97,6 +97,8 @@ export async function hasEntries(executor: SqlClient, appId: number, id: number)
 interface SourceDefinitionsOptions {
   sources: DataSourceRows;
   indexes: EntryIndexes;
+  /** Maximum total size of one app's entries in bytes; 0 for no limit. */
+  quotaBytes: number;
   log: Logger;
 }
 
@@ -129,6 +131,7 @@ export class SourceDefinitions {
    * Inserts a data source with its first entries.
    * @param texts data of each entry as JSON text
    * @param id a reserved ID; null if the database must choose an ID
+   * @throws REQUEST_INVALID if the entries exceed the app's quota
    */
   async insert(
     executor: SqlClient,
@@ -149,9 +152,9 @@ export class SourceDefinitions {
     ]);
     if (!source) throw new ActionError("APP_NOT_FOUND");
     await insertEntryTexts(executor, source, texts);
-    await insertInitialCounts(executor, source, texts);
     await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source.id, name } });
     await this.options.sources.notifyChanged(executor, appId);
+    await insertInitialCounts(executor, source, texts, this.options.quotaBytes);
     return source;
   }
 

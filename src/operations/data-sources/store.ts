@@ -77,7 +77,7 @@ export function createDataSourceModules(options: {
   const commits = new EntryCommits({ changes, receivedDataLimiter, versions });
   const imports = new EntryImports({ changes, receivedDataLimiter, versions });
   const indexes = new EntryIndexes({ url: databaseUrl, log });
-  const definitions = new SourceDefinitions({ sources, indexes, log });
+  const definitions = new SourceDefinitions({ sources, indexes, quotaBytes, log });
   const dataSources = new DataSources({ db, sources, definitions, receivedDataLimiter });
   const sessions = new AppUserSessions({ ...options, sources, appUsers });
   const recentQueries = new RecentQueries();
