@@ -4,8 +4,9 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
 import { oauthCalls } from "../api/oauth-support.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
-import { createAccounts, PASSPHRASE } from "../harness/people.js";
+import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -370,6 +371,25 @@ describe("accounts of people", () => {
     expect(right.body.user).to.include({ firstName: "Grace", lastName: "Lovelace" });
     expect((await as(other, "session")).http).to.equal(401);
     expect((await as(token, "session")).http).to.equal(200);
+  });
+
+  it("a change of the first name keeps a last name that another request changes at the same time", async () => {
+    const { user, token } = await signedInPerson(service);
+    const { sent } = await service.db.transaction(async (manager) => {
+      await manager.query("SELECT FROM person WHERE id = $1 FOR NO KEY UPDATE", [user.id]);
+      const sent = service.rest("PUT", "/v1/auth/account", { as: token, body: { firstName: "Changed" } });
+      await untilLockWait(manager, sent);
+      await manager.query("UPDATE person SET last_name = 'Kept' WHERE id = $1", [user.id]);
+      return { sent };
+    });
+    const { http, body } = await sent;
+    expect([http, body.user.firstName, body.user.lastName], JSON.stringify(body)).to.deep.equal([
+      200,
+      "Changed",
+      "Kept",
+    ]);
+    const { user: stored } = (await service.rest("GET", "/v1/auth/session", { as: token })).body;
+    expect(stored).to.include({ firstName: "Changed", lastName: "Kept" });
   });
 
   it("lets no token manage an account", async () => {

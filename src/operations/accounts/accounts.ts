@@ -54,10 +54,14 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/* Sets the hash $4 only if the stored hash is still the one with which the current passphrase was compared. */
+/*
+ * Changes the values that are not null. Sets the hash $4 only if the stored hash is still the one with which the current
+ * passphrase was compared.
+ */
 const UPDATE_PERSON = `
-  UPDATE person SET first_name = $2, last_name = $3, passphrase_hash = coalesce($4, passphrase_hash)
-   WHERE id = $1 AND ($4::text IS NULL OR passphrase_hash IS NOT DISTINCT FROM $5) RETURNING id`;
+  UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
+         passphrase_hash = coalesce($4, passphrase_hash)
+   WHERE id = $1 AND ($4::text IS NULL OR passphrase_hash IS NOT DISTINCT FROM $5) RETURNING ${USER_COLUMNS}`;
 /* Selects a row if any administrator exists, including one who has never signed in and only uses tokens. */
 const HAS_ADMINISTRATOR = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
@@ -339,9 +343,8 @@ export class Accounts {
     const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, personId);
     if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
     const { user, passphraseHash } = foundPerson;
-    const name = (field: "firstName" | "lastName") =>
-      isPresent(body[field]) ? requireText(body[field], field) : user[field];
-    const names = { firstName: name("firstName"), lastName: name("lastName") };
+    const name = (field: "firstName" | "lastName") => (isPresent(body[field]) ? requireText(body[field], field) : null);
+    const names = [name("firstName"), name("lastName")];
     const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
     if (passphrase !== null && passphraseHash !== null) {
       const currentPassphrase = readPassphrase(body["currentPassphrase"]);
@@ -355,16 +358,17 @@ export class Accounts {
     const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
     refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
     const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
-    await db.transaction(async (manager) => {
+    return db.transaction(async (manager) => {
       if (hashed !== null) await lockCallersSignInMethods(manager, { personId: user.id, credentialId });
-      const values = [user.id, names.firstName, names.lastName, hashed, passphraseHash];
-      if ((await rows(manager, UPDATE_PERSON, values)).length === 0) throw currentPassphraseError();
-      if (hashed === null) return;
+      const values = [user.id, ...names, hashed, passphraseHash];
+      const [changedUser] = await rows<User>(manager, UPDATE_PERSON, values);
+      if (!changedUser) throw currentPassphraseError();
+      if (hashed === null) return changedUser;
       await sessions.endAllSessions(user.id, credentialId, manager);
       await sessions.grantFullRights(credentialId, manager);
       const { address } = request;
       await recordAccessEvent(manager, { type: "person.passphrase", personId: user.id, subjectId: user.id, address });
+      return changedUser;
     });
-    return { ...user, ...names };
   }
 }

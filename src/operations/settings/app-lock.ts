@@ -16,9 +16,9 @@ export async function lockOrganizationOfApp(executor: SqlClient, appId: number):
 
 /**
  * Locks an app's row until the transaction ends. Call this function before you lock any other row of the app.
- * Transactions with this lock run one after the other, so they cannot deadlock with each other. Code that writes single
- * actions, data sources, entries, runs or messages does not take this lock. Deadlocks with such code are still
- * possible.
+ * Transactions with this lock run one after the other, so they cannot deadlock with each other. Code that removes
+ * or unpublishes one action, changes a data source, or writes entries, runs or messages, does not take this lock.
+ * Deadlocks with such code are still possible.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockApp(executor: SqlClient, appId: number): Promise<void> {
