@@ -75,7 +75,7 @@ export class ScriptQuota {
    * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts exceed the limit
    */
   async checkSavedScripts(executor: SqlClient, appId: number, added: readonly StoredScriptAsset[]): Promise<void> {
-    const [script] = added;
+    const script = added.at(-1);
     if (!script) return;
     const { name, sha256, bytes = 0 } = script;
     const total = await this.scripts.bytesWith(appId, [], { sha256, bytes }, executor);
