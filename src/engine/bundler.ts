@@ -17,6 +17,7 @@ import type { RepositoryJob } from "./bundler/project/git-project.js";
 import {
   type BundlerSandbox,
   describeMissingProtections,
+  findMissingResource,
   listSandboxes,
   startInSandbox,
   UNSHARE_COMMAND,
@@ -37,6 +38,8 @@ const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
  */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
+/** Maximum number of characters that are kept of the standard error of a build process. */
+const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /**
  * Maximum size of the response as JSON in bytes: twice the maximum size of a script, because characters may be escaped,
@@ -80,6 +83,15 @@ export interface PackageArchive extends PackageInTree {
   archive: Buffer;
 }
 
+/** Reads the standard error of a process. Returns a function that returns the beginning of the text read so far. */
+function collectErrorText(stream: Readable): () => string {
+  let errorText = "";
+  stream.setEncoding("utf8").on("data", (chunk: string) => {
+    errorText = (errorText + chunk).slice(0, ERROR_TEXT_MAX_CHARACTERS);
+  });
+  return () => errorText;
+}
+
 async function readStream(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -117,9 +129,12 @@ interface BundlerOptions {
 }
 
 /** Returns the error for a process that has ended without a response, and that this service has not ended. */
-function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits): Error {
+function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
   // At the limits that the kernel enforces, a process gets other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
+  const missingResource = signalCode === null ? findMissingResource(errorText) : null;
+  if (missingResource !== null)
+    return new BundlerBusyError(`the build process cannot start at the moment (${missingResource})`);
   return createLimitFault(`${formatSeconds(ms)} or ${formatMegabytes(bytes)}`);
 }
 
@@ -199,6 +214,7 @@ export class Bundler {
     max: BuildLimits,
   ): Promise<BundlerAnswer> {
     let refusal: Error | null = null;
+    const errorText = collectErrorText(child.stderr!);
     // An error means that the process could not start, which counts as ended without a response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = this.watchChildLimits(child, max, (reason) => {
@@ -216,7 +232,7 @@ export class Bundler {
       return JSON.parse(text) as BundlerAnswer;
     } catch {
       await closed;
-      throw refusal ?? explainEnd(child, max);
+      throw refusal ?? explainEnd(child, max, errorText());
     } finally {
       unwatch();
       killProcess(child);
@@ -226,8 +242,9 @@ export class Bundler {
 
   /**
    * Returns false if the sandbox cannot start, or if its process ends with an exit code and without a response. A
-   * process that is killed shows nothing about the sandbox: the machine may have too little memory for any process.
-   * @throws BundlerBusyError if the process was killed or did not start
+   * process that is killed, or that lacks a resource, shows nothing about the sandbox: the machine may have too little
+   * memory for any process.
+   * @throws BundlerBusyError if the process was killed, did not start or lacked a resource
    */
   private async isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
     let child: ChildProcess | undefined;

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
-import { UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
+import { findMissingResource, UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 import type { ProbeTask, Report } from "./sandbox-probe.js";
@@ -116,23 +116,47 @@ describe("the process in which packages are bundled", () => {
     expect((await bundler.findSandbox()).isNetworkIsolated).to.equal(true);
   });
 
-  it("is not replaced by a weaker one because a process was killed: the next package is bundled in the strictest", async () => {
-    const mark = join(folder, "killed");
-    const killsItselfOnce = ["sh", "-c", `if mkdir ${mark}; then kill -9 $$; fi; exec "$0" "$@"`];
-    const { bundler, lines } = bundlerWith({
-      unshareCommand: [...killsItselfOnce, ...UNSHARE_COMMAND],
-      sandbox: false,
+  for (const [cause, command, message] of [
+    ["a process was killed", "kill -9 $$", "was ended before it finished"],
+    [
+      "the kernel had no more namespaces",
+      "echo 'unshare: unshare failed: No space left on device' >&2; exit 1",
+      "cannot start at the moment (No space left on device)",
+    ],
+    [
+      "the machine had too little memory",
+      "echo 'setpriv: failed to execute perl: Cannot allocate memory' >&2; exit 126",
+      "cannot start at the moment (Cannot allocate memory)",
+    ],
+  ] as const)
+    it(`is not replaced by a weaker one because ${cause}: the next package is bundled in the strictest`, async () => {
+      const mark = join(folder, cause.replaceAll(" ", "-"));
+      const failsOnce = ["sh", "-c", `if mkdir ${mark}; then ${command}; fi; exec "$0" "$@"`];
+      const { bundler, lines } = bundlerWith({ unshareCommand: [...failsOnce, ...UNSHARE_COMMAND], sandbox: false });
+      chmodSync(folder, 0o777);
+      const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
+      expect(refusal).to.be.instanceOf(BundlerBusyError);
+      expect(refusal.message).to.contain(message);
+      expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
+      const undisturbed = bundlerWith({});
+      const { commands: _, ...protections } = await bundler.findSandbox();
+      const { commands: __, ...strictest } = await undisturbed.bundler.findSandbox();
+      expect(protections).to.deep.equal(strictest);
+      expect(lines).to.deep.equal(undisturbed.lines);
     });
-    chmodSync(folder, 0o777);
-    const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
-    expect(refusal).to.be.instanceOf(BundlerBusyError);
-    expect(refusal.message).to.contain("was ended before it finished");
-    expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
-    const undisturbed = bundlerWith({});
-    const { commands: _, ...protections } = await bundler.findSandbox();
-    const { commands: __, ...strictest } = await undisturbed.bundler.findSandbox();
-    expect(protections).to.deep.equal(strictest);
-    expect(lines).to.deep.equal(undisturbed.lines);
+
+  it("is not available if the operator has set the maximum number of namespaces to 0", () => {
+    const text = "unshare: unshare failed: No space left on device\n";
+    writeFileSync(join(folder, "max_net_namespaces"), "7\n");
+    for (const [max, found] of [
+      ["0\n", null],
+      ["100\n", "No space left on device"],
+    ] as const) {
+      writeFileSync(join(folder, "max_user_namespaces"), max);
+      expect(findMissingResource(text, folder)).to.equal(found);
+    }
+    for (const name of ["max_net_namespaces", "max_user_namespaces"]) rmSync(join(folder, name));
+    expect(findMissingResource("unshare: unshare failed: Operation not permitted\n", folder)).to.equal(null);
   });
 
   it("does not start after a stop", async () => {

@@ -4,7 +4,9 @@
  * account.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { setPriority } from "node:os";
+import { join } from "node:path";
 
 /**
  * CPU time after which the kernel ends a process by SIGXCPU. It sends SIGKILL one second later, so that SIGKILL alone
@@ -43,7 +45,7 @@ const SEAL_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
 my $rights = pack "Q", 0x1ff2 | ($version > 2 ? 0x4000 : 0);
 my $rules = syscall 444, $rights, 8, 0;
-exit 1 if $rules < 0 || syscall(446, $rules, 0) != 0;
+die "Landlock: $!\n" if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
 const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
 /**
@@ -57,6 +59,18 @@ const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
  * the process.
  */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
+
+const NO_SPACE = "No space left on device";
+/** Messages of errors that the kernel returns while it has too few resources (ENOSPC, EAGAIN, ENOMEM, ENFILE). */
+const MISSING_RESOURCE_MESSAGES = [
+  NO_SPACE,
+  "Resource temporarily unavailable",
+  "Cannot allocate memory",
+  "Too many open files in system",
+];
+/** Folder with the maximum numbers of namespaces, one file for each kind. */
+const NAMESPACE_LIMITS_FOLDER = "/proc/sys/user";
+const NAMESPACE_LIMIT_FILES = ["max_user_namespaces", "max_net_namespaces"];
 
 /** Commands and account with which a build process starts, and the protections that they provide. */
 export interface BundlerSandbox {
@@ -88,6 +102,28 @@ export function listSandboxes(unshareCommand: readonly string[], allowsNetwork: 
   );
 }
 
+/** True if the operator does not allow namespaces. The kernel then rejects each one with the same error as above the maximum. */
+function areNamespacesDisabled(limitsFolder: string): boolean {
+  return NAMESPACE_LIMIT_FILES.some((name) => {
+    try {
+      return Number(readFileSync(join(limitsFolder, name), "utf8")) === 0;
+    } catch {
+      // The kernel has no such limit.
+      return false;
+    }
+  });
+}
+
+/**
+ * Returns the message of a resource that the machine temporarily lacks; null if the errors have another cause.
+ * @param errorText text that a build process has written to its standard error
+ */
+export function findMissingResource(errorText: string, limitsFolder = NAMESPACE_LIMITS_FOLDER): string | null {
+  const found = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
+  if (found === undefined || (found === NO_SPACE && areNamespacesDisabled(limitsFolder))) return null;
+  return found;
+}
+
 /** Returns a log message for each protection that a sandbox lacks. */
 export function describeMissingProtections({
   isNetworkIsolated,
@@ -108,11 +144,11 @@ export function describeMissingProtections({
 
 /**
  * Starts a script of this service in the sandbox. The script reads its request from standard input and writes its
- * response to file descriptor 3.
+ * response to file descriptor 3. The caller must read its standard error.
  */
 export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
   const args = ["-c", SHELL_LIMITS, ...commands, process.execPath, ...NODE_FLAGS, script];
-  const stdio = ["pipe" as const, "ignore" as const, "ignore" as const, "pipe" as const];
+  const stdio = ["pipe" as const, "ignore" as const, "pipe" as const, "pipe" as const];
   const child = spawn("/bin/sh", args, { cwd: "/", env: SANDBOX_ENVIRONMENT, stdio, detached: true, ...account });
   child.on("error", () => undefined);
   try {
