@@ -1,9 +1,11 @@
 /** Tests the Linux control group into which the service moves processes with the lowest priority. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
-import { moveToIdleGroup, moveToServiceGroup } from "../../../src/engine/browser/watch/idle-group.js";
+import { IdleGroup, rendererIdleGroup as idleGroup } from "../../../src/engine/browser/watch/idle-group.js";
 import { RendererPriorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
@@ -17,15 +19,52 @@ describe("the group of processes with the lowest priority", () => {
     const child = spawn("sleep", ["60"]);
     try {
       const before = groupOf(child.pid!);
-      const given = await moveToIdleGroup(child.pid!);
+      const given = await idleGroup.moveProcess(child.pid!, "idle");
       expect(groupOf(child.pid!).includes(`svc-idle-${process.pid}`)).to.equal(given);
-      await moveToServiceGroup(child.pid!);
+      await idleGroup.moveProcess(child.pid!, "service");
       expect(groupOf(child.pid!)).to.equal(before);
     } finally {
       child.kill();
       await once(child, "exit");
     }
-    expect(await moveToIdleGroup(child.pid!)).to.equal(false);
+    expect(await idleGroup.moveProcess(child.pid!, "idle")).to.equal(false);
+  });
+
+  it("is created a minute later if the system could not create it at first", async () => {
+    const mount = mkdtempSync(join(tmpdir(), "svc-groups-"));
+    let time = 1_000;
+    const groupsFile = join(mount, "groups");
+    const group = new IdleGroup({ mount, groupsFile, now: () => time });
+    const isMoved = () => group.moveProcess(7, "idle");
+    try {
+      expect(await isMoved()).to.equal(false);
+      writeFileSync(groupsFile, "0::/\n");
+      writeFileSync(join(mount, "cgroup.procs"), "");
+      writeFileSync(join(mount, "cgroup.controllers"), "cpu memory\n");
+      time += 59_999;
+      expect(await isMoved()).to.equal(false);
+      time += 1;
+      expect(await isMoved()).to.equal(true);
+      expect(readFileSync(join(mount, `svc-idle-${process.pid}`, "cgroup.procs"), "utf8")).to.equal("7");
+    } finally {
+      rmSync(mount, { recursive: true });
+    }
+  });
+
+  it("gets a renderer at the second attempt if the first one fails", async () => {
+    const moves: unknown[] = [];
+    const moveProcess = async (...move: unknown[]) => moves.push(move) > 1;
+    const priorities = new RendererPriorities(() => [], { moveProcess });
+    const startedAt = performance.now();
+    await until(() => {
+      const spent = performance.now() - startedAt;
+      priorities.update([1, 2].map((pid) => ({ pid, cpuMs: pid === 1 ? spent : spent / 20, threads: 2 })));
+      return spent > SETTLE_MS && moves.length > 1;
+    });
+    expect(moves).to.deep.equal([
+      [1, "idle"],
+      [1, "idle"],
+    ]);
   });
 
   describe("gets a renderer that disturbs others", () => {
@@ -62,7 +101,7 @@ describe("the group of processes with the lowest priority", () => {
     async function hasControlGroups(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);
-      return moveToIdleGroup(probe.pid!);
+      return idleGroup.moveProcess(probe.pid!, "idle");
     }
 
     it("with a full core while another one also computes", async () =>

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
+/** Folder with the control groups of the machine. */
 const CGROUP_MOUNT = "/sys/fs/cgroup";
 /** File that lists the control groups of this process. Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
 const SERVICE_GROUPS_FILE = "/proc/self/cgroup";
@@ -17,20 +18,28 @@ const GROUP_NAME_PREFIX = "svc-idle-";
  */
 const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
+/** Time in milliseconds after a failed attempt to create the group, in which there is no other attempt. */
+const CREATION_RETRY_MS = 60_000;
+
+/** Folder with the control groups of the machine (`mount`), and file that lists those of this process. */
+interface GroupPaths {
+  mount: string;
+  groupsFile: string;
+}
 
 /** Returns the folder of the control group of this process that controls CPU time; null if there is none. */
-function findServiceGroup(): string | null {
-  for (const line of readFileSync(SERVICE_GROUPS_FILE, "utf8").split("\n")) {
+function findServiceGroup({ mount, groupsFile }: GroupPaths): string | null {
+  for (const line of readFileSync(groupsFile, "utf8").split("\n")) {
     const [number, controllers = "", ...path] = line.split(":");
     const isVersion2 = number === "0" && controllers === "";
     if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
-    const mounts = isVersion2 ? [CGROUP_MOUNT] : [join(CGROUP_MOUNT, "cpu"), join(CGROUP_MOUNT, "cpu,cpuacct")];
+    const mounts = isVersion2 ? [mount] : [join(mount, "cpu"), join(mount, "cpu,cpuacct")];
     const relative = path.join(":");
     // A path with ".." is outside of the part of the hierarchy that is mounted here, so this group has no folder.
     if (relative.includes("..")) continue;
     // In a container, the mount itself may be the group of this process, although the path in the file is that on the
     // host.
-    const folders = mounts.flatMap((mount) => [join(mount, relative), mount]);
+    const folders = mounts.flatMap((folder) => [join(folder, relative), folder]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || hasCpuWeight(group))) return group;
   }
@@ -57,59 +66,85 @@ function removeGroup(group: string): void {
   }
 }
 
+interface ControlGroups {
+  /** Folder of the control group for busy renderers. */
+  idle: string;
+  /** Folder of the control group of the service. */
+  service: string;
+}
+
 /**
  * Creates the control group for busy renderers, and finds the control group of the service. Returns null if the system
- * does not allow it.
+ * does not allow it, or cannot do it at the moment.
  */
-function createGroups(): { idle: string; service: string } | null {
+function createGroups(paths: GroupPaths): ControlGroups | null {
   try {
-    const service = findServiceGroup();
+    const service = findServiceGroup(paths);
     if (service === null) return null;
     removeOldGroups(service);
     const control = join(service, "cgroup.subtree_control");
     if (existsSync(control)) writeFileSync(control, "+cpu");
     const idle = join(service, `${GROUP_NAME_PREFIX}${process.pid}`);
     mkdirSync(idle, { recursive: true });
-    process.once("exit", () => removeGroup(idle));
     if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), IDLE_WEIGHT);
     else writeFileSync(join(idle, "cpu.shares"), IDLE_SHARES);
+    process.once("exit", () => removeGroup(idle));
     return { idle, service };
   } catch {
     return null;
   }
 }
 
-/**
- * Folders of the control groups for busy renderers and for the service; null if the system has none, undefined before
- * the first use.
- */
-let controlGroups: ReturnType<typeof createGroups> | undefined;
-
-/**
- * Resolves when all queued moves of processes between control groups have ended. Moves are asynchronous, because one
- * may take the kernel hundreds of milliseconds.
- */
-let lastMove: Promise<unknown> = Promise.resolve();
-
-async function moveProcessTo(group: "idle" | "service", pid: number): Promise<boolean> {
-  if (controlGroups === undefined) controlGroups = createGroups();
-  if (controlGroups === null) return false;
-  const file = join(controlGroups[group], "cgroup.procs");
-  const move = lastMove.then(() =>
-    writeFile(file, String(pid)).then(
-      () => true,
-      () => false,
-    ),
-  );
-  lastMove = move;
-  return move;
+/** Other paths, and another clock in milliseconds. Only tests set these options. */
+interface IdleGroupOptions extends GroupPaths {
+  now: () => number;
 }
 
-/**
- * Moves the process to the control group with low CPU weight. Resolves with false if there is no such group, or if the
- * process has ended.
- */
-export const moveToIdleGroup = (pid: number): Promise<boolean> => moveProcessTo("idle", pid);
+const DEFAULT_OPTIONS: IdleGroupOptions = {
+  mount: CGROUP_MOUNT,
+  groupsFile: SERVICE_GROUPS_FILE,
+  now: () => performance.now(),
+};
 
-/** Moves the process back to the control group of this service. */
-export const moveToServiceGroup = (pid: number): Promise<boolean> => moveProcessTo("service", pid);
+/** The control group with low CPU weight. Creates it at the first use, or later if that fails. */
+export class IdleGroup {
+  private groups: ControlGroups | null = null;
+  private nextCreationAt = 0;
+  /**
+   * Resolves when all queued moves of processes between control groups have ended. Moves are asynchronous, because one
+   * may take the kernel hundreds of milliseconds.
+   */
+  private lastMove: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly options: IdleGroupOptions = DEFAULT_OPTIONS) {}
+
+  private findGroups(): ControlGroups | null {
+    const { now } = this.options;
+    if (this.groups !== null || now() < this.nextCreationAt) return this.groups;
+    this.groups = createGroups(this.options);
+    this.nextCreationAt = now() + CREATION_RETRY_MS;
+    return this.groups;
+  }
+
+  /**
+   * Moves the process to the control group with low CPU weight, or back to the control group of this service. Resolves
+   * with false if there are no such groups, or if the kernel rejects the move, for example because the process has
+   * ended.
+   */
+  async moveProcess(pid: number, group: keyof ControlGroups): Promise<boolean> {
+    const groups = this.findGroups();
+    if (groups === null) return false;
+    const file = join(groups[group], "cgroup.procs");
+    const move = this.lastMove.then(() =>
+      writeFile(file, String(pid)).then(
+        () => true,
+        () => false,
+      ),
+    );
+    this.lastMove = move;
+    return move;
+  }
+}
+
+/** Control group of all busy renderers of this process. */
+export const rendererIdleGroup = new IdleGroup();

@@ -7,7 +7,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { runInBackground } from "../../../background.js";
-import { moveToIdleGroup, moveToServiceGroup } from "./idle-group.js";
+import { type IdleGroup, rendererIdleGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
 /** Priority (nice value) of renderers that use little CPU time, and of all other processes of the browser. */
@@ -133,25 +133,14 @@ function setThreadPriorities(threads: readonly number[], priority: number): void
   }
 }
 
-/**
- * Moves a renderer to the idle group (control group with low CPU weight) or back.
- * @returns the renderer's new time limit in the idle group (`idleUntil`)
- */
-function moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
-  if (isDelayingOthers) {
-    if (idleUntil === 0) runInBackground(moveToIdleGroup(pid));
-    return now + IDLE_GROUP_MIN_MS;
-  }
-  if (idleUntil === 0 || now < idleUntil) return idleUntil;
-  runInBackground(moveToServiceGroup(pid));
-  return 0;
-}
-
 export class RendererPriorities {
   private readonly measurements = new Map<number, Measurement>();
 
   /** @param listThreads returns the thread IDs of a process */
-  constructor(private readonly listThreads = listThreadsOfProcess) {}
+  constructor(
+    private readonly listThreads = listThreadsOfProcess,
+    private readonly idleGroup: Pick<IdleGroup, "moveProcess"> = rendererIdleGroup,
+  ) {}
 
   /** Sets the priority of each renderer by the CPU time that it has used since the last call. */
   update(renderers: readonly Renderer[]): void {
@@ -187,8 +176,26 @@ export class RendererPriorities {
       threads: Math.min(threads, before.threads),
       lastBusyAt: cores > 0 ? now : before.lastBusyAt,
       priority: this.changePriority(pid, before.priority, priority),
-      idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
+      idleUntil: this.moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
+  }
+
+  /**
+   * Moves a renderer to the idle group (control group with low CPU weight) or back. If the move fails, the next update
+   * tries again.
+   * @returns the renderer's new time limit in the idle group (`idleUntil`)
+   */
+  private moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
+    const idleUntilNext = isDelayingOthers ? now + IDLE_GROUP_MIN_MS : idleUntil;
+    const isIdleNext = now < idleUntilNext;
+    if (isIdleNext !== (idleUntil !== 0)) {
+      const move = this.idleGroup.moveProcess(pid, isIdleNext ? "idle" : "service").then((isMoved) => {
+        const measurement = this.measurements.get(pid);
+        if (!isMoved && measurement !== undefined) measurement.idleUntil = idleUntil;
+      });
+      runInBackground(move);
+    }
+    return isIdleNext ? idleUntilNext : 0;
   }
 
   /** Changes the priority of a renderer. Returns its new priority: the old one if the next update must try again. */
