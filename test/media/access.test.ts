@@ -9,7 +9,7 @@ import { generateToken, hashToken } from "../../src/operations/access/tokens.js"
 import { SignedMediaUrls } from "../../src/operations/media/links.js";
 import { lockApp } from "../../src/operations/settings/app-lock.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
-import { countLockWaits } from "../harness/lock-waits.js";
+import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
@@ -264,6 +264,30 @@ describe("media: access", () => {
       (await editor.rest("GET", `?folderId=${folderId}`)).body.files.map(({ name }: MediaFile) => name),
     ).to.not.include("late");
   });
+
+  const CHANGES: Record<string, (media: Media, at: { folderId: number; fileId: number }) => Promise<{ http: number }>> =
+    {
+      "renames a file": (media, { fileId }) => media.rest("PUT", `/files/${fileId}`, { name: "renamed" }),
+      "moves a file": (media, { fileId, folderId }) => media.rest("PUT", `/files/${fileId}`, { folderId }),
+      "deletes a file": (media, { fileId }) => media.rest("DELETE", `/files/${fileId}`),
+      "creates a folder": (media, { folderId }) => media.rest("POST", "/folders", { name: "new", parentId: folderId }),
+      "renames a folder": (media, { folderId }) => media.rest("PUT", `/folders/${folderId}`, { name: "renamed" }),
+      "deletes a folder": (media, { folderId }) => media.rest("DELETE", `/folders/${folderId}`),
+    };
+  for (const [title, send] of Object.entries(CHANGES)) {
+    it(`rejects a request that ${title} if another request removes the right at the same time`, async () => {
+      const target = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
+      const { sent } = await service.db.transaction(async (manager) => {
+        await lockApp(manager, service.appId);
+        const sent = send(caller("live"), target);
+        await untilLockWait(manager, sent);
+        await rows(manager, "UPDATE media_folder SET access_rules = '[]' WHERE id = $1", [target.folderId]);
+        return { sent };
+      });
+      expect((await sent).http).to.equal(403);
+      expect((await editor.rest("GET", `?folderId=${target.folderId}`)).body.files).to.have.length(1);
+    });
+  }
 
   it("ends a signed link at its time, although its signature is right", async () => {
     const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });

@@ -54,21 +54,21 @@ export class MediaFiles {
   ): Promise<MediaFile> {
     const { db, mediaRights, folders, receivedDataLimiter, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    const { rules, ownRules } = await this.findOrThrow(grants, appId, id);
-    grants.requireRight(rules, "update");
+    grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "folderId");
-    if (change.folderId !== undefined) {
-      const target = await folders.rulesAt(grants, appId, change.folderId);
-      grants.requireRight(target, "create");
-      grants.requireNoAddedRights(ownRules ?? target, rules);
-    }
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await this.findOrThrow(grants, appId, id, manager);
+      // Another request may have removed the right before this transaction locked the app.
+      grants.requireRight(before.rules, "update");
+      if (change.folderId !== undefined) {
+        const target = await folders.rulesAt(grants, appId, change.folderId, manager);
+        grants.requireRight(target, "create");
+        grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
+      }
       requireExpectedVersion(toFile(before, appId, baseUrl), precondition);
       const { name = before.name, folderId = before.folderId } = change;
-      await folders.rulesAt(grants, appId, folderId, manager);
       const sql =
         "UPDATE media_file SET name = $3, folder_id = $4, updated_at = " +
         `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
@@ -77,8 +77,6 @@ export class MediaFiles {
         fileId: id,
         fields: Object.keys(change),
       });
-      // A removal without a precondition does not lock the app. So another request may have deleted the file before the
-      // UPDATE above. `requireFile` then throws.
       return toFile(await this.findOrThrow(grants, appId, id, manager), appId, baseUrl);
     });
   }
@@ -88,23 +86,19 @@ export class MediaFiles {
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
-      if (precondition) {
-        await lockApp(manager, appId);
-        requireExpectedVersion(
-          toFile(await this.findOrThrow(grants, appId, id, manager), appId, baseUrl),
-          precondition,
-        );
-      }
-      const [deletedFile] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
+      await lockApp(manager, appId);
+      const before = await this.findOrThrow(grants, appId, id, manager);
+      grants.requireRight(before.rules, "delete");
+      requireExpectedVersion(toFile(before, appId, baseUrl), precondition);
+      const [deletedFile] = await rows<{ blobKey: string; thumbnailKey: string | null }>(
         manager,
         `DELETE FROM media_file WHERE app_id = $1 AND id = $2
-         RETURNING name, blob_key AS "blobKey", thumbnail_key AS "thumbnailKey"`,
+         RETURNING blob_key AS "blobKey", thumbnail_key AS "thumbnailKey"`,
         [appId, id],
       );
-      if (!deletedFile) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
-      const blobs = [deletedFile.blobKey, deletedFile.thumbnailKey].filter((key) => key !== null);
+      const blobs = [deletedFile!.blobKey, deletedFile!.thumbnailKey].filter((key) => key !== null);
       await markUnused(manager, blobs);
-      await recordMediaChange(manager, admission, appId, "media.file.delete", { fileId: id, name: deletedFile.name });
+      await recordMediaChange(manager, admission, appId, "media.file.delete", { fileId: id, name: before.name });
       return blobs;
     });
     await removeUnused(keys);

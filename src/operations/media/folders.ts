@@ -259,9 +259,9 @@ export class MediaFolders {
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        // Checks the parent folder again, because another request may have removed it before this transaction locked
-        // the rows.
-        await this.rulesAt(grants, appId, parentId, manager);
+        // Checks the parent folder again, because another request may have removed it or its rights before this
+        // transaction locked the app.
+        grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
         await checkCount(manager, appId);
         await checkParent(manager, appId, null, parentId);
         const [made] = await rows<{ id: number }>(
@@ -285,25 +285,23 @@ export class MediaFolders {
   ): Promise<MediaFolder> {
     const { db, mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    const before = await this.findOrThrow(grants, appId, id);
-    grants.requireRight(before.rules, "update");
+    grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "parentId");
-    if (change.folderId !== undefined) {
-      const target = await this.rulesAt(grants, appId, change.folderId);
-      grants.requireRight(target, "create");
-      grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
-    }
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
         const before = await this.findOrThrow(grants, appId, id, manager);
+        // Another request may have removed the right before this transaction locked the app.
+        grants.requireRight(before.rules, "update");
+        if (change.folderId !== undefined) {
+          const target = await this.rulesAt(grants, appId, change.folderId, manager);
+          grants.requireRight(target, "create");
+          grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
+        }
         requireExpectedVersion(toFolder(before), precondition);
         const { name = before.name, folderId: parentId = before.parentId } = change;
-        if (parentId !== before.parentId) {
-          await this.rulesAt(grants, appId, parentId, manager);
-          await checkParent(manager, appId, id, parentId);
-        }
+        if (parentId !== before.parentId) await checkParent(manager, appId, id, parentId);
         const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2`;
         await rows(manager, sql, [appId, id, name, parentId]);
@@ -326,6 +324,7 @@ export class MediaFolders {
       await lockApp(manager, appId);
       const before = await this.findOrThrow(grants, appId, id, manager);
       const { name } = before;
+      grants.requireRight(before.rules, "delete");
       requireExpectedVersion(toFolder(before), precondition);
       await checkDeletable(grants, manager, appId, id);
       const removedFiles = await rows<{ keys: string[] }>(
