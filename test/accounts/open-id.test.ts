@@ -5,44 +5,11 @@ import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { RedirectBrowser } from "../harness/redirect-browser.js";
 import { resetDuring } from "../harness/resets.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-
-/** Minimal browser: follows redirects and stores cookies by host and name. */
-class Browser {
-  readonly cookies = new Map<string, string>();
-
-  async request(address: string, init: RequestInit = {}): Promise<Response> {
-    const { host } = new URL(address);
-    const mine = [...this.cookies].filter(([key]) => key.startsWith(`${host} `));
-    const cookie = mine.map(([key, value]) => `${key.slice(host.length + 1)}=${value}`).join("; ");
-    const headers = { ...(init.headers as Record<string, string>), ...(cookie && { cookie }) };
-    const response = await fetch(address, { ...init, headers, redirect: "manual" });
-    const given = response.headers.getSetCookie();
-    expect(given.filter((text) => text.startsWith("auth_token=")).length).to.be.at.most(1);
-    for (const text of given) {
-      const [, name, value] = /^([^=]+)=([^;]*)/.exec(text)!;
-      if (value === "" || /max-age=0/i.test(text)) this.cookies.delete(`${host} ${name}`);
-      else this.cookies.set(`${host} ${name}`, value!);
-    }
-    return response;
-  }
-
-  /** Follows redirects until `last` returns true for the next URL, and returns that URL without requesting it. */
-  async follow(address: string, last: (next: string) => boolean): Promise<string> {
-    let next = address;
-    for (let hop = 0; hop < 20; hop += 1) {
-      const response = await this.request(next);
-      const location = response.headers.get("location");
-      if (!location) throw new Error(`${response.status} at ${next}: ${await response.text()}`);
-      next = new URL(location, next).href;
-      if (last(next)) return next;
-    }
-    throw new Error(`too many redirects: ${next}`);
-  }
-}
 
 describe("Sign-in at an OpenID provider", () => {
   let provider: OpenIdProviderServer;
@@ -98,7 +65,7 @@ describe("Sign-in at an OpenID provider", () => {
   }
   const startOf = (id: string, next?: string) =>
     `${service.url}/v1/auth/oidc/${id}/start${next === undefined ? "" : `?next=${encodeURIComponent(next)}`}`;
-  async function signIn(id = "oidc", next?: string, browser = new Browser()) {
+  async function signIn(id = "oidc", next?: string, browser = new RedirectBrowser()) {
     const landed = await browser.follow(
       startOf(id, next),
       (address) => ofService(address) || !address.startsWith("http://"),
@@ -107,9 +74,9 @@ describe("Sign-in at an OpenID provider", () => {
   }
   // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   type Json = any;
-  const session = async (browser: Browser) =>
+  const session = async (browser: RedirectBrowser) =>
     (await browser.request(`${service.url}/v1/auth/session`)).json() as Promise<Json>;
-  const signOutAtProvider = (browser: Browser) => {
+  const signOutAtProvider = (browser: RedirectBrowser) => {
     for (const key of browser.cookies.keys())
       if (key.startsWith(new URL(provider.issuer).host)) browser.cookies.delete(key);
   };
@@ -240,11 +207,11 @@ describe("Sign-in at an OpenID provider", () => {
   /** Returns a new person and a browser in which this person has signed in by passphrase. */
   async function person() {
     const made = await signedInPerson(service);
-    const browser = new Browser();
+    const browser = new RedirectBrowser();
     browser.cookies.set(`${new URL(service.url).host} auth_token`, made.token);
     return { ...made, browser };
   }
-  async function startLink(browser: Browser, headers: Record<string, string> = { origin: service.url }) {
+  async function startLink(browser: RedirectBrowser, headers: Record<string, string> = { origin: service.url }) {
     const address = `${service.url}/v1/auth/oidc/closed/link`;
     return browser.request(address, {
       method: "POST",
@@ -305,17 +272,18 @@ describe("Sign-in at an OpenID provider", () => {
 
   it("accepts a provider's answer only once, in the same browser, with its state, at that provider's address", async () => {
     account();
-    const browser = new Browser();
+    const browser = new RedirectBrowser();
     const callback = await browser.follow(startOf("oidc"), (address) => address.includes("/callback?"));
-    const followAddress = async (who: Browser, address: string) => (await who.request(address)).headers.get("location");
+    const followAddress = async (who: RedirectBrowser, address: string) =>
+      (await who.request(address)).headers.get("location");
     const refused = "/studio?sign-in=failed";
-    expect(await followAddress(new Browser(), callback), "another browser").to.equal(refused);
-    const stolen = new Browser();
+    expect(await followAddress(new RedirectBrowser(), callback), "another browser").to.equal(refused);
+    const stolen = new RedirectBrowser();
     await stolen.follow(startOf("oidc"), (address) => address.startsWith(provider.issuer));
     expect(await followAddress(stolen, callback), "another flow").to.equal(refused);
     const flows = new Map(browser.cookies);
     const setFlowCookies = () => {
-      const copy = new Browser();
+      const copy = new RedirectBrowser();
       for (const entry of flows) copy.cookies.set(...entry);
       return copy;
     };

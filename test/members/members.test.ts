@@ -177,6 +177,25 @@ describe("members and invitations", () => {
     expect(stated(await as(admin.token, "GET", members(id)))).to.deep.equal([403, "FORBIDDEN"]);
   });
 
+  it("the removal of an editor ends their sessions and tokens if no role remains", async () => {
+    const { id, appId } = await organization();
+    const removeEditor = (userId: number) => as(administrator.token, "DELETE", `/v1/apps/${appId}/editors`, { userId });
+    const tokenOf = async (userId: number): Promise<string> =>
+      (await as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, { kind: "viewer", userId })).body.token;
+    const [leaving, staying] = [await join(id, "editor", appId), await join(id, "reader")];
+    const add = await as(administrator.token, "POST", `/v1/apps/${appId}/editors`, { userId: staying.id });
+    expect(add.http).to.equal(200);
+    const access = async ({ token }: Person, ofApp: string) => [
+      (await as(token, "GET", "/v1/auth/session")).http,
+      (await as(ofApp, "GET", `/v1/apps/${appId}/env.js`)).http,
+    ];
+    const tokens = [await tokenOf(leaving.id), await tokenOf(staying.id)] as const;
+    expect(await access(leaving, tokens[0])).to.deep.equal([200, 200]);
+    for (const { id: userId } of [leaving, staying]) expect((await removeEditor(userId)).http).to.equal(200);
+    expect(await access(leaving, tokens[0])).to.deep.equal([401, 401]);
+    expect(await access(staying, tokens[1])).to.deep.equal([200, 200]);
+  });
+
   it("an administrator of one organization has no power over another, its people or its apps", async () => {
     const one = await organization("One");
     const two = await organization("Two");

@@ -11,6 +11,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import { revokeInvalidLinks } from "./invalid-links.js";
+import { endLostAccess } from "./lost-roles.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
@@ -115,8 +116,8 @@ export class IdentityStore {
   }
 
   /**
-   * Sets the person's role in their organization; null removes the role. The last owner of an organization keeps the
-   * role owner.
+   * Sets the person's role in their organization. Null removes the role, and ends the sessions and tokens of a person
+   * who then has no role. The last owner of an organization keeps the role owner.
    */
   async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
     await rows(executor, LOCK_ORGANIZATION, [organizationId]);
@@ -125,12 +126,14 @@ export class IdentityStore {
       id,
     ]);
     if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
+    const scope = { organizationId, appId: null };
     const changedRows =
       role === null
         ? await rows(executor, REMOVE_ROLE, [organizationId, id])
         : await rows(executor, SET_ROLE, [organizationId, id, role]);
     if (changedRows.length === 0) return;
-    await revokeInvalidLinks(executor, id);
+    if (role === null) await endLostAccess(executor, scope, id);
+    else await revokeInvalidLinks(executor, id);
     await recordAccessEvent(executor, {
       type: "member.role",
       subjectId: id,

@@ -10,7 +10,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
-import { REVOKE_SESSIONS_AND_TOKENS } from "./members.js";
+import { endSessionsIfNoRoleLeft } from "../accounts/lost-roles.js";
 
 /* Condition for a person with a passphrase, a passkey or an identity at a provider. */
 const CAN_SIGN_IN_SQL = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
@@ -92,7 +92,7 @@ export class Administrators {
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
       }
       await manager.query(SET_ADMINISTRATOR_RIGHT, [personId, isAdministrator]);
-      if (!isAdministrator) await manager.query(REVOKE_SESSIONS_AND_TOKENS, [personId]);
+      if (!isAdministrator) await endSessionsIfNoRoleLeft(manager, personId);
       await revokeInvalidLinks(manager, personId);
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;

@@ -8,12 +8,14 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import type { RoleScope } from "../../rules/roles.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
 import { BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
+import { endLostAccess } from "../accounts/lost-roles.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp } from "../settings/app-lock.js";
 
@@ -52,22 +54,25 @@ interface EditorsOptions {
   people: People;
 }
 
-/**
- * Writes a change of editors to the audit logs of the app and the organization. Revokes one-time links that the
- * change made invalid.
- */
+/** Locks the organization of an app. Returns the IDs of both. @throws APP_NOT_FOUND */
+async function lockScopeOf(manager: EntityManager, appId: number): Promise<RoleScope> {
+  await lockOrganizationOfApp(manager, appId);
+  const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
+  if (!app) throw new ActionError("APP_NOT_FOUND");
+  return { ...app, appId };
+}
+
+/** Writes a change of editors to the audit logs of the app and the organization. */
 async function recordEditorChange(
   manager: EntityManager,
   caller: Caller,
   type: "editor.create" | "editor.delete",
-  { appId, id }: { appId: number; id: number },
+  { organizationId, appId }: RoleScope,
+  id: number,
 ): Promise<void> {
-  await revokeInvalidLinks(manager, id);
-  const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
   const { personId, address } = caller;
-  if (!app) throw new ActionError("APP_NOT_FOUND");
-  await recordAccessEvent(manager, { type, ...app, personId, subjectId: id, address, data: { appId } });
-  await recordChange(manager, caller, { appId, type, data: { userId: id } });
+  await recordAccessEvent(manager, { type, organizationId, personId, subjectId: id, address, data: { appId } });
+  await recordChange(manager, caller, { appId: appId!, type, data: { userId: id } });
 }
 
 export class Editors {
@@ -119,20 +124,25 @@ export class Editors {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
-      await lockOrganizationOfApp(manager, appId);
+      const scope = await lockScopeOf(manager, appId);
       await requireCurrentRight(manager, caller, "manageEditors", appId);
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
         throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
       reportUnknownField(caller);
-      if (added.isNew) await recordEditorChange(manager, caller, "editor.create", { appId, id });
+      if (!added.isNew) return;
+      await revokeInvalidLinks(manager, id);
+      await recordEditorChange(manager, caller, "editor.create", scope, id);
+      await credentials.clearCallerCaches(manager);
     });
     await credentials.clearCallerCaches();
     return this.listEditors(appId);
   }
 
   /**
-   * Removes the role editor from a person, with immediate effect. Returns the remaining editors.
+   * Removes the role editor from a person, with immediate effect. Revokes the tokens that act for the person on the
+   * app if no role remains there, and ends the sessions of a person who has no role any more. Returns the remaining
+   * editors.
    * @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED
    */
   async remove(
@@ -143,7 +153,7 @@ export class Editors {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
-      await lockOrganizationOfApp(manager, appId);
+      const scope = await lockScopeOf(manager, appId);
       if (precondition) {
         const before = await this.listEditors(appId, manager);
         requireExpectedItemVersion(
@@ -154,7 +164,10 @@ export class Editors {
       }
       reportUnknownField(caller);
       const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
-      if (removed.length > 0) await recordEditorChange(manager, caller, "editor.delete", { appId, id });
+      if (removed.length === 0) return;
+      await endLostAccess(manager, scope, id);
+      await recordEditorChange(manager, caller, "editor.delete", scope, id);
+      await credentials.clearCallerCaches(manager);
     });
     await credentials.clearCallerCaches();
     return this.listEditors(appId);

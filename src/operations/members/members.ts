@@ -21,6 +21,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/invalid-links.js";
+import { endLostAccess } from "../accounts/lost-roles.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
 /** Member of an organization or app. `lastSeenAt` is ISO 8601 text; null for a person who has never signed in. */
@@ -96,22 +97,6 @@ const SET_ORGANIZATION_ROLE = `
   SET role = excluded.role, updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond')`;
 const INSERT_APP_MEMBER = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const INSERT_APP_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
-
-/**
- * Revokes the tokens that act for the person $3: those of the app $2, or if $2 is null those of all apps of the
- * organization $1.
- */
-const REVOKE_TOKENS = `
-  UPDATE credential SET revoked_at = now() FROM app
-   WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
-     AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL`;
-/** Revokes the sessions and tokens of the person $1 if the person has no role any more. */
-export const REVOKE_SESSIONS_AND_TOKENS = `
-  UPDATE credential SET revoked_at = now()
-   WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
-     AND NOT EXISTS (SELECT FROM app_role WHERE person_id = $1)
-     AND NOT EXISTS (SELECT FROM organization_member WHERE person_id = $1)
-     AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 /* Selects every organization to which the person belongs. The role is null for a member without a role. */
 const SELECT_ALL_ROLES = `
@@ -284,7 +269,7 @@ export class Members {
 
   /**
    * Removes a person's role on an app, or all roles in an organization and on its apps. Revokes the tokens that act
-   * for the person there. Ends all sessions of a person who has no role any more.
+   * for the person on apps where no role remains. Ends all sessions of a person who has no role any more.
    * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
    */
   async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
@@ -308,9 +293,7 @@ export class Members {
       for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : DELETE_APP_ROLES) {
         await manager.query(sql, [appId ?? organizationId, personId]);
       }
-      await revokeInvalidLinks(manager, personId);
-      await manager.query(REVOKE_TOKENS, [organizationId, appId, personId]);
-      await manager.query(REVOKE_SESSIONS_AND_TOKENS, [personId]);
+      await endLostAccess(manager, scope, personId);
       await this.recordRoleChange(manager, caller, scope, {
         type: "member.delete",
         subjectId: personId,

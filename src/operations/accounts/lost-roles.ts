@@ -1,0 +1,42 @@
+/**
+ * Ends the access of people who lose roles: one-time links, tokens and sessions. All code that removes a role must call
+ * this file.
+ */
+import type { SqlClient } from "../../data/database.js";
+import type { RoleScope } from "../../rules/roles.js";
+import { revokeInvalidLinks } from "./invalid-links.js";
+
+/**
+ * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2, or if $2
+ * is null on all apps of the organization $1.
+ */
+const REVOKE_TOKENS = `
+  UPDATE credential SET revoked_at = now() FROM app
+   WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
+     AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL
+     AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)`;
+const REVOKE_SESSIONS = `
+  UPDATE credential SET revoked_at = now()
+   WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
+     AND NOT EXISTS (SELECT FROM app_role WHERE person_id = $1)
+     AND NOT EXISTS (SELECT FROM organization_member WHERE person_id = $1)
+     AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
+
+/** Ends the sessions of a person who has no role any more, and the tokens that act for this person on all apps. */
+export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =>
+  executor.query(REVOKE_SESSIONS, [personId]);
+
+/**
+ * Ends what a person can no longer use after the removal of a role in the organization, or on the app if `appId` is set.
+ * Call it after the removal, in the same transaction, which must have locked the organization. Afterwards, clear the
+ * caches of callers.
+ */
+export async function endLostAccess(
+  executor: SqlClient,
+  { organizationId, appId }: RoleScope,
+  personId: number,
+): Promise<void> {
+  await revokeInvalidLinks(executor, personId);
+  await executor.query(REVOKE_TOKENS, [organizationId, appId, personId]);
+  await endSessionsIfNoRoleLeft(executor, personId);
+}

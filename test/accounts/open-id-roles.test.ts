@@ -1,0 +1,53 @@
+/** Tests the roles that a sign-in at an OpenID provider gives and takes away. */
+import { expect } from "chai";
+import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
+import { RedirectBrowser } from "../harness/redirect-browser.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("roles by groups of an OpenID provider", () => {
+  let provider: OpenIdProviderServer;
+  let service: TestService;
+  before(async () => {
+    provider = await startOpenIdProvider();
+    service = await startTestService({
+      ROLES: "api",
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: provider.clientId,
+      OIDC_CLIENT_SECRET: provider.clientSecret,
+      OIDC_AUTO_CREATE: "1",
+      OIDC_ROLES: "staff=editor",
+    });
+    provider.redirectUris.push(`${service.url}/v1/auth/oidc/oidc/callback`);
+  });
+  after(async () => {
+    await service.stop();
+    await provider.stop();
+  });
+
+  /** Signs in with these groups. Returns the browser and the path of the page that it opens next. */
+  async function signIn(sub: string, groups: string[]) {
+    const claims = { email: `${sub}@example.com`, email_verified: true, given_name: "Ada", family_name: sub, groups };
+    provider.accounts.set(sub, claims);
+    provider.current = sub;
+    const browser = new RedirectBrowser();
+    const isLast = (next: string) => next.startsWith(`${service.url}/studio`);
+    const landed = await browser.follow(`${service.url}/v1/auth/oidc/oidc/start`, isLast);
+    return { browser, landed: landed.slice(service.url.length) };
+  }
+  const sessionOf = ({ browser }: { browser: RedirectBrowser }) => browser.request(`${service.url}/v1/auth/session`);
+  const envScript = async (token: string) =>
+    (await service.rest("GET", `/v1/apps/${service.appId}/env.js`, { as: token })).http;
+
+  it("a sign-in without groups ends the earlier sessions and the tokens of the person", async () => {
+    const earlier = await signIn("leaving", ["staff"]);
+    const { user } = (await (await sessionOf(earlier)).json()) as { user: { id: number } };
+    const path = `/v1/apps/${service.appId}/tokens`;
+    const { body } = await service.rest("POST", path, { as: "admin", body: { kind: "viewer", userId: user.id } });
+    expect(await envScript(body.token)).to.equal(200);
+    const later = await signIn("leaving", []);
+    expect((await sessionOf(earlier)).status).to.equal(401);
+    expect(await envScript(body.token)).to.equal(401);
+    const session = await (await sessionOf(later)).json();
+    expect(session).to.deep.include({ user, organizations: [] });
+  });
+});
