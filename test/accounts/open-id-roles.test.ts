@@ -1,5 +1,6 @@
 /** Tests the roles that a sign-in at an OpenID provider gives and takes away. */
 import { expect } from "chai";
+import { MEMBERS_MAX } from "../../src/limits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { RedirectBrowser } from "../harness/redirect-browser.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -49,5 +50,19 @@ describe("roles by groups of an OpenID provider", () => {
     expect(await envScript(body.token)).to.equal(401);
     const session = await (await sessionOf(later)).json();
     expect(session).to.deep.include({ user, organizations: [] });
+  });
+
+  it("a sign-in that needs a role in a full organization is rejected; members can sign in", async () => {
+    const member = await signIn("member", ["staff"]);
+    await service.db.query(
+      `WITH people AS (
+         INSERT INTO person (organization_id, first_name, last_name, email)
+         SELECT 1, 'Ada', 'Member', 'full' || n || '@example.com' FROM generate_series(1, $1) AS n RETURNING id)
+       INSERT INTO organization_member (organization_id, person_id, role) SELECT 1, id, 'reader' FROM people`,
+      [MEMBERS_MAX],
+    );
+    expect((await signIn("late", ["staff"])).landed).to.equal("/studio?sign-in=too-many-members");
+    expect((await signIn("late", [])).landed).to.equal("/studio");
+    expect((await signIn("member", ["staff"])).landed).to.equal(member.landed);
   });
 });

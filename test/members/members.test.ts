@@ -1,5 +1,6 @@
 /** Tests organizations, members and invitations, and attacks on them. */
 import { expect } from "chai";
+import { MEMBERS_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -194,6 +195,26 @@ describe("members and invitations", () => {
     for (const { id: userId } of [leaving, staying]) expect((await removeEditor(userId)).http).to.equal(200);
     expect(await access(leaving, tokens[0])).to.deep.equal([401, 401]);
     expect(await access(staying, tokens[1])).to.deep.equal([200, 200]);
+  });
+
+  it("an app has at most 1,000 members, also if editors are added", async () => {
+    const { id, appId } = await organization();
+    const [member, other] = [await join(id, "reader", appId), await join(id, "reader")];
+    await service.db.query(
+      `WITH people AS (
+         INSERT INTO person (organization_id, first_name, last_name, email)
+         SELECT $1, 'Ada', 'Member', 'full' || n || '@example.com' FROM generate_series(1, $3) AS n RETURNING id)
+       INSERT INTO app_member (app_id, person_id, role) SELECT $2, id, 'reader' FROM people`,
+      [id, appId, MEMBERS_MAX - 1],
+    );
+    const addEditor = (userId: number) => as(administrator.token, "POST", `/v1/apps/${appId}/editors`, { userId });
+    const setRole = (userId: number) =>
+      as(administrator.token, "PUT", `${appMembers(appId)}/${userId}`, { role: "operator" });
+    for (const refused of [await addEditor(other.id), await setRole(other.id)]) {
+      expect(stated(refused)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(refused.body.error).to.equal("an organization or app can have at most 1000 members");
+    }
+    for (const accepted of [await addEditor(member.id), await setRole(member.id)]) expect(accepted.http).to.equal(200);
   });
 
   it("an administrator of one organization has no power over another, its people or its apps", async () => {

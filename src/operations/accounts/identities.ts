@@ -12,6 +12,7 @@ import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import { revokeInvalidLinks } from "./invalid-links.js";
 import { endLostAccess } from "./lost-roles.js";
+import { requireFreeMembership } from "./member-limit.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
@@ -118,6 +119,7 @@ export class IdentityStore {
   /**
    * Sets the person's role in their organization. Null removes the role, and ends the sessions and tokens of a person
    * who then has no role. The last owner of an organization keeps the role owner.
+   * @throws REQUEST_INVALID if the organization has the maximum number of members
    */
   async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
     await rows(executor, LOCK_ORGANIZATION, [organizationId]);
@@ -127,6 +129,7 @@ export class IdentityStore {
     ]);
     if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
     const scope = { organizationId, appId: null };
+    if (role !== null) await requireFreeMembership(executor, scope, id);
     const changedRows =
       role === null
         ? await rows(executor, REMOVE_ROLE, [organizationId, id])

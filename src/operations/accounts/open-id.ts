@@ -44,6 +44,7 @@ export type OpenIdFailureReason =
   | "unavailable"
   | "no-account"
   | "no-organization"
+  | "too-many-members"
   | "email-in-use"
   | "linked-elsewhere";
 
@@ -228,7 +229,8 @@ export class OpenId {
       const owner = await identities.ownerOf(identity, manager);
       const user = owner ? await accounts.user(owner.personId) : await this.createUser(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
-      if (managesRoles && provider.roles.size > 0) await identities.setRole(manager, user, identity.role);
+      if (managesRoles && provider.roles.size > 0)
+        await identities.setRole(manager, user, identity.role).catch(rethrowAsTooManyMembers);
       if (owner && !(await identities.markUsed(identity, user.id, manager))) throw new OpenIdSignInError("no-account");
       return accounts.beginSession(request, user, { by: "openid", provider: provider.id }, manager);
     });
@@ -301,6 +303,11 @@ export class OpenId {
 /** Rethrows the error of a session that has ended as a failed sign-in. Rethrows other errors unchanged. */
 function rethrowAsFailedSignIn(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("failed") : error;
+}
+
+/** Rethrows the error of an organization that can have no more members. Rethrows other errors unchanged. */
+function rethrowAsTooManyMembers(error: unknown): never {
+  throw error instanceof ActionError ? new OpenIdSignInError("too-many-members") : error;
 }
 
 function rethrowAsOverloaded(error: unknown): never {

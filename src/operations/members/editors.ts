@@ -16,6 +16,7 @@ import { BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js"
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { endLostAccess } from "../accounts/lost-roles.js";
+import { requireFreeMembership } from "../accounts/member-limit.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp } from "../settings/app-lock.js";
 
@@ -126,6 +127,7 @@ export class Editors {
     await db.transaction(async (manager) => {
       const scope = await lockScopeOf(manager, appId);
       await requireCurrentRight(manager, caller, "manageEditors", appId);
+      await requireFreeMembership(manager, scope, id);
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
         throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");

@@ -21,6 +21,7 @@ import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
 import { lockPersonAndLinks } from "../accounts/invalid-links.js";
 import type { OneTimeLinks } from "../accounts/links.js";
+import { requireFreeMembership } from "../accounts/member-limit.js";
 import {
   findPendingInvitation,
   type Invitation,
@@ -102,7 +103,7 @@ export class Invitations {
       await this.redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
       const before = await members.roleAt(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
-        if (before === null) await members.requireFreeMembership(manager, scope);
+        await requireFreeMembership(manager, scope, user.id);
         await members.writeRole(manager, scope, user.id, role);
       }
       refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
@@ -223,7 +224,7 @@ export class Invitations {
     const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
       const scope = { organizationId, appId };
       await this.redeemLink(manager, scope, user.id, { id: link.id, token: body["token"] });
-      await members.requireFreeMembership(manager, scope);
+      await requireFreeMembership(manager, scope, user.id);
       await members.writeRole(manager, scope, user.id, role);
       refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
       const actor = { personId: user.id, credentialId: null, address: request.address };

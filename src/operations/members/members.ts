@@ -5,7 +5,6 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
 import {
@@ -22,6 +21,7 @@ import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/invalid-links.js";
 import { endLostAccess } from "../accounts/lost-roles.js";
+import { requireFreeMembership } from "../accounts/member-limit.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
 /** Member of an organization or app. `lastSeenAt` is ISO 8601 text; null for a person who has never signed in. */
@@ -219,16 +219,6 @@ export class Members {
     await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
 
-  async requireFreeMembership(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
-    const sql =
-      appId === null
-        ? "SELECT count(*) FROM organization_member WHERE organization_id = $1"
-        : "SELECT count(*) FROM app_role WHERE app_id = $1 AND NOT of_organization";
-    const [roleRows] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
-    if (roleRows!.count < MEMBERS_MAX) return;
-    throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_MAX} members`);
-  }
-
   /** Lists the members of an organization, or the people who have a role on the app itself. */
   list(scope: RoleScope): Promise<Member[]> {
     return listMembers(this.options.db, scope);
@@ -254,7 +244,7 @@ export class Members {
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       if (role !== "owner") await requireOtherOwner(manager, scope, personId);
-      if (before === null) await this.requireFreeMembership(manager, scope);
+      await requireFreeMembership(manager, scope, personId);
       await this.writeRole(manager, scope, personId, role);
       reportUnknownField(caller);
       await this.recordRoleChange(manager, caller, scope, {

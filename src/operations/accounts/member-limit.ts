@@ -1,0 +1,27 @@
+/** Limits the number of people with a role in an organization or on an app. All code that gives a role must call this file. */
+import { rows, type SqlClient } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { MEMBERS_MAX } from "../../limits.js";
+import type { RoleScope } from "../../rules/roles.js";
+
+const COUNT_MEMBERS = `SELECT count(DISTINCT person_id) AS count, coalesce(bool_or(person_id = $2), false) AS "isMember"`;
+const COUNT_OF_ORGANIZATION = `${COUNT_MEMBERS} FROM organization_member WHERE organization_id = $1`;
+const COUNT_OF_APP = `${COUNT_MEMBERS} FROM app_role WHERE app_id = $1 AND NOT of_organization`;
+
+/**
+ * Checks that the organization, or the app if `appId` is set, can have the person as a member. A person who is a member
+ * already is always accepted. Call it before you write the role, in the same transaction, which must have locked the
+ * organization.
+ * @throws REQUEST_INVALID
+ */
+export async function requireFreeMembership(
+  executor: SqlClient,
+  { organizationId, appId }: RoleScope,
+  personId: number,
+): Promise<void> {
+  const sql = appId === null ? COUNT_OF_ORGANIZATION : COUNT_OF_APP;
+  const values = [appId ?? organizationId, personId];
+  const [members] = await rows<{ count: number; isMember: boolean }>(executor, sql, values);
+  if (members!.isMember || members!.count < MEMBERS_MAX) return;
+  throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_MAX} members`);
+}
