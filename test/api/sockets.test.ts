@@ -110,6 +110,9 @@ describe("the websocket", () => {
     const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body })).body;
     const change = { body: { userId: user.id } };
     await service.rest("POST", "/v1/apps/1/editors", change);
+    // With a role on another app, the session stays valid.
+    const { body: other } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
+    await service.rest("POST", `/v1/apps/${other.app.id}/editors`, { as: "admin", ...change });
     const { init, next, send, socket } = open();
     await init({ authToken: token });
     await next();

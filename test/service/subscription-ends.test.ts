@@ -41,6 +41,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
   /** URLs of the instance that changes rights, and of the instance that serves the subscribers. */
   let [near, far] = ["", ""];
   let app: number;
+  let otherApp: number;
   let tokens: Record<Kind, string>;
   let sequence = 0;
   const durations: number[] = [];
@@ -72,6 +73,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
     const start = () => startInstance({ ...environment, DATA_DIR: createDataFolder(media) });
     instances = await Promise.all([start(), start()]);
     [near, far] = instances.map(({ url }) => url) as [string, string];
+    otherApp = (await rest("POST", "/v1/admin/apps", { name: "other" }, tokens.admin)).app.id;
     await rest("POST", `/v1/apps/${app}/publish`);
     await rest("POST", `/v1/apps/${app}/data-sources`, {
       name: "Users",
@@ -104,7 +106,9 @@ describe("a subscription whose caller loses the right to it, over two instances"
       sequence += 1;
       const person = { firstName: "E", lastName: "D", email: `e${sequence}@example.org` };
       const { user, token } = await rest("POST", "/v1/admin/users", person, tokens.admin);
-      await rest("POST", `/v1/apps/${app}/editors`, { userId: user.id });
+      // The session stays valid without the role on the first app, because the person has a role on another one.
+      for (const appId of [app, otherApp])
+        await rest("POST", `/v1/apps/${appId}/editors`, { userId: user.id }, tokens.admin);
       return { token: token as string, user: user.id as number, entry: null };
     }
     const { token } = await rest("POST", `/v1/apps/${app}/tokens`, {
