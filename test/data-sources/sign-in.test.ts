@@ -4,6 +4,7 @@ import { rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
 import { AppUserSignInAttempts } from "../../src/operations/data-sources/sign-in-attempts.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const HOOKS = [
@@ -174,6 +175,20 @@ describe("users of an app", () => {
       expect(refusal(answer), JSON.stringify(body)).to.equal("403 DATA_SOURCE_ACCESS_DENIED");
     }
     expect(await userOf(page)).to.equal(null);
+  });
+
+  it("are not restored by a token if an editor removes isUsers at the same time", async () => {
+    await service.rest("POST", base, { body: { name: "Formers", hooks: HOOKS, isUsers: true } });
+    const { sent } = await service.db.transaction(async (manager) => {
+      const where = "app_id = $1 AND name = 'Formers'";
+      await manager.query(`SELECT FROM data_source WHERE ${where} FOR NO KEY UPDATE`, [service.appId]);
+      const sent = service.rest("PUT", `${base}/Formers`, { as: "api", body: { isUsers: true } });
+      await untilLockWait(manager, sent);
+      await manager.query(`UPDATE data_source SET is_users = false WHERE ${where}`, [service.appId]);
+      return { sent };
+    });
+    const { http, body } = await sent;
+    expect([http, body.status]).to.deep.equal([403, "FORBIDDEN"]);
   });
 
   it("are signed out if their data source loses isUsers", async () => {

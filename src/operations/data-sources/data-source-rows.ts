@@ -54,7 +54,12 @@ export function toDataSourceView({ hashedColumns: _, createdAt, updatedAt, ...ro
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 
-type CheckDataSource = (executor: SqlClient, appId: number, id: number, precondition: ExpectedETags) => Promise<void>;
+type CheckDataSource = (
+  executor: SqlClient,
+  appId: number,
+  id: number,
+  precondition: ExpectedETags,
+) => Promise<StoredDataSource>;
 
 const createDataSourceCheck =
   (sql: string): CheckDataSource =>
@@ -62,6 +67,7 @@ const createDataSourceCheck =
     const [row] = await rows<StoredDataSource>(executor, sql, [appId, id]);
     if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     requireExpectedVersion(toDataSourceView(row), precondition);
+    return row;
   };
 
 const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;
@@ -95,8 +101,8 @@ export async function lockAllEntriesShared(executor: SqlClient, appId: number, i
 export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 
 /**
- * Locks the data source's row until the transaction ends, and checks that it has one of the ETags in `precondition`
- * (`If-Match`).
+ * Locks the data source's row until the transaction ends, checks that it has one of the ETags in `precondition`
+ * (`If-Match`), and returns it.
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);

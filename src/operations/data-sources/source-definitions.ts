@@ -6,8 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { Caller } from "../../rules/access.js";
-import type { DataSourceFields } from "../../rules/entries/data-source-input.js";
+import { type Caller, isPersonCaller } from "../../rules/access.js";
+import { checkIsUsersChange, type DataSourceFields } from "../../rules/entries/data-source-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
@@ -160,7 +160,8 @@ export class SourceDefinitions {
 
   /**
    * Changes those properties of the data source that `fields` contains. Other properties keep their values.
-   * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED; REQUEST_INVALID if a unique index would have a hashed column
+   * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED; REQUEST_INVALID if a unique index would have a hashed column; the
+   *   errors of `checkIsUsersChange`
    */
   async change(
     executor: SqlClient,
@@ -168,7 +169,7 @@ export class SourceDefinitions {
     { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
     fields: DataSourceFields<IndexDefinition[]>,
   ): Promise<StoredDataSource> {
-    await lockDataSource(executor, appId, id, precondition);
+    const before = await lockDataSource(executor, appId, id, precondition);
     const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
     const jsonLists = [columns, accessRules, hooks, listHashedColumns(hooks ?? []), requestedIndexes].map(
       toJsonParameter,
@@ -180,8 +181,15 @@ export class SourceDefinitions {
       ...jsonLists,
       isUsers,
     ]);
-    // Another request may have added a hash hook or a unique index since the caller checked its request.
-    rejectUniqueHashedIndexes(after!.indexes, after!.hashedColumns);
+    // Another request may have added a hash hook or a unique index, or changed `isUsers`, since the caller checked its
+    // request.
+    const { hashedColumns } = after!;
+    checkIsUsersChange(fields.isUsers, {
+      before: before.isUsers,
+      mayMark: isPersonCaller(caller),
+      hashed: hashedColumns,
+    });
+    rejectUniqueHashedIndexes(after!.indexes, hashedColumns);
     await recordChange(executor, caller, {
       appId,
       type: "dataSource.update",
