@@ -7,6 +7,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { MANIFEST_VERSION } from "../../src/rules/manifest.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { startMailServer } from "../harness/mail-server.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -266,6 +267,26 @@ describe("alerts", function () {
       return { answer };
     });
     expect((await answer).body.alert).to.include({ name: "renamed", failures: 2, of: 3 });
+  });
+
+  it("keep an update that another request makes while a manifest is applied", async () => {
+    const id = await create({});
+    const { sent } = await service.db.transaction(async (manager) => {
+      // The update writes its audit entry last.
+      await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
+      const update = service.rest("PUT", path(`/${id}`), { body: { failures: 2, of: 3 } });
+      await untilLockWait(manager, update);
+      const body = {
+        version: MANIFEST_VERSION,
+        alerts: [{ name: "job fails", condition: "failed", channel: "webhook", minutes: 5 }],
+      };
+      const manifest = service.rest("PUT", `/v1/apps/${service.appId}/manifest`, { body });
+      await until(async () => (await countLockWaits(manager)) === 2);
+      return { sent: [update, manifest] };
+    });
+    expect((await Promise.all(sent)).map(({ http, body }) => body.error ?? http)).to.deep.equal([200, 200]);
+    const { alert } = (await service.rest("GET", path(`/${id}`))).body;
+    expect(alert).to.include({ failures: 2, of: 3, minutes: 5 });
   });
 
   it("are tested at most ten times a minute, also by concurrent requests", async () => {

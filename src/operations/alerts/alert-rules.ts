@@ -40,8 +40,13 @@ interface AlertRulesOptions {
   now: () => number;
 }
 
-/** Locks the alert rule until the transaction ends, and returns it. @throws NOT_FOUND, RESOURCE_CHANGED */
+/**
+ * Locks the alert rule until the transaction ends, and returns it. Also locks the app, because a manifest reads the rules
+ * of an app that it has locked, and writes them later.
+ * @throws APP_NOT_FOUND, NOT_FOUND, RESOURCE_CHANGED
+ */
 async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<AlertRule> {
+  await lockApp(manager, appId);
   const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
   if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
   const [rule] = await readAlertRules(manager, appId, id);
