@@ -159,6 +159,9 @@ export const REQUEST_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MAX_MS = 30_000;
 export const REQUEST_REDIRECTS_MAX = 5;
 
+/** Maximum number of frames of zstd in the body of a response. Each frame needs a decoder. */
+export const ZSTD_FRAMES_MAX = 1_000;
+
 /**
  * Maximum number of scheduled runs that start in a minute per processor core of the runners. Further runs are skipped as late. Measured: 13
  * a second on two cores.

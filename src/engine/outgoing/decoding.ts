@@ -9,6 +9,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
+import { ZSTD_FRAMES_MAX } from "../../limits.js";
 import { getTransportReason, OutgoingError } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
@@ -32,12 +33,59 @@ const ZLIB_METHOD_DEFLATE = 8;
 const createInflater = (firstByte: number) =>
   (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
-const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number) => Transform>> = {
+/** Returns the first part of a body that is not empty; null if all parts are empty. */
+async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
+  for (;;) {
+    const { value, done } = await parts.next();
+    if (done) return null;
+    if (value.length > 0) return value;
+  }
+}
+
+const createZstdDecoder = () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } });
+
+/**
+ * Decodes all frames of a zstd body. Node's decoder ignores the bytes of a part that follow the end of a frame, so these
+ * bytes get a new decoder. Chromium decodes all frames too.
+ * @throws OutgoingError TRANSPORT if there are too many frames; errors of the decoder
+ */
+async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): AsyncGenerator<Buffer> {
+  const parts = body[Symbol.asyncIterator]();
+  let unread = await readFirstPart(parts);
+  for (let decoders = 1; unread !== null; decoders += 1) {
+    if (decoders > ZSTD_FRAMES_MAX) {
+      const message = `the response of ${origin} could not be decoded (more than ${ZSTD_FRAMES_MAX} frames of zstd)`;
+      throw new OutgoingError("TRANSPORT", message, origin);
+    }
+    const decoder = createZstdDecoder();
+    const writeParts = async () => {
+      for (; unread !== null; unread = await readFirstPart(parts)) {
+        const bytesBefore = decoder.bytesWritten;
+        await new Promise<void>((resolve, reject) => {
+          decoder.write(unread, (error) => (error ? reject(error) : resolve()));
+        });
+        unread = unread.subarray(decoder.bytesWritten - bytesBefore);
+        // A frame has ended inside this part, and with it the output of the decoder.
+        if (unread.length > 0) return;
+      }
+      decoder.end();
+    };
+    const written = writeParts().catch((error: Error) => decoder.destroy(error));
+    yield* decoder;
+    await written;
+  }
+}
+
+/** A step of the decoding, for `pipeline`. */
+type DecodingStep = Transform | ((body: AsyncIterable<Buffer>) => AsyncGenerator<Buffer>);
+
+/** Decoders by the name of the encoding. gzip decodes several members; the other formats except zstd have no frames. */
+const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number, origin: string) => DecodingStep>> = {
   gzip: () => createGunzip(),
   "x-gzip": () => createGunzip(),
   deflate: createInflater,
   br: () => createBrotliDecompress(),
-  zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+  zstd: (_firstByte, origin) => (body) => decodeZstdFrames(body, origin),
 };
 
 interface DecodingOptions {
@@ -53,7 +101,7 @@ interface DecodingOptions {
   onDecoded(chunk: Buffer): Promise<void>;
 }
 
-function createDecoders(encoding: string, firstByte: number, origin: string): Transform[] {
+function createDecoders(encoding: string, firstByte: number, origin: string): DecodingStep[] {
   const names = encoding
     .toLowerCase()
     .split(",")
@@ -68,7 +116,7 @@ function createDecoders(encoding: string, firstByte: number, origin: string): Tr
   // `deflate` must be a zlib stream, as the specification requires.
   return names
     .reverse()
-    .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE));
+    .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE, origin));
 }
 
 /**
@@ -101,15 +149,6 @@ async function readUnencodedBody(
     parts.push(part);
   }
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
-}
-
-/** Returns the first part of a body that is not empty; null if all parts are empty. */
-async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
-  for (;;) {
-    const { value, done } = await parts.next();
-    if (done) return null;
-    if (value.length > 0) return value;
-  }
 }
 
 /**

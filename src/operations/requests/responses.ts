@@ -14,7 +14,7 @@ import {
 } from "node:zlib";
 import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
-import { RESPONSE_MAX_BYTES } from "../../limits.js";
+import { RESPONSE_MAX_BYTES, ZSTD_FRAMES_MAX } from "../../limits.js";
 
 /** Finds and masks the secret values of one app's bindings (settings whose values the service adds to requests). */
 export type ResponseScan = Pick<SecretScanner, "find" | "mask">;
@@ -76,8 +76,6 @@ const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
     hasFrames: true,
   },
 ];
-/** Maximum number of frames in a body. Each frame needs a decoder. */
-const FRAMES_MAX = 1_000;
 /** Codes of the errors for data that is invalid in a format. Other errors are, for example, a lack of memory. */
 const INVALID_DATA_CODE = /^Z_(?:DATA_ERROR|BUF_ERROR|NEED_DICT)$|^ERR_.*FORMAT|^ZSTD_error_(?!memory|.*TooLarge)/;
 /** Sizes of the parts in which an invalid body is decoded again, each within the part that failed before. */
@@ -189,7 +187,8 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
     const { decoded, bytesRead, isInvalid } = await decompressReadablePart(format, rest, origin);
     bytes += decoded.length;
     if (bytes > RESPONSE_MAX_BYTES) throw createTooLargeError(origin);
-    if (frames.push(decoded) > FRAMES_MAX) throw createUnreadableError(origin, `more than ${FRAMES_MAX} frames`);
+    if (frames.push(decoded) > ZSTD_FRAMES_MAX)
+      throw createUnreadableError(origin, `more than ${ZSTD_FRAMES_MAX} frames`);
     if (!format.hasFrames || isInvalid || bytesRead === 0) break;
     rest = rest.subarray(bytesRead);
   }
