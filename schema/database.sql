@@ -517,6 +517,7 @@ CREATE TABLE git_webhook (
   holder uuid,
   claimed_at timestamp with time zone,
   attempts integer DEFAULT 0 NOT NULL,
+  pull_number bigint,
   CONSTRAINT git_webhook_pkey PRIMARY KEY (id),
   CONSTRAINT git_webhook_app_id_fkey FOREIGN KEY (app_id) REFERENCES app_git(app_id) ON DELETE CASCADE
 );

@@ -80,6 +80,7 @@ import { TestsRequired1766500000000 } from "../../migrations/1766500000000-tests
 import { GitConnections1766600000000 } from "../../migrations/1766600000000-git-connections.js";
 import { GitPullOrder1766700000000 } from "../../migrations/1766700000000-git-pull-order.js";
 import { GitWebhooks1766800000000 } from "../../migrations/1766800000000-git-webhooks.js";
+import { GitWebhookPulls1766900000000 } from "../../migrations/1766900000000-git-webhook-pulls.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -160,4 +161,5 @@ export const MIGRATIONS = [
   GitConnections1766600000000,
   GitPullOrder1766700000000,
   GitWebhooks1766800000000,
+  GitWebhookPulls1766900000000,
 ];

@@ -312,6 +312,29 @@ describe("git connections", () => {
     expect([(await signed(gitea)).http, (await signed(gitlab)).http]).to.deep.equal([200, 401]);
   });
 
+  it("does not repeat the pull of a webhook if a later tag was pulled meanwhile", async () => {
+    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
+    const changeClaimTime = (time: string) => rows(service.db, "UPDATE git_webhook SET claimed_at = $1", [time]);
+    server.tag("v50", server.commit(project(50)));
+    server.onRequest = async () => {
+      server.status = 503;
+      // Delays the repeat until the pull by hand has ended.
+      await changeClaimTime("infinity");
+    };
+    await webhook(webhookSecret, pushed("refs/tags/v50"));
+    await until(async () => (await lastPull())?.error === "the Git server answered with the status 503");
+    server.status = null;
+    server.onRequest = async () => undefined;
+    server.tag("v51", server.commit(project(51)));
+    expect((await pull("", { ref: "refs/tags/v51" })).body.pull.published).to.include("first");
+    const last = await lastPull();
+    await changeClaimTime("-infinity");
+    await until(async () => (await rows(service.db, "SELECT FROM git_webhook")).length === 0);
+    expect(await lastPull()).to.deep.equal(last);
+    const first = (await actions()).find(({ name }: { name: string }) => name === "first");
+    expect(first.description).to.equal("value 51");
+  });
+
   longTest("gives up a webhook after three interrupted pulls, as the last pull of its connection", async () => {
     await connect();
     const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)

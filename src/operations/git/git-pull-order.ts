@@ -34,12 +34,25 @@ export interface PullPosition {
    * separately.
    */
   isTag: boolean;
+  /** ID of the webhook that has caused the pull; null for a pull by hand. */
+  webhookId: number | null;
   /** Number of the pull; null before the pull has started, and for a pull that only plans changes (dry run). */
   number: number | null;
 }
 
 /** Returns the column that counts the pulls of tags or of branches. */
 const pullCounterColumn = ({ isTag: publishes }: PullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
+
+/**
+ * Returns an SQL condition that is false if a later pull has started, and the value of its parameter. Before the pull
+ * has a number, a later pull is one that has started since the last attempt to run the pull of the same webhook.
+ */
+function newestPullCondition(position: PullPosition, parameter: string): { sql: string; value: number | null } {
+  const counter = pullCounterColumn(position);
+  if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };
+  const lastAttempt = `SELECT pull_number FROM git_webhook WHERE id = ${parameter}::bigint`;
+  return { sql: `${counter} = coalesce((${lastAttempt}), ${counter})`, value: position.webhookId };
+}
 
 const digestOfTag = (ref: string, target: string): string =>
   createHash("sha256").update(`${ref} ${target}`).digest("base64url").slice(0, 22);
@@ -63,13 +76,21 @@ export class GitPullOrder {
   constructor(private readonly db: DataSource) {}
 
   /**
-   * Gives the pull the next number in the order of the app's pulls, and stores this number in `position`.
-   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed
+   * Gives the pull the next number in the order of the app's pulls, and stores this number in `position` and for the
+   * webhook.
+   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if the pull repeats that of a webhook and
+   *   a later pull has started meanwhile
    */
   async start(position: PullPosition): Promise<void> {
     const counter = pullCounterColumn(position);
-    const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} RETURNING ${counter} AS number`;
-    const [row] = await rows<{ number: number }>(this.db, sql, [position.appId, position.credentialId]);
+    const { sql: isNewest, value } = newestPullCondition(position, "$3");
+    const sql = `
+      WITH started AS (
+        UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} AND ${isNewest}
+        RETURNING ${counter} AS number),
+      stored AS (UPDATE git_webhook SET pull_number = number FROM started WHERE git_webhook.id = $3::bigint)
+      SELECT number FROM started`;
+    const [row] = await rows<{ number: number }>(this.db, sql, [position.appId, position.credentialId, value]);
     if (!row) throw outdatedPullError();
     position.number = Number(row.number);
   }
@@ -98,9 +119,8 @@ export class GitPullOrder {
 
   /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
   async record(turn: PullPosition, pull: Omit<LastPull, "at">): Promise<void> {
-    const order = turn.number === null ? "" : `AND ${pullCounterColumn(turn)} = $4`;
-    const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
-    const sql = `UPDATE app_git SET last_pull = ${createLastPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
-    await rows(this.db, sql, turn.number === null ? values : [...values, turn.number]);
+    const { sql: isNewest, value } = newestPullCondition(turn, "$4");
+    const sql = `UPDATE app_git SET last_pull = ${createLastPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} AND ${isNewest}`;
+    await rows(this.db, sql, [turn.appId, turn.credentialId, JSON.stringify(pull), value]);
   }
 }

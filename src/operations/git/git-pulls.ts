@@ -52,10 +52,11 @@ export interface QueuedGitPull {
   appId: number;
   isPlan: boolean;
   /**
-   * True to skip a tag that an earlier pull has already published with the same target (commit or tag object). True for
-   * pulls that a webhook starts, because a Git server may send a webhook twice.
+   * ID of the webhook that starts the pull; null for a pull by hand. The pull of a webhook skips a tag that an earlier
+   * pull has already published with the same target (commit or tag object), because a Git server may send a webhook
+   * twice. A repeat of the pull fails if a later pull has started since the last attempt.
    */
-  skipsPublishedTags: boolean;
+  webhookId: number | null;
   /**
    * Hash of the commit that the caller has reviewed. The pull fails if the branch or tag points to another commit. Null
    * accepts any commit.
@@ -239,12 +240,12 @@ export class GitPulls {
   private async runPull(pull: RunningPull): Promise<GitPull | null> {
     const { connections, order, repository } = this.options;
     const { request, row, pulledRef, position } = pull;
-    const { appId, isPlan, skipsPublishedTags: skipsPublished } = request;
+    const { appId, isPlan, webhookId } = request;
     const { ref, publishesApp: publishes } = pulledRef;
     const author = await checkedAuthor(pull);
     if (!isPlan) await order.start(position);
     const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
-    if (publishes && skipsPublished && (await order.isPublished(position, ref, remoteCommit.target))) return null;
+    if (publishes && webhookId !== null && (await order.isPublished(position, ref, remoteCommit.target))) return null;
     if (request.reviewedCommit !== null && remoteCommit.commit !== request.reviewedCommit)
       throw new ActionError(
         "MANIFEST_CHANGED",
@@ -294,7 +295,13 @@ export class GitPulls {
       const row = await this.options.connections.findRow(appId);
       const pulledRef = request.resolveRef(row);
       if (!row || !pulledRef) return null;
-      const turn: PullPosition = { appId, credentialId: row.credentialId, isTag: pulledRef.publishesApp, number: null };
+      const turn: PullPosition = {
+        appId,
+        credentialId: row.credentialId,
+        isTag: pulledRef.publishesApp,
+        webhookId: request.webhookId,
+        number: null,
+      };
       const pull: RunningPull = { request, row, pulledRef, position: turn, commit: null, publishedActions: [] };
       let pulled: GitPull | null;
       try {
@@ -332,7 +339,7 @@ export class GitPulls {
       ...{
         appId,
         isPlan,
-        skipsPublishedTags: false,
+        webhookId: null,
         reviewedCommit,
         resolveRef: refOf,
         resolveAuthor: async () => caller,

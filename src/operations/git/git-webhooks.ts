@@ -49,11 +49,11 @@ export class GitWebhooks {
    * connection's last pull. Rejects if the pull should be repeated, because the error is temporary, or the service
    * failed or is stopping.
    */
-  private async tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
+  private async tryPull({ id, appId, ref }: ClaimedWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
     try {
       await pulls.pullInTurn({
-        ...{ appId, isPlan: false, skipsPublishedTags: true, reviewedCommit: null },
+        ...{ appId, isPlan: false, webhookId: id, reviewedCommit: null },
         resolveRef: (row) => row && findPulledRef(ref, row),
         resolveAuthor: (row) => connections.callerOf(appId, row),
         checkPermission: (caller, operation) => accessChecks.recheck(caller, operation, appId),
