@@ -104,6 +104,22 @@ describe("runs that end together", () => {
     expect(await repository.claim(HOLDER, new Map(), 9)).to.equal(null);
   });
 
+  it("end after another request has deleted their app: queued runs are claimed, and outcomes of active runs are stored", async () => {
+    const [queued, awaited] = [await start(0, null), await start(1, null)];
+    const [alone, together] = [await start(0), await start(1)];
+    const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
+    await db.query("DELETE FROM app WHERE id = $1", [appId]);
+    // The run has neither code nor secrets, so the executor ends it: its action was removed.
+    const first = await repository.claim(HOLDER, new Map(), 9);
+    const second = await repository.claimById(HOLDER, awaited);
+    for (const run of [first, second]) expect([run?.code, run?.secretsVersion]).to.deep.equal([undefined, null]);
+    expect([first?.id, second?.id]).to.deep.equal([queued, awaited]);
+    expect(await repository.longestWait(new Map(), 9)).to.equal(0);
+    const endOf = (id: number, at: number) => ({ id, holder: HOLDER, ...ending(at), secretsVersion: version });
+    expect(await finishRuns(db, [endOf(alone, 0)])).to.deep.equal([true]);
+    expect(await finishRuns(db, [endOf(queued, 1), endOf(together, 1)])).to.deep.equal([true, true]);
+  });
+
   it("are locked in the order of their IDs, in whatever order they are passed", async () => {
     const [first, second, third] = [await start(0), await start(1), await start(2)];
     const runs = [third, first, second].map((id) => ({ id, holder: HOLDER, ...ending(0) }));

@@ -46,8 +46,9 @@ const CONCURRENT_STATEMENTS_MAX = 2;
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
+/** Secrets of a deleted app cannot change any more, so they are always current. */
 const areSecretsCurrentSql = (version: string) =>
-  `(${version} IS NULL OR ${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id))`;
+  `coalesce(${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)`;
 const insertEntrySql = (type: string, data: string, payloadAt: string) => `
   entry AS (
     INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)

@@ -17,13 +17,14 @@ const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy
 
 /**
  * SQL that selects a claimed run together with its action's code and the version number of the app's secrets, so that
- * the service needs no second statement.
+ * the service needs no second statement. Also selects a run whose app was deleted: it fails like a run whose action was
+ * deleted.
  */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
          action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
 const FROM_CLAIMED = `
-  FROM claimed JOIN app ON app.id = claimed."appId"
+  FROM claimed LEFT JOIN app ON app.id = claimed."appId"
     LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
 
 /** A row of SELECT_CLAIMED. `name` is null if the action was deleted, or if the run executes an older version. */

@@ -248,7 +248,7 @@ export class SecretStore {
    * @param known version number of the app's secrets, if the statement that started the run has read it
    * @throws EXECUTION_FAILED if the app has too many secrets
    */
-  async beginRun(appId: number, known?: number): Promise<RunSecrets> {
+  async beginRun(appId: number, known?: number | null): Promise<RunSecrets> {
     const version = known ?? (await this.settings.secretValues.version(appId));
     return new RunSecrets(this, appId, await this.startSecrets(appId, version));
   }

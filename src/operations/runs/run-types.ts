@@ -40,8 +40,8 @@ interface RunBase {
   credentialId: number | null;
   /** Code of the action; absent if the statement that started the run has not read it. */
   code?: RunCode;
-  /** Version number of the app's secrets at the time when the code was read. */
-  secretsVersion?: number;
+  /** Version number of the app's secrets at the time when the code was read; null if the app was deleted. */
+  secretsVersion?: number | null;
 }
 
 /** A run whose row has not been inserted yet. */
