@@ -24,6 +24,14 @@ const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
 /** The time limit, a stop of the service, and the kernel of a machine without memory end a process by SIGKILL. */
 const KILLED_REASON = "the process that decodes pictures was ended before it finished";
+/** Messages of errors that the kernel returns while it has too few resources (EAGAIN, ENOMEM, ENFILE). */
+const MISSING_RESOURCE_MESSAGES = [
+  "Resource temporarily unavailable",
+  "Cannot allocate memory",
+  "Too many open files in system",
+];
+/** Maximum number of characters that are kept of the standard error of a picture process. */
+const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 /** Niceness (lower CPU priority) of a picture process, so that runs of actions come first. */
 const CHILD_NICENESS = 10;
 /** Unprivileged user ID of a picture process if the service is root. Browsers have other user IDs. */
@@ -153,7 +161,7 @@ export class PictureProcessor {
     if (this.isStopped) throw new PictureProcessBusyError("the service is stopping");
     const program = this.options.program ?? CHILD_PROGRAM;
     const args = ["-c", LIMITED_SHELL_COMMAND, process.execPath, ...NODE_FLAGS, program, JSON.stringify(job)];
-    const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
+    const stdio = ["pipe", "ignore", "pipe", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...this.account });
     child.on("error", () => undefined);
     if (child.pid === undefined) throw new PictureProcessBusyError("the process that decodes pictures cannot start");
@@ -194,10 +202,18 @@ export class PictureProcessor {
     const closed = once(child, "close").catch(() => undefined);
     // Starts to read the response now, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
+    let errorText = "";
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      errorText = (errorText + text).slice(0, ERROR_TEXT_MAX_CHARACTERS);
+    });
     const explainEnd = async () => {
       await closed;
-      return child.signalCode === "SIGKILL"
-        ? new PictureProcessBusyError(KILLED_REASON)
+      if (child.signalCode === "SIGKILL") return new PictureProcessBusyError(KILLED_REASON);
+      const missingResource = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
+      return child.signalCode === null && missingResource !== undefined
+        ? new PictureProcessBusyError(
+            `the process that decodes pictures cannot start at the moment (${missingResource})`,
+          )
         : new InvalidPictureError(LIMIT_REASON);
     };
     try {
@@ -216,8 +232,8 @@ export class PictureProcessor {
 
   /**
    * Checks if the unprivileged account can decode pictures. Only a process that ends with an exit code shows that it
-   * cannot: any process can be killed, for instance when the machine has too little memory.
-   * @throws PictureProcessBusyError if the process was killed or did not start
+   * cannot: any process can be killed or lack a resource, for instance when the machine has too little memory.
+   * @throws PictureProcessBusyError if the process was killed, did not start or lacked a resource
    */
   private async isAccountUsable(): Promise<boolean> {
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;

@@ -32,7 +32,7 @@ describe("the process that decodes a picture", () => {
     const program = join(folder, `${name}.mjs`);
     writeFileSync(
       program,
-      `import { mkdirSync } from "node:fs";\n${code}\nawait import(${JSON.stringify(CHILD_PROGRAM)});`,
+      `import { mkdirSync, writeSync } from "node:fs";\n${code}\nawait import(${JSON.stringify(CHILD_PROGRAM)});`,
     );
     return { lines, processor: new PictureProcessor({ log, program }) };
   }
@@ -44,24 +44,32 @@ describe("the process that decodes a picture", () => {
       (error: unknown) => error,
     );
 
-  it("keeps its own account if the first process is killed, and the next picture succeeds", async () => {
-    const mark = JSON.stringify(join(folder, "killed"));
-    const { lines, processor } = processorWith(
-      "killed-once",
-      `let isFirst = true; try { mkdirSync(${mark}) } catch { isFirst = false } if (isFirst) process.kill(process.pid, "SIGKILL");`,
-    );
-    const source = Readable.from([GIF]);
-    // Only a service that runs as root has another account to check.
-    if (process.getuid?.() === 0) {
-      expect(await errorOf(convert(processor, source))).to.be.instanceOf(PictureProcessBusyError);
-      expect(source.destroyed).to.equal(true);
-    }
-    expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
-    // Without a killed process, there is a warning too if another account cannot reach the folder of this installation.
-    const undisturbed = processorWith("undisturbed", "");
-    await convert(undisturbed.processor);
-    expect(lines).to.deep.equal(undisturbed.lines);
-  });
+  for (const [name, cause, failure] of [
+    ["killed-once", "is killed", 'process.kill(process.pid, "SIGKILL");'],
+    [
+      "no-memory-once",
+      "lacks memory",
+      '{ writeSync(2, "sh: 1: exec: Cannot allocate memory\\n"); process.exit(126); }',
+    ],
+  ] as const)
+    it(`keeps its own account if the first process ${cause}, and the next picture succeeds`, async () => {
+      const mark = JSON.stringify(join(folder, name));
+      const { lines, processor } = processorWith(
+        name,
+        `let isFirst = true; try { mkdirSync(${mark}) } catch { isFirst = false } if (isFirst) ${failure}`,
+      );
+      const source = Readable.from([GIF]);
+      // Only a service that runs as root has another account to check.
+      if (process.getuid?.() === 0) {
+        expect(await errorOf(convert(processor, source))).to.be.instanceOf(PictureProcessBusyError);
+        expect(source.destroyed).to.equal(true);
+      }
+      expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
+      // Without this failure, there is a warning too if another account cannot reach the folder of this installation.
+      const undisturbed = processorWith("undisturbed", "");
+      await convert(undisturbed.processor);
+      expect(lines).to.deep.equal(undisturbed.lines);
+    });
 
   it("runs under the service's account, with a warning, if another account cannot run its program", async () => {
     const isOther = "process.getuid() === 64050";
