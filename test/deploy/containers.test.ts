@@ -3,7 +3,7 @@
  * settings are present.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,6 +32,17 @@ const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 const unknownVariables = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 
+/** Matches an import of a package. The group is the package's name with its scope. */
+const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
+
+/** Returns the dependencies that no code outside of the browser code imports. */
+function browserPackages(): string[] {
+  const files = globSync(["src/**/*.ts", "migrations/*.ts", "scripts/svc.mjs"], { cwd: ROOT });
+  const service = files.filter((file) => !file.startsWith("src/web/"));
+  const imported = new Set(service.flatMap((file) => [...read(file).matchAll(IMPORT)].map(([, name]) => name)));
+  return Object.keys(JSON.parse(read("package.json")).dependencies).filter((name) => !imported.has(name));
+}
+
 describe("the image", () => {
   const dockerfile = read("Dockerfile");
   const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
@@ -53,6 +64,13 @@ describe("the image", () => {
     expect(last).to.contain(`EXPOSE ${DEFAULTS.port}\n`).and.contain("/health/ready");
     const environment = [.../^ENV (.*)$/m.exec(last)![1]!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name]) => name!);
     expect(unknownVariables(environment, ["NODE_ENV"])).to.deep.equal([]);
+  });
+
+  it("contains no package that only the browser code uses", () => {
+    const removal = /npm uninstall --no-save --omit=dev ((?:\\\n|[^\n])*?)\\\n {2}&&/.exec(dockerfile)![1]!;
+    const removed = removal.split(/[\s\\]+/).filter(Boolean);
+    expect(removed.sort()).to.deep.equal(browserPackages().sort());
+    expect(removed).to.include.members(["react", "graphiql"]);
   });
 
   it("is built from existing files, without secrets and files of this machine", () => {
