@@ -7,7 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
+import MiniSearch from "minisearch";
 import { pino } from "pino";
+import { DocsLibrary } from "../../src/api/docs/library.js";
 import { createHeadingId } from "../../src/api/docs/markdown.js";
 import { registerDocs } from "../../src/api/docs/routes.js";
 import { createErrorReply } from "../../src/api/error-reply.js";
@@ -45,6 +47,21 @@ function headingsOf(markdown: string): Set<string> {
     ids.add(candidate);
   }
   return ids;
+}
+
+/** Counts the words of search indexes whose sections are read. MiniSearch reads them in a method that its types do not declare. */
+function countIndexReads(): { index: { reads: number }; restore: () => void } {
+  const prototype = MiniSearch.prototype as unknown as { termResults: (...parameters: unknown[]) => unknown };
+  const { termResults } = prototype;
+  const index = { reads: 0 };
+  prototype.termResults = function (...parameters) {
+    index.reads += 1;
+    return termResults.apply(this, parameters);
+  };
+  const restore = () => {
+    prototype.termResults = termResults;
+  };
+  return { index, restore };
 }
 
 describe("the pages of the documentation", () => {
@@ -128,7 +145,15 @@ describe("the pages of the documentation", () => {
   });
 
   it("ignore an invalid Host header", async () => {
-    for (const host of ['"><script>x</script>', "a b", "evil/..", "a@b", "[::1", `${"x".repeat(20)}%0d`]) {
+    for (const host of [
+      '"><script>x</script>',
+      "a b",
+      "evil/..",
+      "a@b",
+      "[::1",
+      `${"x".repeat(20)}%0d`,
+      "x".repeat(262),
+    ]) {
       const { body } = await get(site, "/docs/reference/api", { host });
       expect(body, host).to.contain(`${BASE}/v1/apps`).and.not.to.contain("<script>x");
     }
@@ -229,6 +254,66 @@ describe("the pages of the documentation", () => {
       expect(reply.statusCode, query.slice(0, 20)).to.equal(200);
       expect(reply.body).not.to.contain("<script>alert");
     }
+  });
+
+  it("are searched with at most six different words, of which those with under three letters find no longer words", async () => {
+    const wordList = Array.from({ length: 300 }, (_, number) => `station${number}`).join(" ");
+    const large = siteOf({
+      "docs/README.md": `# Docs\n\n**All**: ${wordList}\n`,
+      "docs/few.md": "# Few\n\nA plain text\n",
+    });
+    const { index, restore } = countIndexReads();
+    for (const [query, maximum] of [
+      ["s+".repeat(12), 1],
+      ["s-".repeat(90), 1],
+      [`${"s+".repeat(11)}zqxj`, 2],
+      ["st+s+a+t+i+o+n+plain", 6],
+      ["stat+stati+statio+station+station1+station2+station3", 6 + 5 * 300],
+    ] as const) {
+      index.reads = 0;
+      await get(large, `/docs/search?q=${query}`);
+      expect(index.reads, query).to.be.within(1, maximum);
+    }
+    const found = (query: string) =>
+      get(large, `/docs/search?q=${query}`).then(({ body }) => body.includes("/docs/few"));
+    expect([await found("pla"), await found("pla+zqxj"), await found("a+text"), await found("pl")]).to.deep.equal([
+      true,
+      true,
+      true,
+      false,
+    ]);
+    expect(await found("station1+plain")).to.equal(true);
+    expect(await found("station1+station2")).to.equal(false);
+    restore();
+    await large.close();
+  });
+
+  it("are joined once for llms-full.txt, whatever address the readers use", async () => {
+    const small = siteOf({
+      "docs/README.md": "# Docs\n\n**All**: [one](one.md)\n",
+      "docs/one.md": "# One\n\n[All](README.md)\n",
+    });
+    const first = await get(small, "/llms-full.txt");
+    expect(first.body).to.contain("[All](http://docs.example:8080/docs/README.md)");
+    const { resolveLink } = DocsLibrary.prototype;
+    let count = 0;
+    DocsLibrary.prototype.resolveLink = function (...parameters) {
+      count += 1;
+      return resolveLink.apply(this, parameters);
+    };
+    try {
+      expect((await get(small, "/llms-full.txt")).body).to.equal(first.body);
+      expect((await get(small, "/docs/one.md", { host: "other.example" })).body).to.contain(
+        "http://other.example/docs/",
+      );
+      const other = await get(small, "/llms-full.txt", { host: "other.example" });
+      expect(other.body).to.equal(first.body.replaceAll("docs.example:8080", "other.example"));
+      expect(other.headers["etag"]).not.to.equal(first.headers["etag"]);
+    } finally {
+      DocsLibrary.prototype.resolveLink = resolveLink;
+    }
+    expect(count).to.equal(0);
+    await small.close();
   });
 
   it("redirect from addresses without a section to the current pages", async () => {

@@ -6,6 +6,8 @@ import MarkdownIt, { type Env, type Token } from "markdown-it";
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsLinkTarget, DocsPage } from "./library.js";
 
+/** The service's address in examples and in the links of the Markdown for programs. `insertServiceAddress` replaces it. */
+export const EXAMPLE_BASE = "http://127.0.0.1:4000";
 /** Matches the service's address in examples. Readers see the address of their own service in its place. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
@@ -164,10 +166,10 @@ function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[
 }
 
 /**
- * Returns the page as Markdown with absolute links, for programs. Replaces a link to a file that the service does not serve by the file's
- * path.
+ * Returns the page as Markdown with absolute links that start with EXAMPLE_BASE, for programs. Replaces a link to a file that the service
+ * does not serve by the file's path.
  */
-export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: DocsPage, base: string): string {
+export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: DocsPage): string {
   let isCode = false;
   const lines = page.markdown.split("\n").map((line) => {
     if (line.startsWith("```")) isCode = !isCode;
@@ -182,9 +184,9 @@ export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: Docs
       },
     );
     return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
-      const href = linkHrefOf(library.resolveLink(page, link), base, ".md");
+      const href = linkHrefOf(library.resolveLink(page, link), EXAMPLE_BASE, ".md");
       return href === null ? match : `](${href})`;
     });
   });
-  return insertServiceAddress(lines.filter((line) => !/^<!--.*-->$/.test(line)).join("\n"), base);
+  return lines.filter((line) => !/^<!--.*-->$/.test(line)).join("\n");
 }

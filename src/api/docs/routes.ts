@@ -4,13 +4,20 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { LRUCache } from "lru-cache";
 import { ActionError } from "../../errors.js";
 import { matchesIfNoneMatch } from "../../rules/precondition.js";
 import { pathPrefixOf } from "../page-origin.js";
 import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
 import { type DocsPageFrame, docsPageHtml, readNavigation, searchResultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
-import { createMarkdownWithAbsoluteLinks, DocsRenderer, docsPathOf, insertServiceAddress } from "./markdown.js";
+import {
+  createMarkdownWithAbsoluteLinks,
+  DocsRenderer,
+  docsPathOf,
+  EXAMPLE_BASE,
+  insertServiceAddress,
+} from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
 /** Files in the repository's root folder to which documentation pages link. */
@@ -31,6 +38,8 @@ const PICTURE_HEADERS = {
 } as const;
 
 const SITE_NAME = "Svc App Actions";
+/** Maximum length of a `Host` header that the texts can contain: a host name of 255 characters with a port. A text repeats the header. */
+const HOST_MAX_CHARACTERS = 261;
 const HOST_HEADER = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
@@ -60,13 +69,21 @@ function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: strin
   if (root === undefined) installedLibrary ??= new DocsLibrary();
   const library = root === undefined ? installedLibrary! : new DocsLibrary(root);
   const renderer = new DocsRenderer(library, prefix);
+  // Finding the links of all pages takes 40 ms of processor time, so the Markdown is created once for all addresses.
+  const markdownByPage = new Map<DocsPage, string>();
   const docs: DocsSite = {
     library,
     search: new DocsSearch(library, renderer),
-    markdownOf: (page, base) => createMarkdownWithAbsoluteLinks(library, page, base),
+    markdownOf(page, base) {
+      const markdown = markdownByPage.get(page) ?? createMarkdownWithAbsoluteLinks(library, page);
+      markdownByPage.set(page, markdown);
+      return insertServiceAddress(markdown, base);
+    },
     serviceAddressFor({ headers: { host } }) {
       if (publicUrl !== null) return publicUrl;
-      return host !== undefined && HOST_HEADER.test(host) ? `http://${host}` : baseUrl;
+      return host !== undefined && host.length <= HOST_MAX_CHARACTERS && HOST_HEADER.test(host)
+        ? `http://${host}`
+        : baseUrl;
     },
   };
   return { docs, renderer };
@@ -97,21 +114,52 @@ function buildLlmsText({ library }: DocsSite, base: string): string {
  */
 const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
-function buildLlmsFullText(docs: DocsSite, base: string): string {
-  const index = docs.library.findPageBySlug("");
-  const listedPages = readNavigation(docs.library).flatMap(({ pages }) => pages);
-  return [...(index ? [index] : []), ...listedPages]
-    .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
-    .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdownOf(page, base).trim()}\n`)
-    .join("\n\n");
+/** Number of addresses of the service for which the text of /llms-full.txt is stored, 1.3 MB each. */
+const CACHED_FULL_TEXTS_MAX = 4;
+
+/** Text of a response with its ETag. */
+interface TaggedText {
+  text: string;
+  tag: string;
+}
+
+function withTag(text: string): TaggedText {
+  return { text, tag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+}
+
+/** Returns a function that returns the text of /llms-full.txt for an address of the service. It joins the pages once. */
+function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
+  let text: string | null = null;
+  const textsByBase = new LRUCache<string, TaggedText>({ max: CACHED_FULL_TEXTS_MAX });
+  function joinPages(): string {
+    const index = docs.library.findPageBySlug("");
+    const listedPages = readNavigation(docs.library).flatMap(({ pages }) => pages);
+    return [...(index ? [index] : []), ...listedPages]
+      .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
+      .map((page) => `<!-- ${EXAMPLE_BASE}/docs/${page.slug} -->\n\n${docs.markdownOf(page, EXAMPLE_BASE).trim()}\n`)
+      .join("\n\n");
+  }
+  return (base) => {
+    const cachedText = textsByBase.get(base);
+    if (cachedText) return cachedText;
+    text ??= joinPages();
+    const textForBase = withTag(insertServiceAddress(text, base));
+    textsByBase.set(base, textForBase);
+    return textForBase;
+  };
 }
 
 /**
  * Sends a text with its ETag, or 304 if the browser has the same text. Browsers check for a newer text at each visit,
  * because an upgrade of the service changes the pages.
  */
-function sendWithEtag(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
-  const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
+function sendWithEtag(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  type: string,
+  content: string | TaggedText,
+): FastifyReply {
+  const { text, tag } = typeof content === "string" ? withTag(content) : content;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });
   if (matchesIfNoneMatch(request.headers["if-none-match"], tag)) return reply.code(304).send();
   return reply.type(type).send(text);
@@ -199,8 +247,9 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   app.get("/llms.txt", (request, reply) =>
     sendWithEtag(request, reply, PLAIN_TEXT_TYPE, buildLlmsText(docs, docs.serviceAddressFor(request))),
   );
+  const llmsFullText = createLlmsFullText(docs);
   app.get("/llms-full.txt", (request, reply) =>
-    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, buildLlmsFullText(docs, docs.serviceAddressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs.serviceAddressFor(request))),
   );
   registerRootFiles(app, { docs });
   return docs;

@@ -4,9 +4,12 @@ import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
 import { type DocsRenderer, type DocsSection, docsPathOf } from "./markdown.js";
 
-/** Maximum length of a query. The search ignores the rest, because the search reads the index once for each word. */
+/** Maximum length of a query. The search ignores the rest. */
 const QUERY_MAX_CHARACTERS = 200;
-const QUERY_WORDS_MAX = 12;
+/** Maximum number of different words that a query looks up in the index. The search ignores the shorter words of a longer query. */
+const QUERY_WORDS_MAX = 6;
+/** Minimum length of a word that also finds longer words. One or two letters are the start of hundreds of words. */
+const PREFIX_MIN_CHARACTERS = 3;
 export const RESULTS_MAX = 20;
 const EXCERPT_CHARACTERS = 240;
 const SECTIONS_INDEXED_PER_STEP = 50;
@@ -38,6 +41,15 @@ function excerptOf(body: string, words: readonly string[]): string {
   return `${excerptStart > 0 ? "…" : ""}${excerpt}${excerptStart + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
 }
 
+/** Splits a text at spaces and punctuation, as the index does. */
+const splitIntoWords = MiniSearch.getDefault("tokenize") as (text: string) => string[];
+
+/** Returns the words of a query for the index: different ones, the longest first, because long words are rarer. */
+function selectWords(query: string): string[] {
+  const words = new Set(splitIntoWords(query.toLowerCase()).filter((word) => word !== ""));
+  return [...words].sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS_MAX);
+}
+
 interface SearchIndex {
   sections: IndexedSection[];
   index: MiniSearch<IndexedSection>;
@@ -54,7 +66,7 @@ async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise
   const index = new MiniSearch<IndexedSection>({
     idField: "key",
     fields: ["page", "text", "body"],
-    searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },
+    searchOptions: { boost: { page: 3, text: 2 }, prefix: ({ length }) => length >= PREFIX_MIN_CHARACTERS },
   });
   await index.addAllAsync(sections, { chunkSize: SECTIONS_INDEXED_PER_STEP });
   return { sections, index };
@@ -74,18 +86,13 @@ export class DocsSearch {
    * contains all words, returns sections that contain at least one of them.
    */
   async find(query: string, limit: number = RESULTS_MAX): Promise<DocsSearchHit[]> {
-    const words = query
-      .slice(0, QUERY_MAX_CHARACTERS)
-      .toLowerCase()
-      .split(/\s+/)
-      .filter(Boolean)
-      .slice(0, QUERY_WORDS_MAX);
+    const words = selectWords(query.slice(0, QUERY_MAX_CHARACTERS));
     if (words.length === 0) return [];
-    const text = words.join(" ");
     this.#built ??= this.#build();
     const { sections, index } = await this.#built;
-    const all = index.search(text);
-    const results = all.length > 0 ? all : index.search(text, { combineWith: "OR" });
+    const some = index.search(words.join(" "));
+    const all = some.filter(({ queryTerms }) => queryTerms.length === words.length);
+    const results = all.length > 0 ? all : some;
     return results.slice(0, Math.min(limit, RESULTS_MAX)).map(({ id }) => {
       const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
       return { page, heading, address: `${docsPathOf(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
