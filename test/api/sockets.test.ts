@@ -49,6 +49,13 @@ describe("the websocket", () => {
     return { socket, closed, next, send, init };
   }
 
+  /** Returns the credentials of another process: the service does not cache the task tokens that these issue. */
+  function credentialsOfOtherProcess(): Credentials {
+    const log = pino({ level: "silent" });
+    const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+    return new Credentials({ db: service.db, notifications });
+  }
+
   const cookie = () => `auth_token=${service.tokens.editor}`;
 
   it("rejects a client without a credential, or with an unknown one", async () => {
@@ -86,9 +93,7 @@ describe("the websocket", () => {
   });
 
   it("closes when the run of its task token ends, in any process", async () => {
-    const log = pino({ level: "silent" });
-    const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
-    const elsewhere = new Credentials({ db: service.db, notifications });
+    const elsewhere = credentialsOfOtherProcess();
     const other = open();
     await other.init({ authToken: service.tokens.editor });
     await other.next();
@@ -103,6 +108,21 @@ describe("the websocket", () => {
     other.send({ id: "1", type: "subscribe", payload: { query: "{ __typename }" } });
     expect((await other.next()).id).to.equal("1");
     other.socket.close();
+  });
+
+  it("executes no operation after its token has expired, also while the socket is still open", async () => {
+    const elsewhere = credentialsOfOtherProcess();
+    const { id, token } = await elsewhere.issue({ kind: "task", appId: 1 });
+    const { socket, init, next, send, closed } = open();
+    await init({ authToken: token });
+    await next();
+    const received: Message[] = [];
+    socket.on("message", (text) => received.push(JSON.parse(String(text))));
+    // Without a notification, only the start of an operation and the regular check find the expired token.
+    await service.db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
+    send({ id: "1", type: "subscribe", payload: { query: "{ __typename }" } });
+    expect((await closed).code).to.equal(4403);
+    expect(received.filter(({ type }) => type !== "error")).to.deep.equal([]);
   });
 
   it("ends the subscriptions to an app when its editor loses the role, and no others", async () => {
