@@ -1,6 +1,7 @@
 /** Tests when a used page is renewed: after the end of a run, and before the next run needs the page. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
+import { runInBackground } from "../../../src/background.js";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Page } from "../../../src/engine/browser/pages/page.js";
 import { PagePool } from "../../../src/engine/browser/pages/pool.js";
@@ -37,6 +38,35 @@ describe("a pool whose browser starts no renderer", () => {
     await filled;
     expect(pool.countIdlePages().spare).to.equal(0);
     expect(pool.hasPages()).to.equal(false);
+  });
+});
+
+describe("an origin whose run exceeded the memory limit", () => {
+  it("opens its next page after a delay, and delays no other origin", async () => {
+    const entered: string[] = [];
+    const otherEntered = Promise.withResolvers<void>();
+    const other = "https://app-2.actions.internal";
+    const pool = new PagePool({
+      // No turn is granted, so that the pool never uses the browser.
+      chromium: { ended: new Promise(() => {}) } as unknown as Chromium,
+      getCrashCause: () => null,
+      openProxyPort: null,
+      openingQueue: {
+        enter(of) {
+          entered.push(of);
+          if (of === other) otherEntered.resolve();
+          return new Promise(() => {});
+        },
+      },
+      spareContexts: 0,
+      idlePagesMax: 4,
+    });
+    pool.delayNextPage(origin);
+    for (const one of [SLOT, { key: "other", origin: other, mode: "isolate" } as const])
+      runInBackground(pool.acquire(one));
+    // Only promises settle before this one, and no timer fires. So the delay is not over, also on a busy machine.
+    await otherEntered.promise;
+    expect(entered).to.deep.equal([other]);
   });
 });
 
