@@ -170,10 +170,11 @@ describe("runs in Studio", () => {
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
   });
 
-  it("have a page each: times, payload, error, console, and the position in the code", async () => {
+  it("have a page each: times, sandbox, payload, error, console, and the position in the code", async () => {
     await open(`runs/${runIds["bad"]}`);
     await page.waitForSelector(".run-page .timeline");
     expect(await studio.textOf(".run-head")).to.contain("book");
+    expect(await studio.textOf(".run-facts")).to.contain("Evaluated inan isolate");
     expect(await studio.textOf(".timeline")).to.match(/accepted.*started.*failed/s);
     expect(await studio.textOf('[aria-label="Payload"] .result')).to.contain('"seat": "13B"');
     await page.waitForSelector('.console[aria-label="Console, 1 lines"]');
