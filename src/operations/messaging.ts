@@ -31,7 +31,7 @@ export function createMessaging(
   },
 ) {
   const { settings, store, receivedDataLimiter, userChanged, processId } = parts;
-  const { sessionOf } = store;
+  const { sessionOf, appUsers } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
   const communicate = createMessagingModules({ ...sharedParts, ...parts, operatorMail: readOperatorMail(config) });
@@ -41,6 +41,7 @@ export function createMessaging(
     notices: notifications,
     settings,
     sessionOf,
+    readSignedInUsers: (...credentials) => appUsers.usersOfCredentials(...credentials),
     receivedDataLimiter,
     connections,
     mailFrom,

@@ -293,6 +293,9 @@ describe("notifications", function () {
     expect(http).to.equal(200);
     return {
       as,
+      email: Email,
+      changePassword: () =>
+        service.rest("PUT", `${app}/data-sources/Users/entries/${id}`, { body: { Password: "another secret" } }),
       move: (to: string) => service.rest("PUT", `${app}/data-sources/Users/entries/${id}`, { body: { Office: to } }),
       signOut: () => service.rest("DELETE", `${app}/session`, { as }),
     };
@@ -320,6 +323,69 @@ describe("notifications", function () {
     expect(received.map(({ data }) => data.title)).to.deep.equal(["Oslo 1", "Rome 1", "all"]);
     await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
     expect(pushed).to.have.length(3);
+  });
+
+  /** Publishes a notification for this user, then one for everybody. Waits until all push messages are sent. */
+  async function pushBoth(Email: string, everyone: number) {
+    await published("for the user", { ...PUSH, scope: { Email } });
+    await published("for everybody", PUSH);
+    await until(() => pushed.length >= everyone);
+    await until(async () => {
+      const waiting = "SELECT FROM push_delivery UNION ALL SELECT FROM notification WHERE push_at IS NOT NULL";
+      return (await rows(service.db, waiting)).length === 0;
+    });
+  }
+  const endings: [title: string, end: (user: Awaited<ReturnType<typeof signedIn>>) => Promise<unknown>][] = [
+    ["signed out", (user) => user.signOut()],
+    ["changed the password", (user) => user.changePassword()],
+  ];
+  const endCredential = (set: string) =>
+    service.db.query(`UPDATE credential SET ${set} WHERE id = (SELECT credential_id FROM push_subscription)`);
+  endings.push(["used a page whose session has expired", () => endCredential("expires_at = now()")]);
+  endings.push(["used a page whose token was revoked", () => endCredential("revoked_at = now()")]);
+  endings.push([
+    "used a page whose session was deleted",
+    () => service.db.query("DELETE FROM credential WHERE id = (SELECT credential_id FROM push_subscription)"),
+  ]);
+  for (const [title, end] of endings) {
+    it(`with a scope reach no device of a user who ${title}`, async () => {
+      const user = await signedIn("Oslo");
+      await devices("POST", device("user").subscription, user.as);
+      await pushBoth(user.email, 2);
+      expect(pushed).to.have.length(2);
+      await end(user);
+      await pushBoth(user.email, 3);
+      expect(pushed).to.have.length(3);
+    });
+  }
+
+  it("with a scope are not tried again after the user has signed out", async () => {
+    const user = await signedIn("Oslo");
+    await devices("POST", device("user").subscription, user.as);
+    pushService.answer = 503;
+    await published("for the user", { ...PUSH, scope: { Email: user.email } });
+    await until(async () => (await waiting()).length === 1);
+    await user.signOut();
+    moved += 120_000;
+    await wake();
+    await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
+    expect(pushed).to.have.length(1);
+  });
+
+  it("with a scope do not reach an open page after the user's password was changed", async () => {
+    const user = await signedIn("Oslo");
+    const [{ last }] = (await rows<{ last: number }>(
+      service.db,
+      "SELECT coalesce(max(cursor), 0)::int AS last FROM notification",
+    )) as [{ last: number }];
+    const received = follow(user.as, last);
+    await published("1", { scope: { Email: user.email } });
+    await until(() => received.length === 1);
+    await user.changePassword();
+    await published("2", { scope: { Email: user.email } });
+    await published("all");
+    await until(() => received.at(-1)?.data.title === "all");
+    expect(received.map(({ data }) => data.title)).to.deep.equal(["1", "all"]);
   });
 
   it("are signed by the app's own keys, and only its owner sees a device", async () => {

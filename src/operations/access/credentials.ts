@@ -8,9 +8,10 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
-import { allowsOperation, type Caller, type TokenScope } from "../../rules/access.js";
+import type { Caller, TokenScope } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { getHighestRole, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
+import { getHighestRole, isRoleAbove, type Role } from "../../rules/roles.js";
+import { IS_CREDENTIAL_VALID_SQL } from "./credential-validity.js";
 import { generateToken, hashToken, isWellFormedToken } from "./tokens.js";
 
 /**
@@ -48,12 +49,6 @@ export interface NewCredential {
   secret?: string | undefined;
 }
 
-/**
- * Roles that may open an app's viewer and debug pages. If a person loses these roles, the tokens of these pages become
- * invalid.
- */
-const PREVIEW_ROLES = ROLES.filter((role) => allowsOperation("previewApp", role));
-
 interface CredentialRow {
   id: number;
   kind: CredentialKind;
@@ -81,18 +76,7 @@ interface CredentialRow {
   needsUseUpdate: boolean;
 }
 
-/**
- * SQL condition that is true if the OAuth grant `g` is valid. A grant that a person created with an API token ends when
- * this API token ends.
- */
-export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
-  SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
-
-/**
- * Selects the valid credential with the hash $1. The session of a live page is valid while the app is published. The
- * session of a viewer or debug page is valid while the person who opened the page is signed in. This person must also
- * be an administrator or have one of the roles $2 on the app.
- */
+/** Selects the valid credential with the hash $1. */
 const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
          c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
@@ -114,17 +98,7 @@ const SELECT_CREDENTIAL = `
     FROM credential c LEFT JOIN run ON run.id = c.run_id
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
-   WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
-     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${IS_GRANT_VALID_SQL}))
-     AND (NOT c.page_session OR CASE c.kind WHEN 'live'
-       THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
-       ELSE EXISTS (SELECT FROM credential p
-                     WHERE p.id = c.parent_id AND p.revoked_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > now())
-                       AND (p.kind = 'admin' OR EXISTS
-                         (SELECT FROM person_session s JOIN person a ON a.id = s.person_id
-                           WHERE s.credential_id = p.id AND a.is_administrator AND NOT s.is_provisional) OR EXISTS
-                         (SELECT FROM app_role r WHERE r.app_id = c.app_id AND r.person_id = p.person_id AND r.role = ANY ($2))))
-       END)`;
+   WHERE c.hash = $1 AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
  * Extends a session that is in use, up to its maximum lifetime. Also stores when the person was last seen, unless
@@ -345,10 +319,7 @@ export class Credentials {
     if (this.unknownTokens.has(key) && notifications.isHealthy()) return null;
     this.unknownTokens.checkRate(key, address);
     const epochBefore = this.epoch;
-    const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [
-      hashToken(token),
-      PREVIEW_ROLES,
-    ]);
+    const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [hashToken(token)]);
     if (!row) {
       this.unknownTokens.countMiss(key, address);
       if (epochBefore === this.epoch) this.unknownTokens.add(key);

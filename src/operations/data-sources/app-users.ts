@@ -46,14 +46,17 @@ export interface VerifiedAddress {
  */
 const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 
-const SELECT_SIGNED_IN_USER = `
-  SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof,
+/** Start of a statement that selects sign-ins of the app $2. The condition on the credential must follow. */
+const SELECT_SIGN_INS = `
+  SELECT session.credential_id AS "credentialId", entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof,
          session.verified, session.pending
     FROM app_user_session AS session
     JOIN data_source AS source ON source.app_id = session.app_id AND source.id = session.data_source_id
     JOIN data_source_entry AS entry
       ON entry.app_id = session.app_id AND entry.id = session.entry_id AND entry.data_source_id = session.data_source_id
-   WHERE session.credential_id = $1 AND session.app_id = $2 AND ${IS_USER_SIGN_IN}`;
+   WHERE session.app_id = $2 AND ${IS_USER_SIGN_IN} AND session.credential_id`;
+const SELECT_SIGN_IN = `${SELECT_SIGN_INS} = $1`;
+const SELECT_SIGN_INS_OF_CREDENTIALS = `${SELECT_SIGN_INS} = ANY ($1::bigint[])`;
 
 /**
  * Selects the first matching entry, so that a later entry with the same address cannot take over the account. The query
@@ -93,7 +96,11 @@ const digestComparedValues = (data: EntryData, columns: readonly string[]): Buff
 const createSignInError = (): ActionError =>
   new ActionError("UNAUTHORIZED", 'no user of the app has the values in "where"');
 
+/** A user who is signed in to a page. If `pending` is true, the second factor is still missing. */
+type SignedInUser = AppUser & { pending: boolean };
+
 interface AppUserRow extends AppUser {
+  credentialId: number;
   verified: Partial<Record<VerificationChannel, string>>;
   pending: boolean;
   hashed: string[];
@@ -131,6 +138,14 @@ async function provesIdentity(
   return isProven;
 }
 
+/** Returns the user of a sign-in. Returns null if a value that the sign-in checked has changed. */
+function readSignedInUser(signIn: AppUserRow): SignedInUser | null {
+  const { id, dataSourceId, data, hashed, columns, proof, verified, pending } = signIn;
+  if (!proof.equals(digestComparedValues(data, columns))) return null;
+  const visibleData = pickVisibleColumns(data, (column) => !hashed.includes(column));
+  return { id, dataSourceId, data: visibleData, ...(Object.keys(verified).length > 0 && { verified }), pending };
+}
+
 const provenNow = (channel: VerificationChannel) => ({ [channel]: new Date().toISOString() });
 
 export class AppUsers {
@@ -154,22 +169,34 @@ export class AppUsers {
    * entry was removed, or if a value that the sign-in checked has changed. If the second factor is still missing,
    * `pending` is true, and the page's requests count as anonymous.
    */
-  async signedIn(credentialId: number | null, appId: number): Promise<(AppUser & { pending: boolean }) | null> {
+  async signedIn(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
     if (credentialId === null) return null;
-    const [appUser] = await queryPreparedRows<AppUserRow>(this.options.db, "app-user", SELECT_SIGNED_IN_USER, [
+    const [appUser] = await queryPreparedRows<AppUserRow>(this.options.db, "app-user", SELECT_SIGN_IN, [
       credentialId,
       appId,
     ]);
-    if (!appUser?.proof.equals(digestComparedValues(appUser.data, appUser.columns))) return null;
-    const { id, dataSourceId, data, hashed, verified, pending: needsCode } = appUser;
-    const visibleData = pickVisibleColumns(data, (column) => !hashed.includes(column));
-    return {
-      id,
-      dataSourceId,
-      data: visibleData,
-      ...(Object.keys(verified).length > 0 && { verified }),
-      pending: needsCode,
-    };
+    return appUser ? readSignedInUser(appUser) : null;
+  }
+
+  /**
+   * Returns the users who are signed in with the credentials of pages, by the ID of the credential. Does not check that
+   * the credentials are valid. A credential without a user, or whose user's second factor is still missing, has no entry
+   * in the result.
+   */
+  async usersOfCredentials(
+    executor: SqlClient,
+    appId: number,
+    credentialIds: readonly number[],
+  ): Promise<Map<number, AppUser>> {
+    const signInRows = await rows<AppUserRow>(executor, SELECT_SIGN_INS_OF_CREDENTIALS, [credentialIds, appId]);
+    const users = new Map<number, AppUser>();
+    for (const signInRow of signInRows) {
+      const appUser = readSignedInUser(signInRow);
+      if (!appUser || appUser.pending) continue;
+      const { pending: _, ...user } = appUser;
+      users.set(signInRow.credentialId, user);
+    }
+    return users;
   }
 
   /**

@@ -15,7 +15,7 @@ import {
   readCursorBefore,
   readLastCursor,
 } from "./notification-rows.js";
-import { type FindReader, type NotificationReader, READER_CHANNEL, readUsersOfReaders } from "./reader.js";
+import { type FindReader, type NotificationReader, READER_CHANNEL, type ReadUsersOfCredentials } from "./reader.js";
 
 const READ_RETRY_MS = 1_000;
 
@@ -52,9 +52,10 @@ export function createNotificationFeed(options: {
   db: DataSource;
   notices: Notices;
   findReader: FindReader;
+  readUsersOfCredentials: ReadUsersOfCredentials;
   log: Logger;
 }): NotificationFeed {
-  const { db, notices, findReader, log } = options;
+  const { db, notices, findReader, readUsersOfCredentials, log } = options;
   const feedsByApp = new Map<number, AppFeed>();
 
   function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
@@ -80,17 +81,15 @@ export function createNotificationFeed(options: {
   }
 
   /**
-   * Reads the current entries of the users of all subscriptions, because an entry may have changed since the start of
-   * the subscription. Runs before a notification's scope (conditions on its readers) is compared with the users.
+   * Reads the current users of all subscriptions, because a user's entry may have changed since the start of the
+   * subscription, and a changed password ends the sign-in. Runs before a notification's scope (conditions on its
+   * readers) is compared with the users.
    */
   async function rereadFeed({ appId, subscribers: followers }: AppFeed): Promise<void> {
-    const users = await readUsersOfReaders(
-      db,
-      appId,
-      [...followers].map(({ reader }) => reader.key),
-    );
+    const credentialIds = [...followers].map(({ caller }) => caller.credentialId);
+    const users = await readUsersOfCredentials(db, appId, credentialIds);
     for (const follower of followers)
-      follower.reader = { ...follower.reader, user: users.get(follower.reader.key) ?? null };
+      follower.reader = { ...follower.reader, user: users.get(follower.caller.credentialId) ?? null };
   }
 
   /**

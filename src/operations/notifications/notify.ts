@@ -13,7 +13,12 @@ import { createNotificationFeed } from "./notification-feed.js";
 import { NotificationsService } from "./notifications.js";
 import { PushSender } from "./push-sender.js";
 import { PushSubscriptions } from "./push-subscriptions.js";
-import { createFindReader, notifyReaderChange } from "./reader.js";
+import {
+  createFindReader,
+  createUsersOfCredentialsReader,
+  notifyReaderChange,
+  type ReadSignedInUsers,
+} from "./reader.js";
 import { createVapidKeyReader } from "./vapid-keys.js";
 
 export type NotificationModules = ReturnType<typeof createNotificationModules>;
@@ -23,6 +28,7 @@ export function createNotificationModules(options: {
   notices: Notices;
   settings: Settings;
   sessionOf: ReadSession;
+  readSignedInUsers: ReadSignedInUsers;
   receivedDataLimiter: ReceivedDataLimiter;
   connections: AddressCheckedConnections;
   allowPrivateNetwork: boolean;
@@ -35,6 +41,7 @@ export function createNotificationModules(options: {
   const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
   const { baseUrl, processId, now, log } = options;
   const readerOf = createFindReader(sessionOf);
+  const readUsersOfCredentials = createUsersOfCredentialsReader(options.readSignedInUsers);
   const keysOf = createVapidKeyReader({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
@@ -49,9 +56,18 @@ export function createNotificationModules(options: {
   });
   return {
     service: new NotificationsService({ db, findReader: readerOf, receivedDataLimiter, now }),
-    feed: createNotificationFeed({ db, notices, findReader: readerOf, log }),
+    feed: createNotificationFeed({ db, notices, findReader: readerOf, readUsersOfCredentials, log }),
     devices: pushSubscriptions,
-    push: new PushSender({ db, readVapidKeys: keysOf, connections, subject, processId, now, log }),
+    push: new PushSender({
+      db,
+      readVapidKeys: keysOf,
+      readUsersOfCredentials,
+      connections,
+      subject,
+      processId,
+      now,
+      log,
+    }),
 
     /**
      * Assigns the devices and subscriptions of a page to the user who is signed in to the page now. Call this method

@@ -6,12 +6,12 @@
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { rows, type SqlClient } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
-import { readUsersOfReaders } from "./reader.js";
+import type { ReadUsersOfCredentials } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
@@ -31,7 +31,8 @@ const SELECT_NOTIFICATION_TO_PUSH = `
   SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1
    ORDER BY push_at LIMIT 1 FOR UPDATE SKIP LOCKED`;
 const SELECT_DEVICES = `
-  SELECT id, reader FROM push_subscription WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_PER_STATEMENT}`;
+  SELECT id, credential_id AS "credentialId" FROM push_subscription
+   WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_PER_STATEMENT}`;
 const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
@@ -57,7 +58,8 @@ const CLAIM_DELIVERIES = `
     UPDATE push_delivery SET holder = $5, claimed_at = now(), attempts = attempts + 1
       FROM chosen WHERE push_delivery.id = chosen.id RETURNING push_delivery.*)
   SELECT taken.id, taken.notification_id AS "notificationId", taken.subscription_id AS "subscriptionId", taken.attempts,
-         notification.app_id AS "appId", notification.data, notification.push->'payload' AS payload, device.endpoint, device.p256dh, device.auth
+         notification.app_id AS "appId", notification.data, notification.push->'payload' AS payload, notification.scope,
+         device.credential_id AS "credentialId", device.endpoint, device.p256dh, device.auth
     FROM taken JOIN notification ON notification.id = taken.notification_id
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
@@ -78,7 +80,12 @@ const RELEASE_DELIVERIES = `
 const SELECT_NEXT_DUE_TIME = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
                            (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
-interface PushDelivery {
+/** A device: the credential of the page that subscribed it, null if this credential no longer exists. */
+interface PushTarget {
+  credentialId: number | null;
+}
+
+interface PushDelivery extends PushTarget {
   id: number;
   notificationId: number;
   subscriptionId: number;
@@ -86,6 +93,7 @@ interface PushDelivery {
   appId: number;
   data: Record<string, unknown>;
   payload: Record<string, unknown>;
+  scope: NotificationScope | null;
   endpoint: string;
   p256dh: string;
   auth: string;
@@ -94,6 +102,7 @@ interface PushDelivery {
 interface PushSenderOptions {
   db: DataSource;
   readVapidKeys: ReadVapidKeys;
+  readUsersOfCredentials: ReadUsersOfCredentials;
   connections: AddressCheckedConnections;
   /** Contact of the service's operator for push services, as a `mailto:` or `https:` URL. */
   subject: string;
@@ -114,6 +123,36 @@ export class PushSender {
   constructor(private readonly options: PushSenderOptions) {}
 
   /**
+   * Reads the users who are signed in to the pages of these devices. Returns a function that is true if the scope
+   * selects the user of a device. If nobody is signed in any more, only a scope of null selects the device.
+   */
+  private async createScopeCheck(executor: SqlClient, appId: number, devices: readonly PushTarget[]) {
+    const credentialIds = devices.flatMap(({ credentialId }) => credentialId ?? []);
+    const users = await this.options.readUsersOfCredentials(executor, appId, credentialIds);
+    return ({ credentialId }: PushTarget, scope: NotificationScope | null): boolean =>
+      isUserInScope(scope, (credentialId === null ? null : users.get(credentialId)) ?? null);
+  }
+
+  /**
+   * Checks the scope of claimed deliveries again, because the user of a device may have signed out since the delivery
+   * was created or first tried. Deletes the deliveries that the scope no longer selects, and returns the others.
+   */
+  private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
+    const { db, processId } = this.options;
+    const wantedDeliveries = deliveries.filter(({ scope }) => scope === null);
+    const scopedDeliveries = deliveries.filter(({ scope }) => scope !== null);
+    for (const appId of new Set(scopedDeliveries.map((delivery) => delivery.appId))) {
+      const appDeliveries = scopedDeliveries.filter((delivery) => delivery.appId === appId);
+      const isWanted = await this.createScopeCheck(db, appId, appDeliveries);
+      for (const delivery of appDeliveries) {
+        if (isWanted(delivery, delivery.scope)) wantedDeliveries.push(delivery);
+        else await rows(db, DELETE_DELIVERY, [delivery.id, processId]);
+      }
+    }
+    return wantedDeliveries;
+  }
+
+  /**
    * Takes one published notification that must be pushed, and creates a delivery for each device. Returns false if
    * there is no such notification.
    */
@@ -128,18 +167,9 @@ export class PushSender {
       );
       if (!wish) return false;
       for (let last = 0; ; ) {
-        const devices = await rows<{ id: number; reader: string }>(manager, SELECT_DEVICES, [wish.appId, last]);
-        const isForAll = wish.scope === null;
-        const users = isForAll
-          ? null
-          : await readUsersOfReaders(
-              manager,
-              wish.appId,
-              devices.map(({ reader }) => reader),
-            );
-        const wantedDevices = devices
-          .filter(({ reader }) => isUserInScope(wish.scope, users?.get(reader) ?? null))
-          .map(({ id }) => id);
+        const devices = await rows<PushTarget & { id: number }>(manager, SELECT_DEVICES, [wish.appId, last]);
+        const isWanted = await this.createScopeCheck(manager, wish.appId, wish.scope === null ? [] : devices);
+        const wantedDevices = devices.filter((device) => isWanted(device, wish.scope)).map(({ id }) => id);
         await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices, moment]);
         if (devices.length < DEVICES_PER_STATEMENT) break;
         last = devices.at(-1)!.id;
@@ -202,7 +232,7 @@ export class PushSender {
         ...this.deliveries.byApp(),
         processId,
       ]);
-      for (const delivery of claimedDeliveries) this.startPush(delivery);
+      for (const delivery of await this.dropOutOfScope(claimedDeliveries)) this.startPush(delivery);
       if (claimedDeliveries.length === 0) break;
     }
     const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);

@@ -1,6 +1,7 @@
 /**
  * Stores the devices that have subscribed to push messages of an app. A device belongs to the user who is signed in to
- * its page.
+ * its page. When the page's session has ended, the user still sees the device in the list, but the device gets only
+ * notifications without a scope.
  */
 import { isIP } from "node:net";
 import type { DataSource } from "typeorm";
@@ -85,8 +86,8 @@ export class PushSubscriptions {
   }
 
   /**
-   * Assigns the devices of a page to the user who is signed in now, so that a device never shows notifications of a
-   * user who has signed out.
+   * Assigns the devices of a page to the user who is signed in now: this user sees and removes the devices. The
+   * recipients of a push message do not depend on this, because the sender reads who is signed in to the page.
    */
   async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
     const { db, findReader } = this.options;

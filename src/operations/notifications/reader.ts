@@ -4,6 +4,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
+import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 
 /**
  * PostgreSQL channel whose messages contain `appId:credentialId`: on the page with this credential, another user has
@@ -35,51 +36,46 @@ export function createFindReader(sessionOf: ReadSession): FindReader {
   };
 }
 
-const SELECT_USER_ENTRIES = `
-  SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.doc - ARRAY(SELECT jsonb_array_elements_text(source.hashed_columns)) AS data
-    FROM unnest($2::int[], $3::bigint[]) AS wanted (source_id, id)
-    JOIN data_source_entry AS entry ON entry.app_id = $1 AND entry.id = wanted.id AND entry.data_source_id = wanted.source_id
-    JOIN data_source AS source ON source.app_id = $1 AND source.id = wanted.source_id
-   WHERE source.is_users
-      OR EXISTS (SELECT FROM app_user_session AS session
-                  WHERE session.app_id = $1 AND session.data_source_id = source.id AND session.entry_id = entry.id
-                    AND session.verified <> '{}')`;
-const SELECT_PERSONS = `
-  SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = ANY ($1::bigint[])`;
-
-interface UserEntry {
-  id: number;
-  dataSourceId: number;
-  data: Record<string, unknown>;
-}
+/** Selects the valid credentials among $1, each with its person. Without a person, the person's fields are null. */
+const SELECT_VALID_CREDENTIALS = `
+  SELECT c.id AS "credentialId", person.id, first_name AS "firstName", last_name AS "lastName", email
+    FROM credential AS c LEFT JOIN person ON person.id = c.person_id
+   WHERE c.id = ANY ($1::bigint[]) AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Returns the current users of readers, by the reader's key. A reader to whom no user belongs has no entry in the
- * result.
+ * Returns the current users of credentials, by the ID of the credential. A credential that is no longer valid, or to
+ * which no user is signed in any more, has no entry in the result.
  */
-export async function readUsersOfReaders(
+export type ReadUsersOfCredentials = (
   executor: SqlClient,
   appId: number,
-  keys: Iterable<string>,
-): Promise<ReadonlyMap<string, Exclude<ScopeUser, null>>> {
-  const keyParts = [...new Set(keys)].map((key) => key.split(":") as [kind: string, first: string, second?: string]);
-  const entries = keyParts.filter(([kind]) => kind === "entry");
-  const personIds = keyParts.filter(([kind]) => kind === "person").map(([, id]) => id);
-  const users = new Map<string, Exclude<ScopeUser, null>>();
-  if (entries.length > 0) {
-    const entryRows = await rows<UserEntry>(executor, SELECT_USER_ENTRIES, [
-      appId,
-      entries.map(([, of]) => of),
-      entries.map(([, , id]) => id),
-    ]);
-    for (const { id, dataSourceId, data } of entryRows)
-      users.set(`entry:${dataSourceId}:${id}`, { ...data, id, dataSourceId });
-  }
-  if (personIds.length > 0) {
-    const personRows = await rows<{ id: number }>(executor, SELECT_PERSONS, [personIds]);
-    for (const person of personRows) users.set(`person:${person.id}`, { ...person });
-  }
-  return users;
+  credentialIds: readonly number[],
+) => Promise<ReadonlyMap<number, Exclude<ScopeUser, null>>>;
+
+/** Returns the app users who are signed in with the credentials of pages, by the ID of the credential. */
+export type ReadSignedInUsers = (
+  executor: SqlClient,
+  appId: number,
+  credentialIds: readonly number[],
+) => Promise<ReadonlyMap<number, { id: number; dataSourceId: number; data: Record<string, unknown> }>>;
+
+export function createUsersOfCredentialsReader(readSignedInUsers: ReadSignedInUsers): ReadUsersOfCredentials {
+  return async function readUsersOfCredentials(executor, appId, credentialIds) {
+    const users = new Map<number, Exclude<ScopeUser, null>>();
+    if (credentialIds.length === 0) return users;
+    const validCredentials = await rows<{ credentialId: number; id: number | null }>(
+      executor,
+      SELECT_VALID_CREDENTIALS,
+      [credentialIds],
+    );
+    const signedInUsers = await readSignedInUsers(executor, appId, credentialIds);
+    for (const { credentialId, ...person } of validCredentials) {
+      const appUser = signedInUsers.get(credentialId);
+      if (appUser) users.set(credentialId, { ...appUser.data, id: appUser.id, dataSourceId: appUser.dataSourceId });
+      else if (person.id !== null) users.set(credentialId, person);
+    }
+    return users;
+  };
 }
 
 /** Notifies every process of the service that another user is signed in to the page with this credential. */
