@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, DraftOrLive, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
@@ -51,8 +52,9 @@ interface ClientActionRow {
 }
 
 const IS_PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
-const CLIENT_ROW_COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
+const COLUMNS_WITHOUT_CODE = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, active, environment,
   action_version AS "actionVersion", triggers, assets, ${IS_PAUSED} AS "isPaused", access::text AS access`;
+const CLIENT_ROW_COLUMNS = `${COLUMNS_WITHOUT_CODE}, code`;
 
 /*
  * SQL condition for actions that a client can run. $2 is "master" for a client that runs drafts, otherwise
@@ -60,6 +62,21 @@ const CLIENT_ROW_COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE '
  */
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
+
+/** Row of the list of actions. PostgreSQL gives each stored state of a row another `version`. */
+type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
+
+/* SQL condition for actions that a client can start on analytics events. */
+const IS_STARTED_BY_EVENTS = `${IS_RUNNABLE} AND EXISTS (SELECT FROM json_array_elements(triggers) AS t WHERE t ->> 'trigger' = 'analytics')`;
+const VERSION_COLUMNS = 'xmin::text AS version, octet_length(code) AS "codeBytes"';
+const SELECT_ANALYTICS_ACTIONS = `SELECT ${COLUMNS_WITHOUT_CODE}, ${VERSION_COLUMNS} FROM action
+  WHERE ${IS_STARTED_BY_EVENTS} ORDER BY id`;
+const SELECT_WITH_CODE = `SELECT ${CLIENT_ROW_COLUMNS}, ${VERSION_COLUMNS} FROM action
+  WHERE ${IS_STARTED_BY_EVENTS} AND id = ANY ($3::bigint[])`;
+/** Maximum bytes of code that one statement reads, except for a single larger action. An app can have 256 MB of code. */
+const CODE_BYTES_PER_STATEMENT = 2 * 1024 * 1024;
+/** Number of actions whose integrity value stays in memory, so that the service reads their code only once. */
+const CACHED_INTEGRITIES_MAX = 50_000;
 
 type AccessRow = Pick<ClientActionRow, "access" | "triggers">;
 
@@ -73,6 +90,23 @@ const SELECT_ACCESS = `SELECT access::text AS access, triggers FROM action
 const integrityHash = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
 
 const isAnalyticsTrigger = ({ trigger }: Trigger): boolean => trigger === "analytics";
+
+const integrityKeyOf = ({ id, version }: Pick<ListedRow, "id" | "version">): string => `${id}:${version}`;
+
+/** Returns the IDs of the rows in groups with at most CODE_BYTES_PER_STATEMENT of code, except for a single larger action. */
+function groupByCodeBytes(listedRows: readonly Pick<ListedRow, "id" | "codeBytes">[]): number[][] {
+  const groups: number[][] = [];
+  let groupBytes = Number.POSITIVE_INFINITY;
+  for (const { id, codeBytes } of listedRows) {
+    groupBytes += codeBytes;
+    if (groupBytes <= CODE_BYTES_PER_STATEMENT) groups.at(-1)!.push(id);
+    else {
+      groups.push([id]);
+      groupBytes = codeBytes;
+    }
+  }
+  return groups;
+}
 
 async function findClientActionRow(db: SqlClient, appId: number, id: number): Promise<ClientActionRow> {
   const [row] = await rows<ClientActionRow>(
@@ -145,32 +179,48 @@ interface ClientActionsOptions {
 export class ClientActions {
   constructor(private readonly options: ClientActionsOptions) {}
 
-  private toClientAction(row: ClientActionRow): ClientAction | null {
-    const triggers = row.triggers.filter(isAnalyticsTrigger);
-    if (triggers.length === 0) return null;
+  private readonly integrities = createBoundedCache<string, string>(CACHED_INTEGRITIES_MAX);
+
+  private toClientAction({ id, triggers, assets }: ListedRow, integrity: string): ClientAction {
     return {
-      id: row.id,
-      integrity: integrityHash(compileScript(row)),
-      triggers,
-      assets: this.options.addAssetUrls(row.assets),
+      id,
+      integrity,
+      triggers: triggers.filter(isAnalyticsTrigger),
+      assets: this.options.addAssetUrls(assets),
     };
+  }
+
+  /** Reads actions with their code, and stores their integrity values. */
+  private async readWithCode(appId: number, copy: DraftOrLive, ids: readonly number[]): Promise<ClientAction[]> {
+    const codeRows = await rows<ListedRow & ClientActionRow>(this.options.db, SELECT_WITH_CODE, [appId, copy, ids]);
+    return codeRows.map((row) => {
+      const integrity = integrityHash(compileScript(row));
+      this.integrities.set(integrityKeyOf(row), integrity);
+      return this.toClientAction(row, integrity);
+    });
   }
 
   /**
    * Returns all actions that a client can start on analytics events, sorted by ID. `copy` selects drafts or live
-   * versions.
+   * versions. Reads the code only of actions that have changed since the last call.
    */
   async list(appId: number, copy: DraftOrLive): Promise<ClientAction[]> {
-    const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
-    const clientRows = await rows<ClientActionRow>(this.options.db, sql, [appId, copy]);
-    return clientRows.flatMap((row) => this.toClientAction(row) ?? []);
+    const listedRows = await rows<ListedRow>(this.options.db, SELECT_ANALYTICS_ACTIONS, [appId, copy]);
+    const actions: ClientAction[] = [];
+    const changedRows: ListedRow[] = [];
+    for (const row of listedRows) {
+      const integrity = this.integrities.get(integrityKeyOf(row));
+      if (integrity === undefined) changedRows.push(row);
+      else actions.push(this.toClientAction(row, integrity));
+    }
+    for (const ids of groupByCodeBytes(changedRows)) actions.push(...(await this.readWithCode(appId, copy, ids)));
+    return actions.sort((one, other) => one.id - other.id);
   }
 
   /** Returns the action with this ID if clients can start it on analytics events; otherwise null. */
   async find(appId: number, copy: DraftOrLive, id: number): Promise<ClientAction | null> {
-    const sql = `SELECT ${CLIENT_ROW_COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
-    const [row] = await rows<ClientActionRow>(this.options.db, sql, [appId, copy, id]);
-    return row ? this.toClientAction(row) : null;
+    const [action] = await this.readWithCode(appId, copy, [id]);
+    return action ?? null;
   }
 
   /**

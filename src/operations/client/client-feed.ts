@@ -3,6 +3,7 @@
  * once for all clients that use the same app and the same kind of actions (drafts or live versions).
  */
 import type { Logger } from "pino";
+import { runInBackground } from "../../background.js";
 import type { DraftOrLive } from "../../data/action-types.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
@@ -113,6 +114,16 @@ export function createClientFeed(options: {
     notifySubscribers(audience, getOrCreateSnapshot(audience, audience.actionsById));
   }
 
+  /** Removes an audience without subscribers after its read has ended, so that a subscriber meanwhile shares the read. */
+  async function removeUnused(audience: FeedSubscribers): Promise<void> {
+    for (let read = null; read !== audience.lastRead; ) {
+      read = audience.lastRead;
+      await read;
+    }
+    const key = `${audience.appId}:${audience.copy}`;
+    if (audience.listeners.size === 0 && audiences.get(key) === audience) audiences.delete(key);
+  }
+
   function audienceOf(appId: number, copy: DraftOrLive): FeedSubscribers {
     const key = `${appId}:${copy}`;
     const audience = audiences.get(key);
@@ -156,8 +167,7 @@ export function createClientFeed(options: {
         if (audience.actionsById) listener(getOrCreateSnapshot(audience, audience.actionsById));
         return () => {
           audience.listeners.delete(listener);
-          if (audience.listeners.size === 0 && audiences.get(`${appId}:${copy}`) === audience)
-            audiences.delete(`${appId}:${copy}`);
+          if (audience.listeners.size === 0) runInBackground(removeUnused(audience));
         };
       }),
   };
