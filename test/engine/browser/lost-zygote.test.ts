@@ -2,13 +2,21 @@
  * Tests a browser that cannot start renderers but stays connected: the service replaces it.
  * Rarer losses are in test/long/browser-losses.test.ts.
  */
+import { mock } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
+import { pino } from "pino";
+import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { findZygotes, hasProcessEnded } from "../../../src/engine/browser/processes/local-browser.js";
+import {
+  createLocalBrowserSource,
+  findZygotes,
+  hasProcessEnded,
+} from "../../../src/engine/browser/processes/local-browser.js";
 import { readProcesses } from "../../../src/engine/browser/processes/sandbox-proof.js";
-import { CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/launches.js";
+import { CHECK_INTERVAL_MS, LaunchWatch } from "../../../src/engine/browser/watch/launches.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
+import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, procFile, renderersOf, startHangingRun, zygotesOf } from "./process-group.js";
@@ -114,6 +122,56 @@ describe("a browser whose zygote process is killed", () => {
     killZygotes();
     expect(await run).to.deep.include({ ok: false, cause: "browser" });
     expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);
+  });
+});
+
+describe("the time until a browser without a zygote is stopped", () => {
+  beforeEach(() => mock.timers.enable({ apis: ["setInterval"] }));
+  afterEach(() => mock.timers.reset());
+
+  /** Moves the clock of a browser's checks until `broken` is called. Returns the time in milliseconds that this took. */
+  async function timeUntilBroken(readProcessTypes: (check: number) => string[]): Promise<number> {
+    let checks = 0;
+    let isBroken = false;
+    const send = async () => {
+      checks += 1;
+      return { processInfo: readProcessTypes(checks).map((type, id) => ({ id, type })) };
+    };
+    const chromium = { connection: { on() {}, off() {}, send }, stop: async () => {} } as unknown as Chromium;
+    const onBroken = () => {
+      isBroken = true;
+    };
+    const watch = new LaunchWatch(chromium, () => true, { broken: onBroken, networkLost() {} });
+    let elapsedMs = 0;
+    for (; !isBroken && elapsedMs < 60_000; elapsedMs += CHECK_INTERVAL_MS) {
+      mock.timers.tick(CHECK_INTERVAL_MS);
+      await new Promise(setImmediate);
+    }
+    watch.stop();
+    return elapsedMs;
+  }
+
+  it("is below 5 s for a remote browser, which reports no renderer, by the clock of the checks", async () => {
+    expect(await timeUntilBroken(() => ["browser"])).to.be.below(5_000);
+    // A renderer at one of the checks starts the count again.
+    expect(await timeUntilBroken((check) => (check % 6 === 0 ? ["renderer"] : []))).to.equal(60_000);
+  });
+
+  longTest("is below 1 s for a local browser, by the clock of the checks", async () => {
+    const log = pino({ level: "silent" });
+    const source = createLocalBrowserSource({ chromePath: chromePath(), sandbox: true, log });
+    const chromium = await source.open(new AbortController().signal);
+    try {
+      const zygotes = zygotesOf(chromium.pid!);
+      for (const pid of zygotes) signalProcess(pid, "SIGKILL");
+      await until(() => zygotes.every((pid) => hasProcessEnded(pid)));
+      // The checks do not run, because their clock stands still.
+      expect(chromium.isAlive()).to.equal(true);
+      mock.timers.tick(1_000);
+      await until(() => !chromium.isAlive());
+    } finally {
+      await chromium.stop();
+    }
   });
 });
 
