@@ -52,8 +52,9 @@ export const pushManagerOf = ({ subscription }: PushDevice): string => `{
   const unsubscribe = async () => (current = null) === null;
   const subscription = ${JSON.stringify(subscription)};
   PushManager.prototype.getSubscription = async () => current;
-  PushManager.prototype.subscribe = async () =>
-    (current = { unsubscribe, endpoint: subscription.endpoint, toJSON: () => subscription });
+  PushManager.prototype.subscribe = async ({ applicationServerKey: { buffer } }) =>
+    (current = { unsubscribe, endpoint: subscription.endpoint, options: { applicationServerKey: buffer },
+                 toJSON: () => subscription });
 }`;
 
 export async function startPushService(): Promise<PushService> {

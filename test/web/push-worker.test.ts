@@ -6,6 +6,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browser, CDPSession, Page } from "puppeteer";
+import { rows } from "../../src/data/database.js";
 import { pushManagerOf, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -122,6 +123,33 @@ describe("push messages in a browser", () => {
     expect(message).to.include(pushNotification.payload);
     await deliverMessage(JSON.stringify(message));
     expect((await waitForNotifications(before + 1)).at(-1)).to.deep.include(pushNotification.payload);
+    const owner = async () =>
+      (
+        await rows<{ credential: number | null }>(
+          service.db,
+          "SELECT credential_id AS credential FROM push_subscription",
+        )
+      )[0]!.credential;
+    const firstSession = await owner();
+    expect(firstSession).to.be.a("number");
+    const init = () =>
+      page.evaluate(`localStorage.clear(); Svc.init({ app: ${service.appId}, url: "${service.url}" }).then(() => 1)`);
+    await init();
+    await until(async () => (await owner()) !== firstSession);
+    const secondSession = await owner();
+    // The next assignment reads another key, like that of a subscription to another app or push service.
+    await page.evaluate(`navigator.serviceWorker.getRegistration().then(({ pushManager }) => pushManager.getSubscription())
+      .then(({ options }) => {
+        const key = options.applicationServerKey;
+        let reads = 0;
+        Object.defineProperty(options, "applicationServerKey", { get: () => (reads++ === 0 ? new ArrayBuffer(65) : key) });
+      })`);
+    const requested: string[] = [];
+    page.on("request", (request) => void requested.push(`${request.method()} ${new URL(request.url()).pathname}`));
+    await init();
+    await init();
+    await until(async () => (await owner()) !== secondSession);
+    expect(requested.filter((request) => request === `POST ${app}/push/subscriptions`)).to.have.length(1);
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(true);
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(false);
     expect(await service.db.query("SELECT FROM push_subscription")).to.deep.equal([]);

@@ -6,6 +6,7 @@ import { createClientActionRunner } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import { CONNECTION_KEY, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
+import { createPushDevice } from "./push-device.js";
 import { createRequests, type OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 import { createScriptLoader } from "./scripts.js";
@@ -43,8 +44,13 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   const { session, forget } = createSessionReader(connection);
   // Only pages that load the script env.js have an environment, and run client actions. Other pages can still call `Svc` functions.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
-  function onSessionChanged(): void {
+  const pushDevice = createPushDevice(connection);
+  function forgetSession(): void {
     forget();
+    pushDevice.assign();
+  }
+  function onSessionChanged(): void {
+    forgetSession();
     socket.reconnect();
     restart();
   }
@@ -75,7 +81,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
     lines,
     exchange,
     follow: socket.follow,
-    forgetSession: forget,
+    forgetSession,
   };
   // The property is enumerable, so that Object.assign copies the connection to an existing `window.Svc`.
   return Object.assign(client, { [CONNECTION_KEY]: Object.freeze(packageConnection) });
