@@ -35,6 +35,9 @@ export const MAX_INDEXES_OF_SERVICE = 100;
 const INDEX_LOCK_ID = 0x73766369;
 const LOCK_RETRY_DELAY_MS = 100;
 
+/** A removed data source; without `id`, all data sources of a removed app. */
+export type RemovedSources = Pick<DataSourceKey, "appId"> & Partial<DataSourceKey>;
+
 /** A data source, and all indexes that it should have after the change. */
 export interface IndexChange {
   key: DataSourceKey;
@@ -62,14 +65,17 @@ async function lockIndexes(client: pg.Client): Promise<void> {
   while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
 }
 
-/** Returns the existing indexes of a data source by name. A value is true if PostgreSQL can use the index. */
-async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
+/**
+ * Returns the existing indexes of a data source, or of all data sources of an app, by name. A value is true if
+ * PostgreSQL can use the index.
+ */
+async function existingIndexes(client: pg.Client, { appId, id }: RemovedSources): Promise<Map<string, boolean>> {
   const { rows } = await client.query<{ name: string; valid: boolean }>(
     `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
        UNION ALL
        SELECT stxname, true FROM pg_statistic_ext WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE $1`,
-    [`entry\\_ix\\_${key.appId}\\_${key.id}\\_%`],
+    [`entry\\_ix\\_${appId}\\_${id === undefined ? "" : `${id}\\_`}%`],
   );
   return new Map(rows.map(({ name, valid }) => [name, valid]));
 }
@@ -247,8 +253,8 @@ export class EntryIndexes {
     return this.withIndexLock((client) => this.applyWith(client, changes, save));
   }
 
-  /** Drops all indexes of a removed data source. */
-  drop(key: DataSourceKey): Promise<void> {
+  /** Drops all indexes of a removed data source, or of a removed app. */
+  drop(key: RemovedSources): Promise<void> {
     return this.withIndexLock(async (client) => this.dropAll(client, (await existingIndexes(client, key)).keys()));
   }
 

@@ -20,8 +20,7 @@ import {
   type StoredDataSource,
 } from "./data-source-rows.js";
 import { insertInitialCounts } from "./entry-changes.js";
-import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
-import type { DataSourceKey } from "./entry-rows.js";
+import type { EntryIndexes, IndexChange, RemovedSources } from "./entry-indexes.js";
 import { insertEntryTexts } from "./entry-statements.js";
 import { type IndexDefinition, indexTopColumns, isUniqueIndex } from "./index-definitions.js";
 
@@ -218,15 +217,15 @@ export class SourceDefinitions {
   }
 
   /**
-   * Drops the indexes of a removed data source in the background, because dropping an index waits for all queries
-   * that use the table.
+   * Drops the indexes of a removed data source, or of all data sources of a removed app, in the background, because
+   * dropping an index waits for all queries that use the table.
    */
-  dropIndexes(key: DataSourceKey): void {
+  dropIndexes(key: RemovedSources): void {
     const { indexes, log } = this.options;
     indexes
       .drop(key)
       .catch((error: unknown) =>
-        log.warn({ err: error, id: key.id }, "the indexes of a removed data source could not be dropped"),
+        log.warn({ err: error, ...key }, "the indexes of a removed data source could not be dropped"),
       );
   }
 
