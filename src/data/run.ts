@@ -43,7 +43,10 @@ export const RUN_TRANSITIONS = {
   cancelQueued: {
     from: "queued",
     to: "cancelled",
-    when: { CancelledError: "a person cancels the run, its caller disconnects, or a newer run replaces it" },
+    when: {
+      CancelledError:
+        "a person cancels the run, its caller disconnects, a newer run replaces it, or its app is a preview that is deleted",
+    },
   },
   failQueued: {
     from: "queued",
@@ -54,7 +57,9 @@ export const RUN_TRANSITIONS = {
   cancel: {
     from: "running",
     to: "cancelled",
-    when: { CancelledError: "a person cancels the run, or a newer run replaces it" },
+    when: {
+      CancelledError: "a person cancels the run, a newer run replaces it, or its app is a preview that is deleted",
+    },
   },
   fail: {
     from: "running",

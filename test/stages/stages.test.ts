@@ -22,6 +22,7 @@ describe("stages and promotions", () => {
   });
   after(() => service.stop());
 
+  const definitions = { dropIndexes: () => undefined };
   const appPath = (id: number) => `/v1/apps/${id}`;
   const stage = async (body: object, from = service.appId) => service.rest("POST", `${appPath(from)}/stages`, { body });
   const newStage = async (name: string): Promise<number> => (await stage({ name })).body.app.id;
@@ -362,7 +363,7 @@ describe("stages and promotions", () => {
     const clearCallerCaches = async () => {
       announced += 1;
     };
-    const parts = { db: service.db, credentials: { clearCallerCaches } };
+    const parts = { db: service.db, credentials: { clearCallerCaches }, definitions };
     await new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0]).expire();
     expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });
@@ -387,7 +388,8 @@ describe("stages and promotions", () => {
   };
   const expire = () => {
     const credentials = { clearCallerCaches: async () => undefined };
-    return new Stages({ db: service.db, credentials } as unknown as ConstructorParameters<typeof Stages>[0]).expire();
+    const parts = { db: service.db, credentials, definitions };
+    return new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0]).expire();
   };
   const UNFINISHED = "SELECT FROM app_stage WHERE app_id = $1 AND expires_at <= now() + interval '15 minutes'";
 

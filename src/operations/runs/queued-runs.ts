@@ -55,6 +55,30 @@ const SELECT_QUEUED_RUNS = `
      AND ($3::bigint IS NULL OR action_id IN (${createSelectVersionsSql("$1", "$3")}))
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
+/**
+ * Cancels the queued runs of the app, or only those of one action, and writes a log entry for each. Skips runs that a
+ * process is claiming.
+ * @param options `payload` is the payload text of the log entries; null if each entry refers to the run's stored
+ *   payload. `deadline` is the value of `performance.now()` after which no further batch starts
+ */
+export async function cancelQueuedRuns(
+  db: DataSource,
+  appId: number,
+  options: { actionId?: number | null; payload: string | null; deadline?: number },
+): Promise<QueuedRunsCancellation> {
+  const { actionId = null, payload, deadline = Number.POSITIVE_INFINITY } = options;
+  let [cancelled, after, more] = [0, 0, true];
+  while (more && performance.now() < deadline) {
+    await db.transaction(async (manager) => {
+      const queued = await rows<QueuedRunRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
+      if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
+      after = queued.at(-1)?.id ?? after;
+      more = queued.length === BATCH_SIZE;
+    });
+  }
+  return { cancelled, more };
+}
+
 export class QueuedRuns {
   constructor(
     private readonly db: DataSource,
@@ -82,15 +106,7 @@ export class QueuedRuns {
     reportUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
     const deadline = performance.now() + CANCEL_TIMEOUT_MS;
-    let [cancelled, after, more] = [0, 0, true];
-    while (more && performance.now() < deadline) {
-      await this.db.transaction(async (manager) => {
-        const queued = await rows<QueuedRunRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
-        if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
-        after = queued.at(-1)?.id ?? after;
-        more = queued.length === BATCH_SIZE;
-      });
-    }
+    const { cancelled, more } = await cancelQueuedRuns(this.db, appId, { actionId, payload, deadline });
     await recordChange(this.db, caller, { appId, type: "app.runs.cancel", data: { cancelled, actionId } });
     return { cancelled, more };
   }

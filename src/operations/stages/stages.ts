@@ -14,9 +14,11 @@ import { refuseField } from "../../rules/fields.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
+import type { SourceDefinitions } from "../data-sources/source-definitions.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
+import { CLOSED_SQL, closeStage, deleteClosedStage, transactWithShortWaits } from "./stage-removal.js";
 
 /** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
@@ -66,8 +68,13 @@ const INSERT_STAGE = `
 const INSERT_UNFINISHED_STAGE = `
   INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $2, $3, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
 
-/** Sets when the stage $1 expires: $2 hours after its creation, or never if $2 is null. */
-const FINISH_STAGE = "UPDATE app_stage SET expires_at = now() + $2::int * interval '1 hour' WHERE app_id = $1";
+/**
+ * Sets when the stage $1 expires: $2 hours after its creation, or never if $2 is null. Returns no row if the stage is
+ * closed.
+ */
+const FINISH_STAGE = `
+  UPDATE app_stage SET expires_at = now() + $2::int * interval '1 hour' WHERE app_id = $1 AND expires_at <> ${CLOSED_SQL}
+  RETURNING app_id`;
 
 const COPY_PEOPLE = [
   "INSERT INTO app_editor (app_id, person_id) SELECT $2, person_id FROM app_editor WHERE app_id = $1",
@@ -76,25 +83,8 @@ const COPY_PEOPLE = [
 
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY app_id LIMIT ${EXPIRED_STAGES_MAX}`;
 
-/**
- * Limits each lock wait of a deletion to less than PostgreSQL's `deadlock_timeout` of one second. Another transaction
- * may hold a lock on a row of the stage, and wait for a row that the deletion has locked. Then the deletion fails
- * first, and releases its locks.
- */
-const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
-
-/**
- * Returns SQL that deletes the stage $1 if it meets the condition. Locks the stage's row before the app, so that the
- * condition is checked again if another request has just finished the stage. Also revokes the credential of its Git
- * connection, which is not deleted together with an app.
- */
-const deleteStageSql = (condition: string): string => `
-  WITH deleted AS (DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND ${condition} FOR UPDATE) RETURNING id),
-       ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
-                  WHERE app_git.app_id = deleted.id AND credential.id = app_git.credential_id)
-  SELECT id FROM deleted`;
-const DELETE_PREVIEW = deleteStageSql("root_id = $2 AND expires_at IS NOT NULL");
-const DELETE_EXPIRED_STAGE = deleteStageSql("expires_at < now()");
+/** Condition for a preview of the app $2 that is not closed. */
+const IS_OPEN_PREVIEW = `root_id = $2 AND expires_at <> ${CLOSED_SQL}`;
 
 /** Validates the fields of a new stage. @throws NAME_REQUIRED; REQUEST_INVALID whose message names the wrong field */
 function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {
@@ -116,6 +106,7 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
 
 interface StagesOptions {
   db: DataSource;
+  definitions: Pick<SourceDefinitions, "dropIndexes">;
   apps: Apps;
   manifests: Manifests;
   credentials: Pick<Credentials, "clearCallerCaches">;
@@ -156,15 +147,13 @@ export class Stages {
   }
 
   /**
-   * Removes a preview. Returns false and changes nothing if other requests have locked rows of the preview.
+   * Closes a preview. Returns false and changes nothing if other requests have locked rows of the preview.
    * @throws NOT_FOUND
    */
-  private async removeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
+  private async closeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {
-      await this.options.db.transaction(async (manager) => {
-        await rows(manager, LIMIT_LOCK_WAIT);
-        const deletedStages = await rows(manager, DELETE_PREVIEW, [stageAppId, rootId]);
-        if (deletedStages.length === 0) {
+      await transactWithShortWaits(this.options.db, async (manager) => {
+        if (!(await closeStage(manager, stageAppId, IS_OPEN_PREVIEW, rootId))) {
           throw new ActionError(
             "NOT_FOUND",
             `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
@@ -205,7 +194,7 @@ export class Stages {
    *   its new stage
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
-    const { db, apps, manifests, credentials } = this.options;
+    const { db, apps, manifests, credentials, definitions } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
     const { manifest } = await manifests.get(appId);
     const stageId = await this.createStage(caller, appId, name).catch((error: unknown) => {
@@ -223,11 +212,13 @@ export class Stages {
         precondition: undefined,
         checkPermission: () => undefined,
         onApplied: async (manager) => {
-          await rows(manager, FINISH_STAGE, [stageId, expiresInHours]);
+          const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours]);
+          if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
         },
       });
     } catch (error) {
       await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
+      definitions.dropIndexes({ appId: stageId });
       if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
       throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
     }
@@ -236,40 +227,56 @@ export class Stages {
   }
 
   /**
-   * Deletes a preview and its data before it expires.
+   * Deletes a preview and its data before it expires. If other requests still use the data, `expire` deletes it later.
    * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
    */
   async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
+    const { credentials } = this.options;
     const rootId = await this.rootOf(appId);
-    for (let tries = 1; !(await this.removeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
+    for (let tries = 1; !(await this.closeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
       if (tries === REMOVAL_TRIES) {
         const message = `other requests write to app ${stageAppId} at the moment; try again later`;
         throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
       }
       await delay(REMOVAL_PAUSE_MS);
     }
-    await this.options.credentials.clearCallerCaches();
+    await credentials.clearCallerCaches();
+    for (let tries = 1; !(await this.deleteUnlessInUse(stageAppId)) && tries < REMOVAL_TRIES; tries += 1)
+      await delay(REMOVAL_PAUSE_MS);
+  }
+
+  /** Deletes a closed stage. Returns false if other requests have locked rows of it. */
+  private async deleteUnlessInUse(stageId: number): Promise<boolean> {
+    try {
+      await deleteClosedStage(this.options.db, this.options.definitions, stageId);
+    } catch (error) {
+      if (isLockTimeout(error)) return false;
+      throw error;
+    }
+    return true;
   }
 
   /**
-   * Deletes expired stages, each in one statement. The next call deletes stages that are in use now. Returns the time
-   * of the next call as Unix time in milliseconds.
+   * Closes and deletes expired stages. The next call deletes stages that are in use now. Returns the time of the next
+   * call as Unix time in milliseconds.
    * @throws the first error of a deletion, after the other stages were deleted
    */
   async expire(): Promise<number> {
     const { db, credentials } = this.options;
     const failures: unknown[] = [];
-    for (const { id } of await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)) {
+    const ids = (await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)).map(({ id }) => id);
+    const closed = new Set<number>();
+    // Closes all stages before the first deletion, because a deletion can take minutes.
+    for (const id of ids) {
       try {
-        await db.transaction(async (manager) => {
-          await rows(manager, LIMIT_LOCK_WAIT);
-          await rows(manager, DELETE_EXPIRED_STAGE, [id]);
-        });
-        await credentials.clearCallerCaches();
+        if (await transactWithShortWaits(db, (manager) => closeStage(manager, id, "expires_at < now()")))
+          closed.add(id);
       } catch (error) {
         if (!isLockTimeout(error)) failures.push(error);
       }
     }
+    if (closed.size > 0) await credentials.clearCallerCaches();
+    for (const id of closed) await this.deleteUnlessInUse(id).catch((error: unknown) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return Date.now() + EXPIRY_INTERVAL_MS;
   }
