@@ -13,7 +13,7 @@ import {
   type SecretBinding,
 } from "../../rules/secret-bindings.js";
 import { recordChange } from "../records/audit.js";
-import { sealSettings } from "../settings/secret-values.js";
+import { deleteUnusedTokens, sealSettings } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 
 const SELECT_BINDINGS = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
@@ -61,6 +61,7 @@ export class BindingDefinitions {
     const sealedKeys = await this.options.settings.secretValues.sealedKeys(appId, manager);
     await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
     await sealSettings(manager, appId, computeSealedKeysAfter(sealedKeys, input));
+    await deleteUnusedTokens(manager, appId);
     await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
     const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
     await recordChange(manager, caller, {

@@ -127,12 +127,13 @@ interface OauthTokensOptions {
 export class OauthTokens {
   private readonly now = this.options.now ?? Date.now;
   /**
-   * Valid tokens that this process has used, by binding. `replacedAt` is set for a token that replaced a rejected
+   * Valid tokens that this process has used, by binding. `version` is the version of the app's secrets: after a change
+   * of the secrets, the stored token is read again, because it may have been deleted. `replacedAt` is set for a token that replaced a rejected
    * token: the time of the replacement.
    */
   private readonly cachedTokens = new Map<
     string,
-    AccessToken & { appId: number; key: string; basis: string; replacedAt: number | null }
+    AccessToken & { appId: number; key: string; basis: string; version: number; replacedAt: number | null }
   >();
   private readonly pendingFetches = new Map<string, Promise<string>>();
   private readonly fetchSemaphore = new FairSemaphore(CONCURRENT_FETCHES_MAX, 1);
@@ -238,24 +239,25 @@ export class OauthTokens {
 
   /**
    * Returns a valid access token for a binding.
+   * @param secret value of the binding's setting, and version of the app's secrets at which it was read
    * @param rejected token that the origin has rejected; another token is returned if possible
    * @throws OutgoingError
    */
   async accessTokenFor(
     appId: number,
     binding: SecretBinding,
-    value: unknown,
+    { value, version }: { value: unknown; version: number },
     rejected: string | null = null,
   ): Promise<string> {
     const id = `${appId} ${encryptionLabelOf(binding)}`;
     const basis = tokenFingerprint(binding, value);
     const hit = this.cachedTokens.get(id);
     const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACEMENT_INTERVAL_MS < this.now();
-    if (hit && hit.basis === basis && this.isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) {
-      return hit.accessToken;
-    }
+    const isCurrent = hit?.basis === basis && hit.version === version;
+    if (hit && isCurrent && this.isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) return hit.accessToken;
     const pendingFetch = this.pendingFetches.get(id);
     if (pendingFetch) return pendingFetch;
+    const replacedAtBefore = (token: AccessToken) => (hit?.accessToken === token.accessToken ? hit.replacedAt : null);
     const tokenPromise = (async () => {
       const leaveQueue = await this.fetchSemaphore.enter(appId);
       try {
@@ -266,7 +268,8 @@ export class OauthTokens {
           appId,
           key: binding.key,
           basis,
-          replacedAt: rejected === null ? null : this.now(),
+          version,
+          replacedAt: rejected === null ? replacedAtBefore(token) : this.now(),
         });
         this.changeCount += 1;
         return token.accessToken;

@@ -52,14 +52,14 @@ export class StoredBindings {
   private readonly preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
   readonly ofRuns: SecretBindings = {
     credentialFor: async (appId, key, origin): Promise<RequestCredential> => {
-      const { bindings, values } = await this.currentBindings(appId);
+      const { bindings, values, version } = await this.currentBindings(appId);
       const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
       const bindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
       if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
       if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
       return createBindingCredential(binding, value, (rejected) =>
-        this.options.tokens.accessTokenFor(appId, binding, value, rejected),
+        this.options.tokens.accessTokenFor(appId, binding, { value, version }, rejected),
       );
     },
     scanFor: async (appId) => {

@@ -152,3 +152,34 @@ export class SecretValueReader {
     );
   }
 }
+
+const SELECT_TOKEN_BINDINGS = `
+  SELECT token.key, token.origin, coalesce(stored.bindings, '[]') AS bindings
+    FROM integration_token AS token LEFT JOIN secret_bindings AS stored ON stored.app_id = token.app_id
+   WHERE token.app_id = $1 ORDER BY token.key, token.origin`;
+const SELECT_SETTING_KEYS = "SELECT key FROM setting WHERE app_id = $1 AND key = ANY ($2::text[])";
+const DELETE_TOKEN = "DELETE FROM integration_token WHERE app_id = $1 AND key = $2 AND origin = $3";
+
+interface TokenBindings {
+  key: string;
+  origin: string;
+  bindings: { key: string; origin: string; in: string }[];
+}
+
+/**
+ * Deletes the stored OAuth 2 tokens of settings that have no value any more or are no longer bound to the token's
+ * origin. Otherwise, the service would use these tokens if the same binding and value are stored again. Call this
+ * function after the change, in the same transaction, which must have locked the app. It waits until a running request
+ * for such a token has ended, at most 10 seconds.
+ */
+export async function deleteUnusedTokens(executor: SqlClient, appId: number): Promise<void> {
+  const tokens = await rows<TokenBindings>(executor, SELECT_TOKEN_BINDINGS, [appId]);
+  if (tokens.length === 0) return;
+  const storedKeys = tokens.map(({ key }) => escapeKey(key));
+  const settingRows = await rows<{ key: string }>(executor, SELECT_SETTING_KEYS, [appId, storedKeys]);
+  const keysWithValue = new Set(settingRows.map(({ key }) => unescapeKey(key)));
+  for (const { key, origin, bindings } of tokens) {
+    const isBound = bindings.some((bound) => bound.key === key && bound.origin === origin && bound.in === "oauth2");
+    if (!isBound || !keysWithValue.has(key)) await rows(executor, DELETE_TOKEN, [appId, key, origin]);
+  }
+}

@@ -29,7 +29,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import { markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
+import { deleteUnusedTokens, markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findSettingReaders, type SettingsUse } from "./setting-readers.js";
 
@@ -227,6 +227,7 @@ export class Settings {
     const removedRows = await rows<{ key: string }>(executor, sql, [appId, stored]);
     const removedKeys = removedRows.map(({ key }) => unescapeKey(key));
     if (removedKeys.length === 0) return removedKeys;
+    await deleteUnusedTokens(executor, appId);
     await touchSettings(executor, appId);
     await recordChange(executor, caller, { appId, type: "app.settings.delete", data: { keys: removedKeys } });
     return removedKeys;
