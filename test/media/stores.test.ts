@@ -14,7 +14,7 @@ import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { UploadReceiver } from "../../src/engine/reception.js";
 import { MediaBlobs } from "../../src/operations/media/blobs.js";
-import { MediaSweep } from "../../src/operations/media/sweep.js";
+import { BACKUP_LOCK_KEY, MediaSweep } from "../../src/operations/media/sweep.js";
 import { startS3 } from "../harness/s3.js";
 import { startTestService } from "../harness/service.js";
 import { filesUnder, mediaOf, noise, picture } from "./support.js";
@@ -112,6 +112,12 @@ describe("media: the store", () => {
         await store.remove(await keyOf(lost.id));
         await service.db.query("UPDATE media_file SET created_at = created_at - interval '1 minute'");
 
+        // A backup that is running may read the file.
+        const duringBackup = await service.db.transaction(async (manager) => {
+          await manager.query("SELECT pg_advisory_xact_lock($1)", [BACKUP_LOCK_KEY]);
+          return sweep.compare();
+        });
+        expect(duringBackup.orphanCount).to.equal(0);
         const found = await sweep.compare();
         if (kind === "folder") expect(found.orphanCount).to.equal(1);
         expect(found.missingFileIds).to.deep.equal([lost.id]);
@@ -123,6 +129,24 @@ describe("media: the store", () => {
         expect((await media.contents(lost.id)).status).to.equal(404);
         await store.remove(orphan);
         await store.remove(young);
+      });
+
+      it("is compared with the database soon after the start of a process", async () => {
+        const log = pino({ level: "silent" });
+        const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
+        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        let time = 0;
+        const options = { db: service.db, store, reception, blobs, isOwnStore: async () => true, log, now: () => time };
+        const sweep = new MediaSweep(options);
+        const lostAt = async () => (await service.db.query("SELECT count(lost_at)::int AS n FROM media_blob"))[0].n;
+        await service.db.query("UPDATE media_blob SET lost_at = now()");
+        const marked = await lostAt();
+        expect(marked).to.be.above(0);
+        await sweep.sweep();
+        expect(await lostAt()).to.equal(marked);
+        time = 600_000;
+        await sweep.sweep();
+        expect(await lostAt()).to.be.below(marked);
       });
 
       it("releases files of a dead process, and their quota", async () => {

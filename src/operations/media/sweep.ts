@@ -18,6 +18,8 @@ const SELECT_IS_BACKUP_ABSENT = "SELECT pg_try_advisory_xact_lock_shared($1) AS 
 const SWEEP_INTERVAL_MS = 30_000;
 /** Interval at which a process compares the whole media store with the database. */
 const COMPARE_INTERVAL_MS = 6 * 3_600_000;
+/** Time in milliseconds from the start of a process to its first comparison, so that the start is not delayed. */
+const FIRST_COMPARE_DELAY_MS = 600_000;
 /** Maximum number of blobs or files that one query reads. */
 const BATCH_SIZE = 500;
 /**
@@ -49,13 +51,18 @@ interface MediaSweepOptions {
   /** True if this process's media store is the store that contains the database's files. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;
+  now?: () => number;
 }
 
 export class MediaSweep {
   private isStopped = false;
-  private comparedAt = Date.now();
+  private readonly now: () => number;
+  private compareAt: number;
 
-  constructor(private readonly options: MediaSweepOptions) {}
+  constructor(private readonly options: MediaSweepOptions) {
+    this.now = options.now ?? Date.now;
+    this.compareAt = this.now() + FIRST_COMPARE_DELAY_MS;
+  }
 
   /**
    * True if no backup is running. A running backup may still need the blobs of files that were deleted after the backup
@@ -90,8 +97,8 @@ export class MediaSweep {
   }
 
   /**
-   * Deletes the blobs that have no row in the database. Returns the number of these blobs, and the keys of all blobs in
-   * the media store.
+   * Deletes the blobs that have no row in the database, such as those of a deleted app, unless a backup is running.
+   * Returns the number of deleted blobs, and the keys of all blobs in the media store.
    */
   private async removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const { store, blobs } = this.options;
@@ -100,6 +107,7 @@ export class MediaSweep {
     let batch: string[] = [];
     const removeUnknownFiles = async () => {
       for (const key of await blobs.keysWithoutRow(batch)) {
+        if (!(await this.mayRemove())) break;
         await store.remove(key);
         orphanCount += 1;
       }
@@ -173,8 +181,8 @@ export class MediaSweep {
     // to be missing.
     if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
     await this.removeUnused();
-    if (Date.now() - this.comparedAt >= COMPARE_INTERVAL_MS && !this.isStopped) {
-      this.comparedAt = Date.now();
+    if (this.now() >= this.compareAt && !this.isStopped) {
+      this.compareAt = this.now() + COMPARE_INTERVAL_MS;
       await this.compare();
     }
     return Date.now() + SWEEP_INTERVAL_MS;
