@@ -77,6 +77,24 @@ describe("retention", () => {
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
   });
 
+  it("deletes expired tokens, and audit entries and counts of deleted apps", async () => {
+    await db.query(`
+      INSERT INTO credential (kind, hash, app_id, expires_at) VALUES
+        ('api', 'expired', 1, now() - interval '31 days'), ('api', 'ending', 1, now() - interval '29 days');
+      INSERT INTO audit_entry (app_id, type, data, created_at)
+        SELECT app_id, 't', '{}', now() - days * interval '1 day' FROM unnest(ARRAY[1, 99]) AS app_id, unnest(ARRAY[29, 31]) AS days;
+      INSERT INTO rate_window (app_id, class, hits) VALUES (0, 'run', '{}'), (1, 'run', '{}'), (99, 'run', '{}')`);
+    await createDataRetention({ db, days: 30 }).clean();
+    const tokens = "SELECT convert_from(hash, 'UTF8') AS hash FROM credential WHERE hash IN ('expired', 'ending')";
+    expect(await db.query(tokens)).to.deep.equal([{ hash: "ending" }]);
+    const entries = "SELECT app_id, count(*)::int AS n FROM audit_entry WHERE type = 't' GROUP BY 1 ORDER BY 1";
+    expect(await db.query(entries)).to.deep.equal([
+      { app_id: 1, n: 2 },
+      { app_id: 99, n: 1 },
+    ]);
+    expect(await db.query("SELECT app_id FROM rate_window ORDER BY 1")).to.deep.equal([{ app_id: 0 }, { app_id: 1 }]);
+  });
+
   longTest(
     "limits the audit log of access separately for each organization, each account and failed sign-ins",
     async () => {

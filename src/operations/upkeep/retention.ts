@@ -64,25 +64,23 @@ const PARTITIONED_DELETES = [
   ],
 ] as const;
 
+/** Returns SQL that is true for a row of a deleted app. Rows with the app ID 0 belong to no app. */
+const isAppGoneSql = (table: string) =>
+  `${table}.app_id > 0 AND NOT EXISTS (SELECT FROM app WHERE app.id = ${table}.app_id)`;
+
 /* Statements that delete rows by age. $1 is the number of days. */
 const BATCH_DELETES = [
+  // Deletes tokens and sessions of all kinds. Expired access tokens of OAuth programs are deleted before their grants.
   `DELETE FROM credential WHERE id IN (
-     SELECT id FROM credential WHERE kind = 'task' AND expires_at < now() - $1 * interval '1 day'
+     SELECT id FROM credential WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE revoked_at < now() - $1 * interval '1 day'
       ORDER BY revoked_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  `DELETE FROM credential WHERE id IN (
-     SELECT id FROM credential JOIN person_session ON credential_id = id WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE OF credential SKIP LOCKED) RETURNING id`,
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Deletes expired access tokens of OAuth programs, then expired codes and refresh tokens of grants, then grants that
-  // have no code or token left.
-  `DELETE FROM credential WHERE id IN (
-     SELECT id FROM credential WHERE grant_id IS NOT NULL AND expires_at < now() - $1 * interval '1 day'
-      ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  // Deletes expired codes and refresh tokens of grants, then grants that have no code or token left.
   `DELETE FROM oauth_secret WHERE hash IN (
      SELECT hash FROM oauth_secret WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING hash`,
@@ -103,6 +101,9 @@ const BATCH_DELETES = [
   `DELETE FROM alert_delivery WHERE ctid IN (
      SELECT ctid FROM alert_delivery WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
       LIMIT ${BATCH_SIZE}) RETURNING id`,
+  `DELETE FROM audit_entry WHERE id IN (
+     SELECT id FROM audit_entry WHERE ${isAppGoneSql("audit_entry")} AND created_at < now() - $1 * interval '1 day'
+      ORDER BY id LIMIT ${BATCH_SIZE}) RETURNING id`,
 ];
 
 /**
@@ -206,6 +207,9 @@ const REPLACED_SETTINGS_HOURS = 1;
 /* Deletes trace contexts of runs that were never executed. */
 const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
 
+/* Deletes the counts of requests to deleted apps. */
+const DELETE_COUNTS_OF_GONE_APPS = `DELETE FROM rate_window WHERE ${isAppGoneSql("rate_window")}`;
+
 /* Deletes rows of processes that ended long ago. */
 const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
@@ -242,6 +246,7 @@ export function createDataRetention({ db, days }: { db: DataSource; days: number
       await deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS);
       if (!isStopped) await db.query(DELETE_DEAD_INSTANCES);
       if (!isStopped) await db.query(DELETE_OLD_TRACES);
+      if (!isStopped) await db.query(DELETE_COUNTS_OF_GONE_APPS);
       return Date.now() + CLEAN_INTERVAL_MS;
     },
     stop() {
