@@ -1,5 +1,5 @@
 /** Tests access to an app's media: each caller, each permission, each kind of rule, and signed links. */
-import { randomBytes } from "node:crypto";
+import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { CredentialKind } from "../../src/data/credential.js";
 import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
@@ -290,23 +290,36 @@ describe("media: access", () => {
   }
 
   it("ends a signed link at its time, although its signature is right", async () => {
-    const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
+    const master = randomBytes(32);
+    const ring = createKeyRing({ keys: [master], path: "" });
     const grants = { requireRight: () => undefined };
+    const createdAt = new Date(Date.now() - 3_600_000);
+    const file = { id: 2, createdAt, rules: [] };
     const links = new SignedMediaUrls({
       ring,
       mediaRights: { grantsFor: async () => grants },
-      files: { findOrThrow: async () => ({ rules: [] }) },
+      files: { findOrThrow: async () => file },
       baseUrl: "http://127.0.0.1",
     } as unknown as ConstructorParameters<typeof SignedMediaUrls>[0]);
     const { url, expiresAt } = await links.create({} as Parameters<SignedMediaUrls["create"]>[0], 1, 2, 60);
     const { searchParams } = new URL(url);
     const claim = { expires: searchParams.get("expires")!, signature: searchParams.get("signature")! };
-    expect(links.isValid(1, 2, claim)).to.equal(true);
-    expect([links.isValid(1, 3, claim), links.isValid(2, 2, claim)]).to.deep.equal([false, false]);
+    expect(links.isValid(1, file, claim)).to.equal(true);
+    expect([links.isValid(1, { ...file, id: 3 }, claim), links.isValid(2, file, claim)]).to.deep.equal([false, false]);
+    // After a restore from a backup, another file can get the same ID.
+    expect(links.isValid(1, { id: 2, createdAt: new Date() }, claim)).to.equal(false);
+    // Links of release 0.1 stay valid if they were certainly signed after the file was created.
+    const key = Buffer.from(hkdfSync("sha256", master, "", "svc media link 1", 32));
+    const oldSignature = createHmac("sha256", key).update(`1/2/${claim.expires}`).digest("base64url");
+    const oldClaim = { ...claim, signature: oldSignature };
+    expect(links.isValid(1, file, oldClaim)).to.equal(false);
+    const weekBefore = Date.parse(expiresAt) - 7 * 86_400_000;
+    expect(links.isValid(1, { id: 2, createdAt: new Date(weekBefore) }, oldClaim)).to.equal(false);
+    expect(links.isValid(1, { id: 2, createdAt: new Date(weekBefore - 1) }, oldClaim)).to.equal(true);
     const now = Date.now;
     const held = [-1, 0].map((ms) => {
       Date.now = () => new Date(expiresAt).getTime() + ms;
-      return links.isValid(1, 2, claim);
+      return links.isValid(1, file, claim);
     });
     Date.now = now;
     expect(held).to.deep.equal([true, false]);

@@ -131,8 +131,8 @@ export class MediaContentOpener {
   ): Promise<MediaContents> {
     const { mediaRights, files, links } = this.options;
     const granted = await mediaRights.grantsFor(admission);
-    const isLinked = link !== null && links.isValid(appId, id, link);
     const row = await files.findOrThrow(granted, appId, id);
+    const isLinked = link !== null && links.isValid(appId, row, link);
     if (!isLinked) granted.requireRight(row.rules, "read");
     const isPublic = grantsRight(row.rules, "read", null);
     return {

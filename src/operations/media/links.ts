@@ -4,11 +4,11 @@
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
-import { parseLinkSeconds } from "../../rules/media-fields.js";
+import { LINK_MAX_SECONDS, parseLinkSeconds } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
-import { fileContentUrl } from "./media-rows.js";
+import { type FileRow, fileContentUrl } from "./media-rows.js";
 
 /** Context label from which the signing key is derived, so that this key differs from keys for other purposes. */
 const LINK_KEY_PURPOSE = "svc media link 1";
@@ -33,10 +33,23 @@ interface SignedMediaUrlsOptions {
   baseUrl: string;
 }
 
-function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
+/** The file that a signed URL opens. After a restore from a backup, another file can get the same ID. */
+type LinkedFile = Pick<FileRow, "id" | "createdAt">;
+
+function signText(master: Buffer, text: string): Buffer {
   const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));
-  return createHmac("sha256", key).update(`${appId}/${id}/${expires}`).digest();
+  return createHmac("sha256", key).update(text).digest();
 }
+
+const linkText = (appId: number, { id, createdAt }: LinkedFile, expires: string): string =>
+  `${appId}/${id}/${expires}/${createdAt.getTime()}`;
+
+/** Text that release 0.1 signed. It does not contain the time at which the file was created. */
+const oldLinkText = (appId: number, { id }: LinkedFile, expires: string): string => `${appId}/${id}/${expires}`;
+
+/** True if a URL with this expiry time can only have been signed after the file was created. */
+const isSignedAfterCreation = ({ createdAt }: LinkedFile, expires: string): boolean =>
+  (Number(expires) - LINK_MAX_SECONDS) * 1000 > createdAt.getTime();
 
 export class SignedMediaUrls {
   constructor(private readonly options: SignedMediaUrlsOptions) {}
@@ -49,18 +62,22 @@ export class SignedMediaUrls {
   async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
     const { ring, mediaRights, files, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
+    const file = await files.findOrThrow(grants, appId, id);
+    grants.requireRight(file.rules, "read");
     const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
-    const signature = signLink(ring.getCurrentKey(), appId, id, String(expires)).toString("base64url");
+    const signature = signText(ring.getCurrentKey(), linkText(appId, file, String(expires))).toString("base64url");
     const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
     return { url, expiresAt: new Date(expires * 1000).toISOString() };
   }
 
-  /** True if the signed URL has not expired, and its signature was made with a key that the service still has. */
-  isValid(appId: number, id: number, { expires, signature }: SignedUrlParameters): boolean {
+  /** True if the signed URL of the file has not expired, and was signed with a key that the service still has. */
+  isValid(appId: number, file: LinkedFile, { expires, signature }: SignedUrlParameters): boolean {
     if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
     if (Number(expires) * 1000 <= Date.now()) return false;
     const input = Buffer.from(signature, "base64url");
-    return this.options.ring.findKey((master) => timingSafeEqual(signLink(master, appId, id, expires), input)) !== null;
+    const texts = [linkText(appId, file, expires)];
+    if (isSignedAfterCreation(file, expires)) texts.push(oldLinkText(appId, file, expires));
+    const { ring } = this.options;
+    return ring.findKey((master) => texts.some((text) => timingSafeEqual(signText(master, text), input))) !== null;
   }
 }
