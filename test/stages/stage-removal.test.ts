@@ -115,3 +115,24 @@ describe("removed previews", () => {
     }
   });
 });
+
+describe("runs of a deleted app", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  it("end although they were queued at the moment of the deletion", async () => {
+    const insert = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+                    VALUES (999, 999, 'master', 'manual', '{"n":1}', 'queued') RETURNING id`;
+    const [run] = await rows<{ id: number }>(service.db, insert);
+    await service.db.query("SELECT pg_notify('svc_queued', '999')");
+    const select = "SELECT data->'error'->>'name' AS error FROM execution_log WHERE run_id = $1";
+    const entry = await until(async () => (await rows(service.db, select, [run!.id]))[0]);
+    expect(entry).to.deep.equal({ error: "ActionNotFoundError" });
+    expect(await rows(service.db, "SELECT state FROM run WHERE id = $1", [run!.id])).to.deep.equal([
+      { state: "failed" },
+    ]);
+  });
+});
