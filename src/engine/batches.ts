@@ -1,7 +1,7 @@
 /**
  * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items
  * that are added while a batch is processed form the next batch. An item that is added at another time is processed at
- * once.
+ * once. Each batch takes items of different keys in turn, so that a key with many items delays only itself.
  */
 import { runInBackground } from "../background.js";
 
@@ -21,14 +21,26 @@ export function createBatchProcessor<Item, Result>(options: {
   processBatch: (items: readonly Item[]) => Promise<readonly Result[]>;
   maxItems: number;
   maxConcurrentCalls: number;
+  /** Returns the key of an item, such as the ID of its app. Without this function, all items have the same key. */
+  keyOf?: (item: Item) => number;
+  /** Returns the expected cost of an item. A batch ends with the item with which its cost reaches `maxCost`. */
+  costOf?: (item: Item) => number;
+  maxCost?: number;
   /**
    * Returns true if a single item may have caused the error, and `processBatch` has written nothing. Each item of the
    * batch is then processed in a call of its own.
    */
   isCausedByOneItem: (error: unknown) => boolean;
+  /**
+   * Returns true if the items of a single key may have caused the error, and `processBatch` has written nothing. The
+   * items of each key are then processed in a call of their own.
+   */
+  isCausedByOneKey?: (error: unknown) => boolean;
 }): BatchProcessor<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
-  let waiting: WaitingItem<Item, Result>[] = [];
+  const { keyOf = () => 0, costOf = () => 0, maxCost = 1, isCausedByOneKey = () => false } = options;
+  /** Waiting items by key. The next item is of the first key. A key whose item is taken moves to the end. */
+  const waiting = new Map<number, Set<WaitingItem<Item, Result>>>();
   let activeCalls = 0;
   let isStartScheduled = false;
 
@@ -39,15 +51,38 @@ export function createBatchProcessor<Item, Result>(options: {
     } catch (error) {
       if (batch.length > 1 && isCausedByOneItem(error))
         await Promise.all(batch.map((waiter) => processBatch([waiter])));
+      else if (batch.length > 1 && isCausedByOneKey(error)) await processKeys(batch, error);
       else for (const { reject } of batch) reject(error);
     }
   }
 
+  /** Processes the items of each key in a call of their own, one call after the other. */
+  async function processKeys(batch: readonly WaitingItem<Item, Result>[], error: unknown): Promise<void> {
+    const batches = [...Map.groupBy(batch, ({ item }) => keyOf(item)).values()];
+    if (batches.length === 1) for (const { reject } of batch) reject(error);
+    else for (const batchOfKey of batches) await processBatch(batchOfKey);
+  }
+
+  function takeBatch(): WaitingItem<Item, Result>[] {
+    const batch: WaitingItem<Item, Result>[] = [];
+    for (let cost = 0; batch.length < maxItems && cost < maxCost; ) {
+      const [next] = waiting;
+      if (!next) break;
+      const [key, items] = next;
+      const [waiter] = items;
+      items.delete(waiter!);
+      waiting.delete(key);
+      if (items.size > 0) waiting.set(key, items);
+      batch.push(waiter!);
+      cost += costOf(waiter!.item);
+    }
+    return batch;
+  }
+
   function startBatch(): void {
     isStartScheduled = false;
-    while (waiting.length > 0 && activeCalls < maxConcurrentCalls) {
-      const batch = waiting.slice(0, maxItems);
-      waiting = waiting.slice(maxItems);
+    while (waiting.size > 0 && activeCalls < maxConcurrentCalls) {
+      const batch = takeBatch();
       activeCalls += 1;
       runInBackground(
         processBatch(batch).then(() => {
@@ -61,7 +96,8 @@ export function createBatchProcessor<Item, Result>(options: {
   return {
     add(item) {
       return new Promise((resolve, reject) => {
-        waiting.push({ item, resolve, reject });
+        const key = keyOf(item);
+        waiting.set(key, (waiting.get(key) ?? new Set()).add({ item, resolve, reject }));
         // The call of `processBatch` is deferred, so that the batch includes items that are added in the same turn of
         // the event loop.
         if (isStartScheduled || activeCalls >= maxConcurrentCalls) return;

@@ -3,15 +3,20 @@ import { expect } from "chai";
 import { createBatchProcessor } from "../../src/engine/batches.js";
 
 class AwayError extends Error {}
+class SlowError extends Error {}
 
-/** Creates batches that double numbers. A batch waits until the test releases it, and fails if one of its numbers is negative. */
-function createDoublingBatches({ most = 10, atOnce = 1 } = {}) {
+/** Creates batches that double numbers. The key of a number is its tens, its cost is the number. A batch waits until the test releases it, and fails if one of its numbers is negative. */
+function createDoublingBatches({ most = 10, atOnce = 1, maxCost = 1_000 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();
   const batches = createBatchProcessor<number, number>({
     maxItems: most,
     maxConcurrentCalls: atOnce,
-    isCausedByOneItem: (error) => !(error instanceof AwayError),
+    keyOf: (item) => Math.floor(item / 10),
+    costOf: (item) => item,
+    maxCost,
+    isCausedByOneItem: (error) => !(error instanceof AwayError || error instanceof SlowError),
+    isCausedByOneKey: (error) => error instanceof SlowError,
     async processBatch(items) {
       await new Promise<void>((resolve, reject) => {
         calls.push({ items, go: (error) => (error ? reject(error) : resolve()) });
@@ -62,6 +67,49 @@ describe("batches", () => {
     for (const { go } of calls.slice(1)) go();
     expect((await answers).map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
     expect(calls.slice(1).map(({ items }) => items)).to.deep.equal([[1], [-2], [3]]);
+  });
+
+  it("take items of different keys in turn, in the order of each key", async () => {
+    const { batches, calls, nextCall } = createDoublingBatches({ most: 3 });
+    const answers = [10, 11, 12, 13, 20, 30].map((item) => batches.add(item));
+    for (let count = 1; count <= 2; count += 1) {
+      await nextCall(count);
+      calls[count - 1]!.go();
+    }
+    await Promise.all(answers);
+    expect(calls.map(({ items }) => items)).to.deep.equal([
+      [10, 20, 30],
+      [11, 12, 13],
+    ]);
+  });
+
+  it("end with the item with which they reach the maximum cost", async () => {
+    const { batches, calls, nextCall } = createDoublingBatches({ maxCost: 4 });
+    const answers = [2, 2, 2, 5, 1].map((item) => batches.add(item));
+    for (let count = 1; count <= 3; count += 1) {
+      await nextCall(count);
+      calls[count - 1]!.go();
+    }
+    await Promise.all(answers);
+    expect(calls.map(({ items }) => items)).to.deep.equal([[2, 2], [2, 5], [1]]);
+  });
+
+  it("process each key alone if one may have caused an error, so that the others succeed", async () => {
+    const { batches, calls, nextCall } = createDoublingBatches();
+    const answers = Promise.allSettled([10, 11, 20, 30].map((item) => batches.add(item)));
+    await nextCall(1);
+    calls[0]!.go(new SlowError());
+    for (let count = 2; count <= 4; count += 1) {
+      await nextCall(count);
+      calls[count - 1]!.go(count === 2 ? new SlowError() : undefined);
+    }
+    expect((await answers).map(({ status }) => status)).to.deep.equal([
+      "rejected",
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+    ]);
+    expect(calls.slice(1).map(({ items }) => items)).to.deep.equal([[10, 11], [20], [30]]);
   });
 
   it("do nothing twice that may have been done, and continue afterwards", async () => {

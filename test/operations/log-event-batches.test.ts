@@ -9,6 +9,8 @@ import {
   STORE_EVENTS_SQL,
   type StoredEvent,
 } from "../../src/operations/records/log-event-statement.js";
+import { LogEvents } from "../../src/operations/records/log-events.js";
+import { parseLogEvent } from "../../src/rules/log-event-input.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 
@@ -95,5 +97,43 @@ describe("log events that are stored together", () => {
       { app_id: first, state: "skipped", reason: "too many runs wait already", count: 7 },
       { app_id: second, state: "queued", reason: null, count: 1 },
     ]);
+  });
+
+  it("leave at most 100 skipped runs of an app with the same reason, of which the last counts all further ones", async () => {
+    await db.query("UPDATE app SET published_at = NULL WHERE id = $1", [first]);
+    await store([...Array.from({ length: 130 }, () => event(first)), event(second)]);
+    const counts = await db.query(
+      `SELECT app_id, state, tick_count, count(*) FROM run GROUP BY app_id, state, tick_count ORDER BY app_id, tick_count`,
+    );
+    expect(counts).to.deep.equal([
+      { app_id: first, state: "skipped", tick_count: 1, count: 99 },
+      { app_id: first, state: "skipped", tick_count: 31, count: 1 },
+      { app_id: second, state: "queued", tick_count: 1, count: 1 },
+    ]);
+  });
+
+  it("share a statement only up to about 1,000 runs, in which each app has its turn", async () => {
+    const triggers = [{ trigger: "log" as const, where: { type: "many" } }];
+    const actions = Array.from({ length: 200 }, (_, at) => ({ name: `many-${at}`, triggers }));
+    await insertPublishedActions(db, first, actions);
+    const logEvents = new LogEvents({
+      db,
+      queueLimits: { lastCount: () => ({ share: 100_000, queuedOf: () => 0 }) } as never,
+      receivedDataLimiter: { charge: () => {} } as never,
+    });
+    const emitter = { kind: "api", credentialId: 1, address: undefined, personId: null, runId: null } as const;
+    const add = (appId: number, type: string) => logEvents.store(emitter, appId, parseLogEvent({ type, data: {} }));
+    await add(first, "many");
+    const [, ...later] = await Promise.all([...Array.from({ length: 20 }, () => add(first, "many")), add(second, "t")]);
+    const statements = await db.query(
+      `SELECT min(e.id) AS first, count(DISTINCT e.id) AS events, count(run.id) AS runs,
+              bool_or(e.app_id = $1) AS has_second
+         FROM log_event e LEFT JOIN run ON run.event_id = e.id WHERE e.id > 1
+        GROUP BY e.xmin::text ORDER BY 1`,
+      [second],
+    );
+    expect(later).to.have.length(20);
+    expect(statements.map(({ events }: { events: number }) => events)).to.deep.equal([6, 5, 5, 5]);
+    expect(statements[0]).to.deep.include({ runs: 1_001, has_second: true });
   });
 });

@@ -27,7 +27,11 @@ export class RunType {
   @Field(() => RunStateEnum, { description: "State of the run." }) state: string;
   @Field(() => DateTime, { nullable: true, description: "Scheduled time of the run; null if no schedule started it." })
   tick: string | null;
-  @Field(() => Int, { description: "Number of ticks that this entry stands for, from `tick` on." }) tickCount: number;
+  @Field(() => Int, {
+    description:
+      "Number of ticks that this entry stands for, from `tick` on. For a run that a log event should have started: number of skipped runs.",
+  })
+  tickCount: number;
   @Field(() => String, { nullable: true, description: "Reason why the run was skipped; null if it was not." }) reason:
     | string
     | null;

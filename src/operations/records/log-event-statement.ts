@@ -6,6 +6,12 @@ import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
 import { QUEUE_FULL_REASON, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
+/**
+ * Maximum number of skipped runs that one statement stores for the log events of one app. It applies to each reason
+ * separately. The field `tickCount` of the last one counts all further ones.
+ */
+const SKIPPED_RUNS_PER_REASON = 100;
+
 export const HALTED_RUN_REASONS = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
@@ -54,6 +60,7 @@ export interface NewEvent {
 export interface StoredEvent {
   requestId: string;
   id: number;
+  appId: number;
   organizationId: number;
   createdAt: Date;
   /**
@@ -63,6 +70,8 @@ export interface StoredEvent {
   halted: HaltedRun[] | null;
   /** Number of runs that the statement inserted for the event, including runs that it marked as skipped. */
   started: number;
+  /** Number of runs that the statement tried to insert for the event. Some of them were merged into waiting runs. */
+  attempted: number;
 }
 
 const EVENT_COLUMNS = [
@@ -102,7 +111,8 @@ const EXACT_COUNT_MAX = 1_000;
  * The service adds the e-mail address only of users with a role on the app or a token of the app. Otherwise a caller
  * could look up the address of anyone in the organization. Lookups for single events are LATERAL, so that they use an
  * index however many rows the planner expects. A debounced run can be merged into a waiting run, and then has no row.
- * Debounced runs are written in the order of their actions, so that two statements cannot deadlock.
+ * Debounced runs are written in the order of their actions, so that two statements cannot deadlock. The number of
+ * skipped runs is limited: the last stored one stands for all further ones of the app with the same reason.
  */
 export const STORE_EVENTS_SQL = `
   WITH source AS (
@@ -150,18 +160,26 @@ export const STORE_EVENTS_SQL = `
       FROM matched JOIN waiting USING (app_id)
       LEFT JOIN LATERAL (SELECT id, coalesce(run.chain_id, id) AS chain_id, run.depth FROM run WHERE id = matched.run_id)
              AS cause ON true),
+  numbered AS (
+    SELECT judged.*, row_number() OVER (PARTITION BY app_id, reason ORDER BY place, action_id) AS number,
+           count(*) OVER (PARTITION BY app_id, reason) AS total
+      FROM judged),
+  recorded AS (
+    SELECT *, CASE WHEN number = ${SKIPPED_RUNS_PER_REASON} AND reason IS NOT NULL THEN total - number + 1 ELSE 1 END AS tick_count
+      FROM numbered WHERE reason IS NULL OR number <= ${SKIPPED_RUNS_PER_REASON}),
   started AS (
     INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,
-                     cause_run_id, chain_id, depth, waits_for)
+                     cause_run_id, chain_id, depth, waits_for, tick_count)
     SELECT app_id, action_id, 'production', 'log',
            reason, ${NEW_RUN_STATE_SQL},
-           CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth, waits_for
-      FROM judged JOIN event USING (request_id)
+           CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth, waits_for, tick_count
+      FROM recorded JOIN event USING (request_id)
      ORDER BY CASE WHEN waits_for = 'debounce' THEN action_id END NULLS FIRST, place, action_id
     RETURNING id, app_id, action_id, event_id, state, reason, waits_for)
   SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
          CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
-         source.organization_id AS "organizationId", outcome.started, outcome.halted,
+         source.app_id AS "appId", source.organization_id AS "organizationId", outcome.started, outcome.halted,
+         (SELECT count(*) FROM recorded WHERE recorded.request_id = event.request_id) AS attempted,
          (SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM started
            WHERE state = 'queued' AND waits_for IS NULL) AS notified
     FROM event JOIN source USING (request_id)

@@ -1,7 +1,14 @@
 /** Stores log events. The transaction that stores an event also queues a run of each action that the event triggers. */
 import { randomUUID } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
-import { isDatabaseUnavailable, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import {
+  isDatabaseUnavailable,
+  isStatementTimeout,
+  queryPreparedRows,
+  rows,
+  type SqlClient,
+} from "../../data/database.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -71,6 +78,15 @@ const EVENTS_PER_STATEMENT = 64;
  * which stores all of them.
  */
 const CONCURRENT_STATEMENTS_MAX = 2;
+/**
+ * Number of runs from which a statement takes no further event. The number of runs that an event starts is the average
+ * of the last statement with events of the same app.
+ */
+const RUNS_PER_STATEMENT = 1_000;
+/** Expected number of runs of an event if no statement has stored an event of the app before. */
+const RUNS_OF_FIRST_EVENTS = 100;
+/** Maximum number of apps for which this process stores the average number of runs per event. */
+const MEASURED_APPS_MAX = 10_000;
 
 interface LogEventsOptions {
   db: DataSource;
@@ -79,13 +95,20 @@ interface LogEventsOptions {
 }
 
 export class LogEvents {
-  // Stores events that arrive at the same time in one statement. If this statement fails because of one event, stores
-  // the other events without it.
+  /** Average number of runs per event in the last statement, by app. */
+  private readonly runsPerEvent = new LRUCache<number, number>({ max: MEASURED_APPS_MAX });
+
+  // Stores events that arrive at the same time in one statement. If this statement fails because of one event, or takes
+  // too long because of one app, stores the other events without it.
   private readonly eventBatches = createBatchProcessor({
     processBatch: (events: readonly NewEvent[]) => this.storeAll(events),
     maxItems: EVENTS_PER_STATEMENT,
     maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
+    keyOf: ({ appId }) => appId,
+    costOf: ({ appId }) => this.runsPerEvent.get(appId) ?? RUNS_OF_FIRST_EVENTS,
+    maxCost: RUNS_PER_STATEMENT,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
+    isCausedByOneKey: isStatementTimeout,
   });
 
   constructor(private readonly options: LogEventsOptions) {}
@@ -98,6 +121,10 @@ export class LogEvents {
     const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(events, queueLimits.lastCount());
     const stored = await queryPreparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
+    for (const [appId, eventsOfApp] of Map.groupBy(stored, (storedEvent) => storedEvent.appId)) {
+      const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
+      this.runsPerEvent.set(appId, runs / eventsOfApp.length);
+    }
     const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
