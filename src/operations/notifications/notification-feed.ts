@@ -15,7 +15,7 @@ import {
   readCursorBefore,
   readLastCursor,
 } from "./notification-rows.js";
-import { type FindReader, type NotificationReader, READER_CHANNEL, type ReadUsersOfCredentials } from "./reader.js";
+import { type FindCredentialsInScope, type FindReader, type NotificationReader } from "./reader.js";
 
 const READ_RETRY_MS = 1_000;
 
@@ -23,8 +23,6 @@ type NotificationListener = (notification: Notification) => void;
 
 interface NotificationSubscriber {
   caller: Caller;
-  /** The caller as a reader of notifications, with the app user who was signed in at the last check. */
-  reader: NotificationReader;
   listener: NotificationListener;
 }
 
@@ -52,10 +50,10 @@ export function createNotificationFeed(options: {
   db: DataSource;
   notices: Notices;
   findReader: FindReader;
-  readUsersOfCredentials: ReadUsersOfCredentials;
+  findCredentialsInScope: FindCredentialsInScope;
   log: Logger;
 }): NotificationFeed {
-  const { db, notices, findReader, readUsersOfCredentials, log } = options;
+  const { db, notices, findReader, findCredentialsInScope, log } = options;
   const feedsByApp = new Map<number, AppFeed>();
 
   function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
@@ -81,37 +79,19 @@ export function createNotificationFeed(options: {
   }
 
   /**
-   * Reads the current users of all subscriptions, because a user's entry may have changed since the start of the
-   * subscription, and a changed password ends the sign-in. Runs before a notification's scope (conditions on its
-   * readers) is compared with the users.
-   */
-  async function rereadFeed({ appId, subscribers: followers }: AppFeed): Promise<void> {
-    const credentialIds = [...followers].map(({ caller }) => caller.credentialId);
-    const users = await readUsersOfCredentials(db, appId, credentialIds);
-    for (const follower of followers)
-      follower.reader = { ...follower.reader, user: users.get(follower.caller.credentialId) ?? null };
-  }
-
-  /**
    * Reads new notifications and passes them to the subscriptions. All subscriptions share one object for each
-   * notification.
+   * notification. Compares a notification's scope (conditions on its readers) with the current users, because a user's
+   * entry may have changed since the start of the subscription, and a changed password ends the sign-in.
    */
   async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.readCursor === null) return;
-    let areUsersCurrent = false;
-    for await (const notification of notificationsAfter(feed.appId, feed.readCursor, "", Number.POSITIVE_INFINITY)) {
-      if (notification.scope !== null && !areUsersCurrent) await rereadFeed(feed);
-      areUsersCurrent ||= notification.scope !== null;
+    const { appId, subscribers } = feed;
+    for await (const notification of notificationsAfter(appId, feed.readCursor, "", Number.POSITIVE_INFINITY)) {
+      const credentialIds = [...new Set(Array.from(subscribers, ({ caller }) => caller.credentialId))];
+      const found = await findCredentialsInScope(db, appId, credentialIds, notification.scope);
       feed.readCursor = notification.cursor!;
-      for (const { reader, listener } of feed.subscribers)
-        if (isUserInScope(notification.scope, reader.user)) listener(notification);
+      for (const { caller, listener } of subscribers) if (found.has(caller.credentialId)) listener(notification);
     }
-  }
-
-  /** Updates the subscriptions of a page after a user signed in or out on the page. */
-  async function changeReader({ appId, subscribers: followers }: AppFeed, credentialId: number): Promise<void> {
-    for (const follower of followers)
-      if (follower.caller.credentialId === credentialId) follower.reader = await findReader(follower.caller, appId);
   }
 
   function feedOf(appId: number): AppFeed {
@@ -130,16 +110,8 @@ export function createNotificationFeed(options: {
     const feed = feedsByApp.get(Number(notice));
     if (feed) enqueueRead(feed, () => readNewNotifications(feed));
   });
-  notices.listen(READER_CHANNEL, (notice) => {
-    const [appId, credentialId] = notice.split(":").map(Number) as [number, number];
-    const feed = feedsByApp.get(appId);
-    if (feed) enqueueRead(feed, () => changeReader(feed, credentialId));
-  });
   notices.onGap(() => {
-    for (const feed of feedsByApp.values()) {
-      for (const { caller } of feed.subscribers) enqueueRead(feed, () => changeReader(feed, caller.credentialId));
-      enqueueRead(feed, () => readNewNotifications(feed));
-    }
+    for (const feed of feedsByApp.values()) enqueueRead(feed, () => readNewNotifications(feed));
   });
 
   function sourceFor(
@@ -151,7 +123,7 @@ export function createNotificationFeed(options: {
     return createLiveSource<Notification>(appId, (listener) => {
       const since = new Date();
       const feed = feedOf(appId);
-      const follower: NotificationSubscriber = { caller, reader, listener };
+      const follower: NotificationSubscriber = { caller, listener };
       feed.subscriberCount += 1;
       let isOpen = true;
       let from = seenCursor;

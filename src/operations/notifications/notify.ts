@@ -13,12 +13,7 @@ import { createNotificationFeed } from "./notification-feed.js";
 import { NotificationsService } from "./notifications.js";
 import { PushSender } from "./push-sender.js";
 import { PushSubscriptions } from "./push-subscriptions.js";
-import {
-  createFindReader,
-  createUsersOfCredentialsReader,
-  notifyReaderChange,
-  type ReadSignedInUsers,
-} from "./reader.js";
+import { createFindReader, createScopeMatcher, notifyReaderChange, type ReadSignedInUsers } from "./reader.js";
 import { createVapidKeyReader } from "./vapid-keys.js";
 
 export type NotificationModules = ReturnType<typeof createNotificationModules>;
@@ -41,7 +36,7 @@ export function createNotificationModules(options: {
   const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
   const { baseUrl, processId, now, log } = options;
   const readerOf = createFindReader(sessionOf);
-  const readUsersOfCredentials = createUsersOfCredentialsReader(options.readSignedInUsers);
+  const findCredentialsInScope = createScopeMatcher(options.readSignedInUsers);
   const keysOf = createVapidKeyReader({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
@@ -56,12 +51,12 @@ export function createNotificationModules(options: {
   });
   return {
     service: new NotificationsService({ db, findReader: readerOf, receivedDataLimiter, now }),
-    feed: createNotificationFeed({ db, notices, findReader: readerOf, readUsersOfCredentials, log }),
+    feed: createNotificationFeed({ db, notices, findReader: readerOf, findCredentialsInScope, log }),
     devices: pushSubscriptions,
     push: new PushSender({
       db,
       readVapidKeys: keysOf,
-      readUsersOfCredentials,
+      findCredentialsInScope,
       connections,
       subject,
       processId,

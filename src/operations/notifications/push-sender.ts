@@ -9,9 +9,9 @@ import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
-import { isUserInScope, type NotificationScope } from "../../rules/scope.js";
+import type { NotificationScope } from "../../rules/scope.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
-import type { ReadUsersOfCredentials } from "./reader.js";
+import type { FindCredentialsInScope } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
@@ -28,7 +28,7 @@ const UNSUBSCRIBED_HTTP_STATUSES = [404, 410];
 const RETRYABLE_HTTP_STATUSES = [429, 500, 502, 503, 504];
 
 const SELECT_NOTIFICATION_TO_PUSH = `
-  SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1
+  SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1 AND app_id <> ALL ($2::bigint[])
    ORDER BY push_at LIMIT 1 FOR UPDATE SKIP LOCKED`;
 const SELECT_DEVICES = `
   SELECT id, credential_id AS "credentialId" FROM push_subscription
@@ -102,7 +102,7 @@ interface PushDelivery extends PushTarget {
 interface PushSenderOptions {
   db: DataSource;
   readVapidKeys: ReadVapidKeys;
-  readUsersOfCredentials: ReadUsersOfCredentials;
+  findCredentialsInScope: FindCredentialsInScope;
   connections: AddressCheckedConnections;
   /** Contact of the service's operator for push services, as a `mailto:` or `https:` URL. */
   subject: string;
@@ -119,18 +119,22 @@ function payloadOf({ notificationId, data, payload }: PushDelivery): string {
 
 export class PushSender {
   private readonly deliveries = new DeliveryTracker(CONCURRENT_PUSHES_MAX);
+  /** Apps of which a notification was expanded in the current round. */
+  private readonly expandedApps = new Set<number>();
 
   constructor(private readonly options: PushSenderOptions) {}
 
-  /**
-   * Reads the users who are signed in to the pages of these devices. Returns a function that is true if the scope
-   * selects the user of a device. If nobody is signed in any more, only a scope of null selects the device.
-   */
-  private async createScopeCheck(executor: SqlClient, appId: number, devices: readonly PushTarget[]) {
+  /** Returns the devices whose current user is in the scope. */
+  private async selectInScope<T extends PushTarget>(
+    executor: SqlClient,
+    appId: number,
+    devices: readonly T[],
+    scope: NotificationScope | null,
+  ): Promise<readonly T[]> {
+    if (scope === null) return devices;
     const credentialIds = devices.flatMap(({ credentialId }) => credentialId ?? []);
-    const users = await this.options.readUsersOfCredentials(executor, appId, credentialIds);
-    return ({ credentialId }: PushTarget, scope: NotificationScope | null): boolean =>
-      isUserInScope(scope, (credentialId === null ? null : users.get(credentialId)) ?? null);
+    const found = await this.options.findCredentialsInScope(executor, appId, credentialIds, scope);
+    return devices.filter(({ credentialId }) => credentialId !== null && found.has(credentialId));
   }
 
   /**
@@ -139,13 +143,12 @@ export class PushSender {
    */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
-    const wantedDeliveries = deliveries.filter(({ scope }) => scope === null);
-    const scopedDeliveries = deliveries.filter(({ scope }) => scope !== null);
-    for (const appId of new Set(scopedDeliveries.map((delivery) => delivery.appId))) {
-      const appDeliveries = scopedDeliveries.filter((delivery) => delivery.appId === appId);
-      const isWanted = await this.createScopeCheck(db, appId, appDeliveries);
-      for (const delivery of appDeliveries) {
-        if (isWanted(delivery, delivery.scope)) wantedDeliveries.push(delivery);
+    const wantedDeliveries: PushDelivery[] = [];
+    for (const ofNotification of Map.groupBy(deliveries, ({ notificationId }) => notificationId).values()) {
+      const { appId, scope } = ofNotification[0]!;
+      const wanted = new Set(await this.selectInScope(db, appId, ofNotification, scope));
+      for (const delivery of ofNotification) {
+        if (wanted.has(delivery)) wantedDeliveries.push(delivery);
         else await rows(db, DELETE_DELIVERY, [delivery.id, processId]);
       }
     }
@@ -154,29 +157,56 @@ export class PushSender {
 
   /**
    * Takes one published notification that must be pushed, and creates a delivery for each device. Returns false if
-   * there is no such notification.
+   * there is no such notification of an app other than `excludedApps`.
    */
-  private async createDeliveries(): Promise<boolean> {
+  private async createDeliveriesOfNext(excludedApps: readonly number[]): Promise<boolean> {
     const { db, now } = this.options;
     return db.transaction(async (manager) => {
       const moment = new Date(now());
       const [wish] = await rows<{ id: number; appId: number; scope: NotificationScope | null }>(
         manager,
         SELECT_NOTIFICATION_TO_PUSH,
-        [moment],
+        [moment, excludedApps],
       );
       if (!wish) return false;
       for (let last = 0; ; ) {
         const devices = await rows<PushTarget & { id: number }>(manager, SELECT_DEVICES, [wish.appId, last]);
-        const isWanted = await this.createScopeCheck(manager, wish.appId, wish.scope === null ? [] : devices);
-        const wantedDevices = devices.filter((device) => isWanted(device, wish.scope)).map(({ id }) => id);
-        await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices, moment]);
+        const wantedDevices = await this.selectInScope(manager, wish.appId, devices, wish.scope);
+        await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices.map(({ id }) => id), moment]);
         if (devices.length < DEVICES_PER_STATEMENT) break;
         last = devices.at(-1)!.id;
       }
       await rows(manager, "UPDATE notification SET push_at = NULL WHERE id = $1", [wish.id]);
+      this.expandedApps.add(wish.appId);
       return true;
     });
+  }
+
+  /**
+   * Creates the deliveries of the next notification. Apps take turns. An app of which this process already sends the
+   * maximum number of messages waits. Returns false if no notification can be expanded now.
+   */
+  private async createDeliveries(): Promise<boolean> {
+    const [appIds, sending] = this.deliveries.byApp();
+    const busyApps = appIds.filter((_, index) => sending[index]! >= CONCURRENT_PUSHES_PER_APP_MAX);
+    if (await this.createDeliveriesOfNext([...busyApps, ...this.expandedApps])) return true;
+    if (this.expandedApps.size === 0) return false;
+    this.expandedApps.clear();
+    return this.createDeliveriesOfNext(busyApps);
+  }
+
+  private async claimDue(): Promise<void> {
+    const { db, processId, now } = this.options;
+    for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
+      const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
+        new Date(now()),
+        freeSlots,
+        ...this.deliveries.byApp(),
+        processId,
+      ]);
+      for (const delivery of await this.dropOutOfScope(claimedDeliveries)) this.startPush(delivery);
+      if (claimedDeliveries.length === 0) break;
+    }
   }
 
   private async postPush(delivery: PushDelivery): Promise<"done" | "gone" | "later"> {
@@ -223,18 +253,11 @@ export class PushSender {
    * null if no push message waits to be sent.
    */
   async sendDue(): Promise<number | null> {
-    const { db, processId, now } = this.options;
-    while (await this.createDeliveries());
-    for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
-      const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
-        new Date(now()),
-        freeSlots,
-        ...this.deliveries.byApp(),
-        processId,
-      ]);
-      for (const delivery of await this.dropOutOfScope(claimedDeliveries)) this.startPush(delivery);
-      if (claimedDeliveries.length === 0) break;
-    }
+    const { db, now } = this.options;
+    await this.claimDue();
+    // Sends the messages of one notification before it expands the next one. If all slots are in use, the next call
+    // continues when a delivery has ended.
+    while (this.deliveries.countFree() > 0 && (await this.createDeliveries())) await this.claimDue();
     const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
     const next = row!.next?.getTime() ?? null;
     return next !== null && next > now() ? next : null;

@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
-import type { ScopeUser } from "../../rules/scope.js";
+import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rules/scope.js";
 import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 
 /**
@@ -43,14 +43,15 @@ const SELECT_VALID_CREDENTIALS = `
    WHERE c.id = ANY ($1::bigint[]) AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Returns the current users of credentials, by the ID of the credential. A credential that is no longer valid, or to
- * which no user is signed in any more, has no entry in the result.
+ * Returns the IDs of the credentials whose current user is in the scope. A credential that is no longer valid, or to
+ * which no user is signed in any more, is only in a scope of null.
  */
-export type ReadUsersOfCredentials = (
+export type FindCredentialsInScope = (
   executor: SqlClient,
   appId: number,
   credentialIds: readonly number[],
-) => Promise<ReadonlyMap<number, Exclude<ScopeUser, null>>>;
+  scope: NotificationScope | null,
+) => Promise<ReadonlySet<number>>;
 
 /** Returns the app users who are signed in with the credentials of pages, by the ID of the credential. */
 export type ReadSignedInUsers = (
@@ -59,22 +60,32 @@ export type ReadSignedInUsers = (
   credentialIds: readonly number[],
 ) => Promise<ReadonlyMap<number, { id: number; dataSourceId: number; data: Record<string, unknown> }>>;
 
-export function createUsersOfCredentialsReader(readSignedInUsers: ReadSignedInUsers): ReadUsersOfCredentials {
-  return async function readUsersOfCredentials(executor, appId, credentialIds) {
-    const users = new Map<number, Exclude<ScopeUser, null>>();
-    if (credentialIds.length === 0) return users;
-    const validCredentials = await rows<{ credentialId: number; id: number | null }>(
-      executor,
-      SELECT_VALID_CREDENTIALS,
-      [credentialIds],
-    );
-    const signedInUsers = await readSignedInUsers(executor, appId, credentialIds);
-    for (const { credentialId, ...person } of validCredentials) {
-      const appUser = signedInUsers.get(credentialId);
-      if (appUser) users.set(credentialId, { ...appUser.data, id: appUser.id, dataSourceId: appUser.dataSourceId });
-      else if (person.id !== null) users.set(credentialId, person);
+/**
+ * Maximum number of users that are in memory at the same time. The entry of a user can have up to ENTRY_MAX_BYTES, and
+ * an app can have many devices and subscriptions.
+ */
+const USERS_PER_STATEMENT = 32;
+
+export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCredentialsInScope {
+  return async function findCredentialsInScope(executor, appId, credentialIds, scope) {
+    if (scope === null) return new Set(credentialIds);
+    const found = new Set<number>();
+    for (let start = 0; start < credentialIds.length; start += USERS_PER_STATEMENT) {
+      const part = credentialIds.slice(start, start + USERS_PER_STATEMENT);
+      const validCredentials = await rows<{ credentialId: number; id: number | null }>(
+        executor,
+        SELECT_VALID_CREDENTIALS,
+        [part],
+      );
+      const signedInUsers = await readSignedInUsers(executor, appId, part);
+      for (const { credentialId, ...person } of validCredentials) {
+        const appUser = signedInUsers.get(credentialId);
+        const personOrNull = person.id === null ? null : person;
+        const user = appUser ? { ...appUser.data, id: appUser.id, dataSourceId: appUser.dataSourceId } : personOrNull;
+        if (isUserInScope(scope, user)) found.add(credentialId);
+      }
     }
-    return users;
+    return found;
   };
 }
 
