@@ -271,14 +271,12 @@ export const INVITATION_MAX_HOURS = 720;
 export const INVITATION_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
 export const APP_VERSIONS_KEPT = 100;
-/**
- * Maximum stored data of an app: bytes of its actions' versions, entries of its audit log, sessions of its visitors. The oldest are
- * removed.
- */
+/** Maximum stored data of an app: bytes of its actions' versions, and entries of its audit log. The oldest are removed. */
 export const VERSION_BYTES_KEPT = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_KEPT = 100_000;
 /** Maximum number of entries about one person's account in the audit log of sign-ins and access. */
 export const ACCOUNT_EVENTS_KEPT = 10_000;
+/** Maximum number of sessions of an app's pages, also of editors' viewer and debug pages. The oldest are removed, even if still valid. */
 export const PAGE_SESSIONS_KEPT = 100_000;
 /** Maximum stored bytes of an app: of sent messages, and of responses to requests with an Idempotency-Key. The oldest are removed. */
 export const MESSAGE_BYTES_KEPT = 512 * 1024 * 1024;

@@ -61,8 +61,8 @@ export const systemHostResolver: ResolveHost = (hostname) => dns.lookup(hostname
 const publicLookup = createPublicHostResolver();
 
 /**
- * Returns the resolver for host names that apps use. If private networks are allowed, returns the system's resolver,
- * because only the system's resolver can resolve names of private networks.
+ * Returns the resolver for host names that apps use. By default, it sends queries to the name servers. If private
+ * networks are allowed, it is the system's resolver, because only that finds names in the hosts file and search domains.
  */
 export const selectHostResolver = (allowPrivateNetwork: boolean): ResolveHost =>
   allowPrivateNetwork ? systemHostResolver : publicLookup;

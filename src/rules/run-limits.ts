@@ -112,17 +112,17 @@ export function findJitterFault(value: unknown, triggers: unknown): string | nul
     : `jitterSeconds must be null for an action without a schedule trigger (got ${describeValue(value)})`;
 }
 
-/** Returns the stored form of a value that `findConcurrencyFault` accepts. */
-export function toStoredConcurrency(value: unknown): Concurrency | null {
-  if (!isObject(value)) return null;
-  const { policy, limit, key } = value as unknown as Concurrency;
+/** Returns a valid `concurrency` of a request with its defaults filled in, as the service stores it. */
+export function toStoredConcurrency(validInput: unknown): Concurrency | null {
+  if (!isObject(validInput)) return null;
+  const { policy, limit, key } = validInput as unknown as Concurrency;
   return { policy, limit: limit ?? 1, key: key ?? null };
 }
 
-/** Returns the stored form of a value that `findDebounceFault` accepts. */
-export function toStoredDebounce(value: unknown): Debounce | null {
-  if (!isObject(value)) return null;
-  const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;
+/** Returns a valid `debounce` of a request with its defaults filled in, as the service stores it. */
+export function toStoredDebounce(validInput: unknown): Debounce | null {
+  if (!isObject(validInput)) return null;
+  const { delayMs, maxWaitMs, manual } = validInput as unknown as Debounce;
   const longestWaitMs = maxWaitMs ?? Math.min(delayMs * DEFAULT_DELAYS_PER_WAIT, DEBOUNCE_WAIT_MAX_MS);
   return { delayMs, maxWaitMs: longestWaitMs, manual: manual ?? false };
 }

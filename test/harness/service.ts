@@ -85,7 +85,10 @@ async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate
   return { name, first: first! };
 }
 
-/** Creates a database that has the first app and its tokens. The databases of one process have the same tokens. */
+/**
+ * Creates a database that contains the app and the tokens that the first start of a service creates. All databases that a test process
+ * creates on one server have the same tokens, because they are copies of one template.
+ */
 async function databaseWithFirstApp(dataDir: string) {
   const server = await startTestServer();
   const template = firstAppTemplates.get(server) ?? createFirstAppTemplate(dataDir);

@@ -188,10 +188,10 @@ export class HookMessageBuilder {
           const hookMessage = makeMessage(hook, visibleData, statuses.get(hook.type)!);
           if (!hookMessage) continue;
           wantedMessages.push({ hook, entryId, ...hookMessage });
-          bytes += JSON.stringify(hookMessage).length;
+          bytes += Buffer.byteLength(JSON.stringify(hookMessage));
           if (bytes > MESSAGES_MAX_BYTES) {
             const message =
-              `the messages of the data source's hooks exceed ${MESSAGES_MAX_BYTES} bytes, ` +
+              `the data source's hooks would send more than ${MESSAGES_MAX_BYTES} bytes of e-mails and text messages, ` +
               "the maximum for one request; write fewer entries in one request";
             throw new ActionError("REQUEST_INVALID", message);
           }

@@ -6,11 +6,14 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /**
- * The total number of slots is RUNNER_CONCURRENCY times this factor. When three apps use as many slots as they may,
- * slots for a fourth app remain.
+ * The total number of slots is RUNNER_CONCURRENCY times this factor. `slotLimitAt` lowers the maximum of one app as more
+ * slots are in use, so that other apps still get slots.
  */
 const TOTAL_SLOTS_FACTOR = 4;
-/** Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use. */
+/**
+ * Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use. For the last RUNNER_CONCURRENCY
+ * slots, the maximum is 1.
+ */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {

@@ -40,8 +40,8 @@ const COLLECTED_MAX_BYTES = 8 * 1024 * 1024;
 /** Memory in bytes that PostgreSQL needs for each collected value, in addition to the value's content. */
 const VALUE_OVERHEAD_BYTES = 100;
 /**
- * Returns SQL that fails with a division by zero if `bytes` exceeds COLLECTED_MAX_BYTES, because PostgreSQL has no size
- * limit of its own. `bytes` is SQL for a size.
+ * Returns a condition for WHERE that fails with a division by zero if `bytes`, SQL for a size, exceeds
+ * COLLECTED_MAX_BYTES. PostgreSQL has no setting for this limit. The read pool converts the error to REQUEST_INVALID.
  */
 const failIfTooLarge = (bytes: string): string =>
   `1 / (CASE WHEN ${bytes} > ${COLLECTED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;

@@ -114,8 +114,8 @@ async function putManifest(
   return { plan: body.plan, tag: headers.get("etag") ?? "" };
 }
 
-/** Prints the settings and secret bindings that need a value on the server but have none. */
-export function printMissingValues({ output }: CliSession, missing: readonly { name: string }[] = []): void {
+/** Prints the secret bindings whose values must be sent to the server separately. */
+export function printMissingBindingValues({ output }: CliSession, missing: readonly { name: string }[] = []): void {
   for (const { name } of missing) output.writeLine(`missing  value of ${name}`, "yellow");
 }
 
@@ -125,7 +125,7 @@ const plannedItemsOf = (plan: PushPlan) =>
   );
 
 function printPlan(session: CliSession, plan: PushPlan): void {
-  printMissingValues(session, plan.missing);
+  printMissingBindingValues(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
   for (const { change, kind, name } of plannedItemsOf(plan))
     session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);

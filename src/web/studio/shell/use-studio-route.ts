@@ -41,7 +41,7 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
     const onMove = () => {
       const next = location.hash;
       const step = readHistoryStep() ?? current.current.step + 1;
-      // An entry without a number is new: the person has typed a URL into the address bar.
+      // A history entry without a step is new, because the person has typed a URL into the address bar.
       if (readHistoryStep() === null) history.replaceState({ step }, "");
       if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentRoute(next, step);
       // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
