@@ -54,17 +54,24 @@ export const POOL_CONNECTIONS = 10;
 export const STATEMENT_CONNECTIONS = 6;
 const STATEMENT_POOL_RATIO = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
-/** Connection pool, with a second pool (`statements`) for prepared statements. */
+/** Connections in addition that only `queryReserved` uses. */
+export const RESERVED_CONNECTIONS = 1;
+
+/**
+ * Connection pool, with a second pool (`statements`) for prepared statements, and a connection (`reserved`) that requests cannot use.
+ */
 class Database extends DataSource {
   readonly statements: pg.Pool;
+  readonly reserved: pg.Pool;
 
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
     this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
+    this.reserved = createStatementPool(sessionUrl, RESERVED_CONNECTIONS);
   }
 
   override async destroy(): Promise<void> {
-    await Promise.all([super.destroy(), this.statements.end()]);
+    await Promise.all([super.destroy(), this.statements.end(), this.reserved.end()]);
   }
 }
 
@@ -102,9 +109,9 @@ export async function rows<T>(executor: SqlClient, sql: string, parameters: unkn
 
 const mainPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** Returns the numbers of busy and idle connections in both pools, and of callers that wait for a connection. */
+/** Returns the numbers of busy and idle connections in all pools, and of callers that wait for a connection. */
 export function countConnections(db: DataSource): { busy: number; idle: number; waiting: number } {
-  const pools = db instanceof Database ? [mainPoolOf(db), db.statements] : [mainPoolOf(db)];
+  const pools = db instanceof Database ? [mainPoolOf(db), db.statements, db.reserved] : [mainPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);
   return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
@@ -122,6 +129,15 @@ export async function queryPreparedRows<T>(
 ): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
   return queryRowsPrepared(executor.statements, name, text, values);
+}
+
+/**
+ * Executes a short statement over a connection that no request uses. So the statement does not wait while slow statements of requests use
+ * all other connections.
+ */
+export async function queryReserved(db: SqlClient, name: string, text: string, values: unknown[]): Promise<void> {
+  if (db instanceof Database) await queryRowsPrepared(db.reserved, name, text, values);
+  else await db.query(text, values);
 }
 
 /**

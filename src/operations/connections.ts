@@ -3,7 +3,7 @@
  * choose the `max_connections` of the PostgreSQL server.
  */
 import type { Config } from "../config.js";
-import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
+import { POOL_CONNECTIONS, RESERVED_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** Each process keeps one connection open to receive PostgreSQL notifications. */
@@ -16,6 +16,7 @@ export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
   return (
     POOL_CONNECTIONS +
     STATEMENT_CONNECTIONS +
+    RESERVED_CONNECTIONS +
     NOTIFICATION_CONNECTIONS +
     READ_CONNECTIONS +
     (roles.has("scheduler") ? UPKEEP_CONNECTIONS : 0)

@@ -283,7 +283,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
   const ofMedia = { ring, processId: lease.holder, ...ofEvents, appUserOf: userOf };
-  const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
+  const media = await createMedia({ config, db, read: store.read, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, ...ofEvents, apps, packages, ...store, ...authoring, ...integrations };
   const definitions = createManifestModules(processDependencies, { ...access, ...ofManifests, holder: lease.holder });
   return {

@@ -132,7 +132,7 @@ describe("npm run doctor", function () {
       await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT 20`);
       const stdout = await check({ ...environment, ROLES: "api" });
       expect(stdout).to.match(
-        /^WRONG {2}connections: a process with these ROLES needs up to 23 connections, and PostgreSQL allows 20\n {7}-> raise max_connections/m,
+        /^WRONG {2}connections: a process with these ROLES needs up to 24 connections, and PostgreSQL allows 20\n {7}-> raise max_connections/m,
       );
     } finally {
       await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT -1`);

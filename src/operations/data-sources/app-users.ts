@@ -15,6 +15,7 @@ import type { VerificationChannel } from "../../rules/verification.js";
 import { type HashQueueKey, hashQueueKeyOf, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { pickVisibleColumns } from "./entry.js";
+import type { ReadRows } from "./read-pool.js";
 import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: the entry of the user, without hashed columns. */
@@ -116,6 +117,8 @@ type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource
 
 interface AppUsersOptions {
   db: Database;
+  /** Searches entries. A search without an index can be slow, so it uses the connections for callers' queries. */
+  read: ReadRows;
   attempts: AppUserSignInAttempts;
   /** Returns true if the app requires a second factor for each sign-in. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
@@ -237,14 +240,14 @@ export class AppUsers {
     caller: Caller,
     { source, identifyingValues: known, secretValues: secrets, attemptKeys: subjects }: SignInRequest,
   ): Promise<AppUser> {
-    const { db, attempts } = this.options;
+    const { read, attempts } = this.options;
     const normalize = createTextHookFunction(source.hooks, null);
     const normalizedNames = normalize(known);
     const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
     let appUser: { id: number; data: EntryData } | undefined;
     const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
       const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
-      [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
+      [appUser] = await read<{ id: number; data: EntryData }>(source.appId, SELECT_CANDIDATE, values);
       return provesIdentity(normalize(secrets), appUser?.data, hashQueueKeyOf(source.appId, caller));
     });
     if (!isProven) throw createSignInError();

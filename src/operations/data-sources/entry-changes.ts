@@ -4,6 +4,7 @@
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
 import { findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -38,6 +39,14 @@ export const MAX_LISTED_ENTRIES = 10_000;
  * subscribers must read all entries again.
  */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Maximum number of transactions that write entries, in total and per app. The statements of these transactions can be slow, or wait for the
+ * locks of each other. So they leave some of the POOL_CONNECTIONS for other requests, and one app cannot use all of theirs. A further
+ * transaction waits.
+ */
+const CONCURRENT_COMMITS_MAX = 8;
+const CONCURRENT_COMMITS_PER_APP = 4;
 
 const ADD_NEW_COLUMNS = `
   UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT}, columns = columns || (
@@ -249,6 +258,8 @@ interface EntryChangesOptions {
 
 /** Commits changes of entries. */
 export class EntryChanges {
+  private readonly commitSlots = new FairSemaphore(CONCURRENT_COMMITS_MAX, CONCURRENT_COMMITS_PER_APP, "halved");
+
   constructor(private readonly options: EntryChangesOptions) {}
 
   private async emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
@@ -326,9 +337,13 @@ export class EntryChanges {
       if (columnsAdded) await sources.notifyChanged(manager, source.appId);
       return done;
     };
-    const result = await db.transaction(change).catch((error: unknown) => {
-      throw toCallerError(error, source, writer);
-    });
+    const freeSlot = await this.commitSlots.enter(source.appId);
+    const result = await db
+      .transaction(change)
+      .catch((error: unknown) => {
+        throw toCallerError(error, source, writer);
+      })
+      .finally(freeSlot);
     if (columnsAdded) sources.clearCache();
     return result;
   }

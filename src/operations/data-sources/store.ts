@@ -66,8 +66,8 @@ export function createDataSourceModules(options: {
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = new DataSourceRows({ db, notifications });
   const attempts = new AppUserSignInAttempts({ db });
-  const appUsers = new AppUsers({ db, attempts, needsSecondFactor: options.needsSecondFactor });
   const pool = new ReadPool(databaseUrl);
+  const appUsers = new AppUsers({ db, read: pool.read, attempts, needsSecondFactor: options.needsSecondFactor });
   const entryReader = new EntryReader(pool);
   const rights = new EntryRightsResolver({ appUsers });
   const messenger = new HookMessageBuilder({ outlet: options.outlet, receivedDataLimiter });
@@ -124,7 +124,6 @@ export function createDataSourceModules(options: {
         log.warn({ err }, "the indexes on entries could not be compared with their definitions"),
       );
   };
-  const { sessionOf } = sessions;
   return {
     dataSources,
     definitions,
@@ -134,7 +133,8 @@ export function createDataSourceModules(options: {
     sources,
     appUsers,
     attempts,
-    sessionOf,
+    read: pool.read,
+    sessionOf: sessions.sessionOf,
     upkeep: changeUpkeep,
     start: startStore,
     stop: stopStore,

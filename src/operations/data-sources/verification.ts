@@ -4,7 +4,6 @@
  * does not reveal which addresses exist.
  */
 import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -26,6 +25,7 @@ import type { OutboxWriter } from "../communicate/outbox-writer.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import type { ReadRows } from "./read-pool.js";
 import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
 import { createVerificationCode, VerificationCodes } from "./verification-codes.js";
 
@@ -62,6 +62,8 @@ interface CodeRecipient {
 
 interface AppUserVerificationOptions {
   db: Database;
+  /** Searches entries over the connections for callers' queries. */
+  read: ReadRows;
   sources: DataSourceRows;
   appUsers: AppUsers;
   attempts: AppUserSignInAttempts;
@@ -88,7 +90,11 @@ export class AppUserVerification {
   ): Promise<CodeRecipient> {
     const normalizedValue = createTextHookFunction(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
-    const [entry] = await rows<{ id: number; data: EntryData }>(this.options.db, SELECT_ENTRY_BY_VALUE, values);
+    const [entry] = await this.options.read<{ id: number; data: EntryData }>(
+      source.appId,
+      SELECT_ENTRY_BY_VALUE,
+      values,
+    );
     const address = String(normalizedValue[column]);
     const hash = hashParts("validate", source.appId, source.id, channel, address);
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };

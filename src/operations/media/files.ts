@@ -10,6 +10,7 @@ import { parseMediaChange } from "../../rules/media-fields.js";
 import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
+import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
@@ -20,6 +21,8 @@ import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-me
 
 interface MediaFilesOptions {
   db: DataSource;
+  /** Reads rows over the connections for callers' queries, because a list of many files can be slow. */
+  read: ReadRows;
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
   receivedDataLimiter: ReceivedDataLimiter;
@@ -114,7 +117,7 @@ export class MediaFiles {
 
   /** Lists the app's files that the caller can read, the newest first. */
   async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
-    const { db, mediaRights, baseUrl } = this.options;
+    const { read, mediaRights, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const { limit, offset } = parsePageLimits(paging);
     const fileFilter: MediaFilter = {
@@ -123,14 +126,14 @@ export class MediaFiles {
       folderCondition: "$2::text IS NULL",
       value: null,
     };
-    const visibleMedia = await readVisibleMedia(db, grants, fileFilter);
+    const visibleMedia = await readVisibleMedia(read, grants, fileFilter);
     const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const values = [appId, null, ...(visibleMedia ?? [null, null])];
-    const fileRows = await rows<FileRow>(db, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
+    const fileRows = await read<FileRow>(appId, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
       ...[...values, limit, offset],
     ]);
-    const [count] = await rows<{ total: number }>(
-      db,
+    const [count] = await read<{ total: number }>(
+      appId,
       `SELECT count(*) AS total FROM media_file WHERE ${where}`,
       values,
     );

@@ -14,6 +14,7 @@ import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
+import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockApp } from "../settings/app-lock.js";
 import { recordMediaChange } from "./media-audit.js";
@@ -98,6 +99,8 @@ const toNameTakenError = (error: unknown, name: string): unknown =>
 
 interface MediaFoldersOptions {
   db: DataSource;
+  /** Reads rows over the connections for callers' queries, because a list of many files can be slow. */
+  read: ReadRows;
   mediaRights: MediaRightsResolver;
   receivedDataLimiter: ReceivedDataLimiter;
   baseUrl: string;
@@ -190,17 +193,17 @@ export class MediaFolders {
     visibleMedia: VisibleMedia,
     paging: ListingOptions,
   ) {
-    const { db, baseUrl } = this.options;
+    const { read, baseUrl } = this.options;
     const { limit, offset } = parsePageLimits(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
-    const fileRows = await rows<FileRow>(
-      db,
+    const fileRows = await read<FileRow>(
+      appId,
       `${FILE_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT $5 OFFSET $6`,
       [...[...values, limit, offset]],
     );
-    const [count] = await rows<{ total: number }>(
-      db,
+    const [count] = await read<{ total: number }>(
+      appId,
       `SELECT count(*) AS total FROM media_file WHERE ${condition}`,
       values,
     );
@@ -215,13 +218,13 @@ export class MediaFolders {
   ): Promise<MediaFolder[]> {
     const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
     const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
-    return (await rows<FolderRow>(this.options.db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(
+    return (await this.options.read<FolderRow>(appId, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(
       toFolder,
     );
   }
 
   async list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
-    const { db, mediaRights } = this.options;
+    const { read, mediaRights } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
@@ -238,11 +241,13 @@ export class MediaFolders {
             value: id ?? 0,
           }
         : { appId, fileCondition: NAME_CONTAINS_SQL, folderCondition: NAME_CONTAINS_SQL, value: requestedName };
-    const visibleMedia = await readVisibleMedia(db, grants, filter);
+    const visibleMedia = await readVisibleMedia(read, grants, filter);
     const folders = await this.foldersOf(filter, visibleMedia);
     const fileRows = await this.filesOf(filter, visibleMedia, input);
     const path =
-      row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, SELECT_FOLDER_PATH, [appId, row.id]) : [];
+      row && grants.isTrusted
+        ? await read<FolderListing["path"][number]>(appId, SELECT_FOLDER_PATH, [appId, row.id])
+        : [];
     const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
     checkAnyVisible(grants, folderListing);
     return folderListing;

@@ -14,6 +14,7 @@ import type { KeyRing } from "../../engine/key-ring.js";
 import { PictureProcessor } from "../../engine/pictures.js";
 import { UploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
+import type { ReadRows } from "../data-sources/read-pool.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { MediaBlobs } from "./blobs.js";
@@ -48,6 +49,8 @@ export type Media = Awaited<ReturnType<typeof createMedia>>;
 export async function createMedia(options: {
   config: Config;
   db: DataSource;
+  /** Reads rows over the connections for callers' queries. */
+  read: ReadRows;
   ring: KeyRing;
   /** ID of this process of the service. */
   processId: string;
@@ -57,7 +60,7 @@ export async function createMedia(options: {
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, ring, processId, receivedDataLimiter, logEvents, appUserOf, baseUrl, log } = options;
+  const { config, db, read, ring, processId, receivedDataLimiter, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
@@ -86,7 +89,7 @@ export async function createMedia(options: {
   }
 
   const markUnused = (executor: SqlClient, keys: readonly string[]) => blobs.markUnused(executor, keys);
-  const sharedParts = { db, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused };
+  const sharedParts = { db, read, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused };
   const folders = new MediaFolders(sharedParts);
   const files = new MediaFiles({ ...sharedParts, folders });
   const links = new SignedMediaUrls({ ring, mediaRights, files, baseUrl });

@@ -2,8 +2,7 @@
  * Builds SQL conditions for the files and folders that a caller can read. Lists use these conditions in their SQL, so
  * that the `total` and `hasMore` of their pages do not count hidden files.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { ReadRows } from "../data-sources/read-pool.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
 
 /**
@@ -51,15 +50,15 @@ const FOLDERS_BY_RULES = `
 
 /** Determines which files and folders the caller can read. Returns null if the caller can read everything. */
 export async function readVisibleMedia(
-  db: DataSource,
+  read: ReadRows,
   grants: MediaAccess,
   { appId, fileCondition, value }: MediaFilter,
 ): Promise<VisibleMedia> {
   if (grants.isTrusted) return null;
   const [folders, fileRules] = await Promise.all([
-    rows<{ rules: MediaRules; ids: number[] }>(db, FOLDERS_BY_RULES, [appId]),
-    rows<{ rules: MediaRules }>(
-      db,
+    read<{ rules: MediaRules; ids: number[] }>(appId, FOLDERS_BY_RULES, [appId]),
+    read<{ rules: MediaRules }>(
+      appId,
       `SELECT DISTINCT access_rules::jsonb AS rules FROM media_file WHERE app_id = $1 AND access_rules IS NOT NULL AND ${fileCondition}`,
       [appId, value],
     ),

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { ProcessRole } from "../../config.js";
+import { queryReserved } from "../../data/database.js";
 import { BROWSER_HOLDER_ID } from "./run-repository.js";
 
 const LEASE_DURATION_MS = 12_000;
@@ -104,7 +105,7 @@ export class Lease {
   private async renew(): Promise<void> {
     const { db, roles, onDatabaseReached } = this.options;
     const at = performance.now();
-    await db.query(RENEW_LEASE, [this.holder, [...roles], this.ignoredProxy]);
+    await queryReserved(db, "renew-lease", RENEW_LEASE, [this.holder, [...roles], this.ignoredProxy]);
     if (this.renewedAt > 0 && at - this.renewedAt > LEASE_DURATION_MS) this.isLate = true;
     this.renewedAt = at;
     this.contact.onReached();
@@ -167,6 +168,6 @@ export class Lease {
     clearTimeout(this.timer);
     await this.renewal;
     await this.onRenewalInProgress;
-    await this.options.db.query("DELETE FROM instance WHERE id = $1", [this.holder]);
+    await queryReserved(this.options.db, "remove-lease", "DELETE FROM instance WHERE id = $1", [this.holder]);
   }
 }
