@@ -111,10 +111,10 @@ function createDependencyModules(
 }
 
 /** Creates the modules that delete old rows from tables, and the metrics of the whole service. */
-function createUpkeepModules({ config, db }: ProcessDependencies, schedule: Scheduler, queueLimits: QueueLimits) {
+function createUpkeepModules({ config, db, log }: ProcessDependencies, schedule: Scheduler, queueLimits: QueueLimits) {
   return {
-    retention: createDataRetention({ db, days: config.logRetentionDays }),
-    trimming: createLogTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
+    retention: createDataRetention({ db, days: config.logRetentionDays, log }),
+    trimming: createLogTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20, log }),
     vitals: new Vitals({ db, schedule, depths: () => queueLimits.depths() }),
   };
 }

@@ -13,6 +13,8 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
+const quietLog = { warn: () => {} };
+
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const incompressibleText = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 
@@ -73,7 +75,7 @@ describe("the disk space of an app", () => {
   const count = async (sql: string) => Number((await db.query(`SELECT count(*) AS n FROM ${sql}`))[0].n);
 
   it("is limited to its newest runs with their log entries and console lines; other apps keep theirs", async () => {
-    const trimming = createLogTrimming({ db, maxBytes: 100_000 });
+    const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 30, 9_000);
     await finish(2, 5, 9_000);
@@ -90,17 +92,17 @@ describe("the disk space of an app", () => {
   it("is limited also for rows from before the start of the process, and after the limit was lowered", async () => {
     await finish(1, 30, 9_000);
     await addEvents(1, 30, 9_000, "t");
-    await createLogTrimming({ db, maxBytes: 200_000 }).trim();
+    await createLogTrimming({ db, log: quietLog, maxBytes: 200_000 }).trim();
     expect(await count("run WHERE app_id = 1")).to.be.within(19, 22);
     expect(await count("log_event")).to.be.within(19, 22);
-    await createLogTrimming({ db, maxBytes: 100_000 }).trim();
+    await createLogTrimming({ db, log: quietLog, maxBytes: 100_000 }).trim();
     expect(await count("run WHERE app_id = 1")).to.be.within(9, 11);
     expect(await count("log_event")).to.be.within(9, 11);
   });
 
   longTest("is measured again after an hour, also if the app has written little", async () => {
     let now = 0;
-    const trimming = createLogTrimming({ db, maxBytes: 100_000, now: () => now });
+    const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 100_000, now: () => now });
     await finish(1, 10, 9_000);
     await trimming.trim();
     await finish(1, 1, 9_000);
@@ -126,7 +128,7 @@ describe("the disk space of an app", () => {
   });
 
   longTest("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
-    const trimming = createLogTrimming({ db, maxBytes: 100_000 });
+    const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 8, 9_000);
     await finish(1, 30, 9_000, true);
@@ -139,8 +141,26 @@ describe("the disk space of an app", () => {
     expect(await count("log_event WHERE type = 'app.analytics.event'")).to.be.within(4, 6);
   });
 
+  it("is limited although the rows of another app cannot be deleted; the failure is logged once", async () => {
+    await finish(1, 10, 9_000);
+    await finish(2, 10, 9_000);
+    await db.query(`
+      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END $$;
+      CREATE TRIGGER fail BEFORE DELETE ON run FOR EACH ROW WHEN (OLD.app_id = 1) EXECUTE FUNCTION fail();
+    `);
+    try {
+      let warnings = 0;
+      await createLogTrimming({ db, log: { warn: () => (warnings += 1) }, maxBytes: 20_000 }).trim();
+      expect(await count("run WHERE app_id = 1")).to.equal(10);
+      expect(await count("run WHERE app_id = 2")).to.be.within(1, 3);
+      expect(warnings).to.equal(1);
+    } finally {
+      await db.query("DROP FUNCTION fail CASCADE");
+    }
+  });
+
   it("keeps an event that a run still refers to, and runs that have not ended", async () => {
-    const trimming = createLogTrimming({ db, maxBytes: 20_000 });
+    const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 20_000 });
     await trimming.trim();
     await addEvents(1, 1, 9_000, "t");
     await db.query(
@@ -164,7 +184,7 @@ describe("the disk space of an app", () => {
       INSERT INTO audit_entry (app_id, type, data)
         SELECT 1, 't', '{}' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra});
       INSERT INTO audit_entry (app_id, type, data) VALUES (2, 't', '{}')`);
-      await createDataRetention({ db, days: 30 }).clean();
+      await createDataRetention({ db, days: 30, log: quietLog }).clean();
       expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_KEPT);
       expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_KEPT);
       expect(await count("audit_entry WHERE app_id = 2")).to.equal(1);

@@ -9,6 +9,8 @@ import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
+const quietLog = { warn: () => {} };
+
 const MATCHING_ACTIONS = 50;
 const LIMIT = 32 * 1024;
 
@@ -93,12 +95,12 @@ describe("a payload is stored once", () => {
 
   it("and stays if the event or a run that refers to it is deleted first", async () => {
     await service.db.query("UPDATE log_event SET created_at = now() - interval '31 days'");
-    await createDataRetention({ db: service.db, days: 30 }).clean();
+    await createDataRetention({ db: service.db, days: 30, log: quietLog }).clean();
     const [entry] = await list({ id: ids[1] });
     expect(entry.data.payload.log.type).to.equal("many");
     await service.db.query("UPDATE execution_log SET created_at = now() - interval '31 days'");
     await service.db.query("UPDATE run SET finished_at = now() - interval '31 days'");
-    await createDataRetention({ db: service.db, days: 30 }).clean();
+    await createDataRetention({ db: service.db, days: 30, log: quietLog }).clean();
     const [left] = await service.db.query(
       "SELECT (SELECT count(*) FROM log_event) AS events, (SELECT count(*) FROM run) AS runs",
     );

@@ -16,6 +16,8 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { type Received, send } from "../http/support.js";
 
+const quietLog = { warn: () => {} };
+
 const LIMIT = 60;
 const CONCURRENT_REQUESTS = 300;
 /** Number of requests from one address: far more than two processes would accept if each counted its own. */
@@ -146,7 +148,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       await db.query(fill, [flooded.actionId, from, Math.min(all, from + ROWS_PER_INSERT - 1)]);
     }
     await db.query(fill, [other.actionId, 1, 10]);
-    await createDataRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const left = await db.query(
       "SELECT action_id::int AS action, count(*)::int AS count, max(run_id)::int AS oldest FROM http_event GROUP BY 1 ORDER BY 1",
     );

@@ -5,6 +5,8 @@ import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { longTest } from "../harness/samples.js";
 
+const quietLog = { warn: () => {} };
+
 const OLD = 2_500;
 const TABLES = ["log_event", "execution_log", "run", "credential"];
 
@@ -40,12 +42,12 @@ describe("retention", () => {
     Promise.all(TABLES.map(async (table) => (await db.query(`SELECT count(*) FROM ${table}`))[0].count));
 
   it("deletes what is older than its days, and keeps the rest: also what is unfinished", async () => {
-    await createDataRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30, log: quietLog }).clean();
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
   });
 
   it("deletes nothing more the second time, and runs again in an hour", async () => {
-    const next = await createDataRetention({ db, days: 30 }).clean();
+    const next = await createDataRetention({ db, days: 30, log: quietLog }).clean();
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
     expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
   });
@@ -60,7 +62,7 @@ describe("retention", () => {
          FROM generate_series(1, ${OLD} + 10) n`,
       [id],
     );
-    await createDataRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const [left] = await db.query("SELECT count(*)::int AS count, min(run_id)::int AS first FROM http_event");
     expect(left).to.deep.equal({ count: 10, first: OLD + 1 });
   });
@@ -71,7 +73,7 @@ describe("retention", () => {
       INSERT INTO replaced_setting (app_id, key, sealed, version, replaced_at) VALUES
         (2, '_a', 'x', 3, now() - interval '61 minutes'), (2, '_a', 'x', 4, now() - interval '62 minutes'),
         (2, '_a', 'x', 5, now() - interval '59 minutes'), (3, '_a', 'x', 2, now() - interval '1 day')`);
-    await createDataRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30, log: quietLog }).clean();
     expect(await db.query("SELECT app_id, version FROM replaced_setting")).to.deep.equal([{ app_id: 2, version: 5 }]);
     const known = await db.query("SELECT secrets_forgotten AS forgotten FROM app WHERE id > 1 ORDER BY id");
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
@@ -84,7 +86,7 @@ describe("retention", () => {
       INSERT INTO audit_entry (app_id, type, data, created_at)
         SELECT app_id, 't', '{}', now() - days * interval '1 day' FROM unnest(ARRAY[1, 99]) AS app_id, unnest(ARRAY[29, 31]) AS days;
       INSERT INTO rate_window (app_id, class, hits) VALUES (0, 'run', '{}'), (1, 'run', '{}'), (99, 'run', '{}')`);
-    await createDataRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const tokens = "SELECT convert_from(hash, 'UTF8') AS hash FROM credential WHERE hash IN ('expired', 'ending')";
     expect(await db.query(tokens)).to.deep.equal([{ hash: "ending" }]);
     const entries = "SELECT app_id, count(*)::int AS n FROM audit_entry WHERE type = 't' GROUP BY 1 ORDER BY 1";
@@ -119,7 +121,7 @@ describe("retention", () => {
       await add(AUDIT_ENTRIES_KEPT + 5, busy!, other!);
       await add(ACCOUNT_EVENTS_KEPT + 5, null, other!);
       await add(ACCOUNT_EVENTS_KEPT + 5, null, null);
-      await createDataRetention({ db, days: 30 }).clean();
+      await createDataRetention({ db, days: 30, log: quietLog }).clean();
       const left = await db.query(`
       SELECT organization_id AS organization, subject_id AS subject, type, count(*)::int AS count
         FROM access_event GROUP BY 1, 2, 3 ORDER BY 4, 1, 2`);
@@ -150,12 +152,51 @@ describe("retention", () => {
       INSERT INTO credential (kind, hash, app_id, grant_id, expires_at) VALUES
         ('api', '\\x11', 1, 1, now() - interval '31 days'), ('api', '\\x12', 1, 2, now() - interval '29 days'),
         ('api', '\\x13', 1, 3, now() + interval '1 hour')`);
-    await createDataRetention({ db, days: 30 }).clean();
+    await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const idsOf = async (sql: string) =>
       (await db.query(`${sql} ORDER BY 1`)).map(({ id }: { id: number }) => Number(id));
     // Grant 4 remains because it is new, although its program has not fetched its token yet.
     expect(await idsOf("SELECT id FROM oauth_grant")).to.deep.equal([2, 3, 4]);
     expect(await idsOf("SELECT grant_id AS id FROM oauth_secret")).to.deep.equal([2, 3]);
     expect(await idsOf("SELECT grant_id AS id FROM credential WHERE grant_id IS NOT NULL")).to.deep.equal([2, 3]);
+  });
+
+  it("continues after a statement that fails, logs the first failure, and runs again in an hour", async () => {
+    await db.query(`
+      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END $$;
+      CREATE TRIGGER fail BEFORE DELETE ON message FOR EACH STATEMENT EXECUTE FUNCTION fail();
+      INSERT INTO instance (id, roles, lease_until) VALUES (gen_random_uuid(), '{}', now() - interval '2 days');
+    `);
+    try {
+      let warnings = 0;
+      const next = await createDataRetention({ db, days: 30, log: { warn: () => (warnings += 1) } }).clean();
+      expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
+      expect(await db.query("SELECT FROM instance WHERE lease_until < now()")).to.have.length(0);
+      expect(warnings).to.equal(1);
+    } finally {
+      await db.query("DROP FUNCTION fail CASCADE");
+    }
+  });
+
+  it("groups a table once, however many batches it deletes", async () => {
+    await db.query(
+      `INSERT INTO audit_entry (app_id, type, data) SELECT 1, 'app.update', '{}' FROM generate_series(1, ${AUDIT_ENTRIES_KEPT} + 2500)`,
+    );
+    const statements: string[] = [];
+    const watched = new Proxy(db, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (name !== "query") return value;
+        return (sql: string, parameters?: unknown[]) => {
+          statements.push(sql);
+          return target.query(sql, parameters);
+        };
+      },
+    });
+    await createDataRetention({ db: watched, days: 30, log: quietLog }).clean();
+    const ofEntries = statements.filter((sql) => sql.includes("audit_entry"));
+    expect(ofEntries.filter((sql) => sql.includes("GROUP BY"))).to.have.length(2);
+    expect(ofEntries.filter((sql) => sql.includes("DELETE") && sql.includes("= $1"))).to.have.length(3);
+    expect((await db.query("SELECT count(*) FROM audit_entry WHERE app_id = 1"))[0].count).to.equal(AUDIT_ENTRIES_KEPT);
   });
 });

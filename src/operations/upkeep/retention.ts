@@ -6,6 +6,7 @@
  *
  * Drops whole partitions, and deletes other rows in small batches, so that no other statement waits for long.
  */
+import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
@@ -22,6 +23,7 @@ import {
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { Partitions } from "./partitions.js";
+import { createFailureSkipper } from "./skipped-failures.js";
 
 /** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
@@ -106,15 +108,28 @@ const BATCH_DELETES = [
       ORDER BY id LIMIT ${BATCH_SIZE}) RETURNING id`,
 ];
 
-/**
- * Returns SQL that deletes the oldest rows, so that the newest $1 rows of each owner remain.
- * @param owner SQL of the owner's ID; by default, the owner is the app
- */
-const deleteBeyondSql = (table: string, condition = "true", owner = "app_id") => `
+/** A table of which the newest rows of each owner are kept. */
+interface KeptRows {
+  table: string;
+  /** SQL condition for the rows that count. */
+  condition?: string;
+  /** SQL expression for the ID of the owner; by default, the owner is the app. */
+  owner?: string;
+  /** Number of rows that each owner keeps. */
+  kept: number;
+}
+
+/** Returns SQL that selects the owners with more than $1 rows, each with the highest ID to delete. */
+const cutOffsSql = ({ table, condition = "true", owner = "app_id" }: KeptRows) => `
+  SELECT full_owner.id AS owner, old.id AS "cutOff"
+    FROM (SELECT ${owner} AS id FROM ${table} WHERE ${condition} GROUP BY 1 HAVING count(*) > $1) AS full_owner
+    CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${condition}
+                         ORDER BY id DESC OFFSET $1 LIMIT 1) AS old`;
+
+/** Returns SQL that deletes a batch of the owner's ($1) rows up to the ID $2. */
+const deleteUpToSql = ({ table, condition = "true", owner = "app_id" }: KeptRows) => `
   DELETE FROM ${table} WHERE id IN (
-    SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${condition} GROUP BY 1 HAVING count(*) > $1) AS full_owner
-      CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${condition}
-                           ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH_SIZE}) RETURNING id`;
+    SELECT id FROM ${table} WHERE ${owner} = $1 AND ${condition} AND id <= $2 ORDER BY id LIMIT ${BATCH_SIZE}) RETURNING id`;
 
 const IS_NOT_FAILURE = "type <> 'person.signInFailed'";
 
@@ -138,29 +153,12 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
                              ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH_SIZE}) RETURNING run_id`,
     HTTP_EVENTS_KEPT,
   ],
-  // Changes of data source entries have their own maximum, so that a program that writes many entries does not displace
-  // other records of the audit log.
-  [deleteBeyondSql("audit_entry", `type <> '${ENTRIES_CHANGED_AUDIT_TYPE}'`), AUDIT_ENTRIES_KEPT],
-  [deleteBeyondSql("audit_entry", `type = '${ENTRIES_CHANGED_AUDIT_TYPE}'`), AUDIT_ENTRIES_KEPT],
-  // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
-  // records of other owners.
-  [
-    deleteBeyondSql("access_event", `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`, "organization_id"),
-    AUDIT_ENTRIES_KEPT,
-  ],
-  [
-    deleteBeyondSql("access_event", `organization_id IS NULL AND ${IS_NOT_FAILURE}`, "coalesce(subject_id, 0)"),
-    ACCOUNT_EVENTS_KEPT,
-  ],
   // Failed sign-ins have their own maximum, so that attempts to guess passwords do not displace the records of changes.
   [
     `DELETE FROM access_event WHERE id IN (
        SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
     AUDIT_ENTRIES_KEPT,
   ],
-  [deleteBeyondSql("credential", "page_session"), PAGE_SESSIONS_KEPT],
-  [deleteBeyondSql("notification"), NOTIFICATIONS_KEPT],
-  [deleteBeyondSql("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],
   [
     `DELETE FROM action_version WHERE id IN (
        SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
@@ -183,6 +181,30 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
         WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
     MESSAGE_BYTES_KEPT,
   ],
+];
+
+const KEPT_ROWS: readonly KeptRows[] = [
+  // Changes of data source entries have their own maximum, so that a program that writes many entries does not displace
+  // other records of the audit log.
+  { table: "audit_entry", condition: `type <> '${ENTRIES_CHANGED_AUDIT_TYPE}'`, kept: AUDIT_ENTRIES_KEPT },
+  { table: "audit_entry", condition: `type = '${ENTRIES_CHANGED_AUDIT_TYPE}'`, kept: AUDIT_ENTRIES_KEPT },
+  // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
+  // records of other owners.
+  {
+    table: "access_event",
+    condition: `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`,
+    owner: "organization_id",
+    kept: AUDIT_ENTRIES_KEPT,
+  },
+  {
+    table: "access_event",
+    condition: `organization_id IS NULL AND ${IS_NOT_FAILURE}`,
+    owner: "coalesce(subject_id, 0)",
+    kept: ACCOUNT_EVENTS_KEPT,
+  },
+  { table: "credential", condition: "page_session", kept: PAGE_SESSIONS_KEPT },
+  { table: "notification", kept: NOTIFICATIONS_KEPT },
+  { table: "push_subscription", kept: PUSH_SUBSCRIPTIONS_KEPT },
 ];
 
 /*
@@ -222,7 +244,12 @@ export interface DataRetention {
   stop(): void;
 }
 
-export function createDataRetention({ db, days }: { db: DataSource; days: number }): DataRetention {
+export function createDataRetention(options: {
+  db: DataSource;
+  days: number;
+  log: Pick<Logger, "warn">;
+}): DataRetention {
+  const { db, days, log } = options;
   let isStopped = false;
   const partitions = new Partitions({ db, days });
 
@@ -232,21 +259,32 @@ export function createDataRetention({ db, days }: { db: DataSource; days: number
     while (droppedRows === BATCH_SIZE && !isStopped) droppedRows = (await rows(db, batch, bounds)).length;
   }
 
+  /** Deletes the oldest rows of each owner that has more than it keeps. */
+  async function deleteBeyondKept(keptRows: KeptRows): Promise<void> {
+    const owners = await rows<{ owner: number; cutOff: number }>(db, cutOffsSql(keptRows), [keptRows.kept]);
+    for (const { owner, cutOff } of owners) await deleteAll(deleteUpToSql(keptRows), owner, cutOff);
+  }
+
+  async function deletePartitioned([table, batch]: (typeof PARTITIONED_DELETES)[number]): Promise<void> {
+    await deleteAll(batch, days, await partitions.endOfExpiringPartitions(table));
+  }
+
   return {
     async makeAhead() {
       await partitions.makeAhead();
       return Date.now() + CREATE_PARTITIONS_INTERVAL_MS;
     },
     async clean() {
-      await partitions.dropOld();
-      for (const [table, batch] of PARTITIONED_DELETES)
-        await deleteAll(batch, days, await partitions.endOfExpiringPartitions(table));
-      for (const batch of BATCH_DELETES) await deleteAll(batch, days);
-      for (const [batch, bound] of BOUNDED_DELETES) await deleteAll(batch, bound);
-      await deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS);
-      if (!isStopped) await db.query(DELETE_DEAD_INSTANCES);
-      if (!isStopped) await db.query(DELETE_OLD_TRACES);
-      if (!isStopped) await db.query(DELETE_COUNTS_OF_GONE_APPS);
+      const skipFailure = createFailureSkipper(log);
+      await skipFailure(partitions.dropOld());
+      for (const partitionedDelete of PARTITIONED_DELETES) await skipFailure(deletePartitioned(partitionedDelete));
+      for (const batch of BATCH_DELETES) await skipFailure(deleteAll(batch, days));
+      for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));
+      for (const keptRows of KEPT_ROWS) if (!isStopped) await skipFailure(deleteBeyondKept(keptRows));
+      await skipFailure(deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS));
+      if (!isStopped) await skipFailure(db.query(DELETE_DEAD_INSTANCES));
+      if (!isStopped) await skipFailure(db.query(DELETE_OLD_TRACES));
+      if (!isStopped) await skipFailure(db.query(DELETE_COUNTS_OF_GONE_APPS));
       return Date.now() + CLEAN_INTERVAL_MS;
     },
     stop() {

@@ -3,9 +3,11 @@
  * caused have a limit half as large, so that visits do not displace other records. Sizes are compressed bytes on the
  * disk.
  */
+import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { INTAKE_ROW_BYTES } from "../../limits.js";
+import { createFailureSkipper } from "./skipped-failures.js";
 
 /** Interval in milliseconds between two checks of the limits. */
 const TRIM_INTERVAL_MS = 60_000;
@@ -66,25 +68,43 @@ const ROW_KINDS: readonly RowKind[] = [
 const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
 
+/** Maximum number of rows that one statement measures. */
+const MEASURED_ROWS = 10_000;
+
 /**
- * Returns SQL that selects the highest ID to delete. It adds the sizes of rows, from the newest row backwards, until
- * their sum exceeds the limit. $1 is the app's ID, $2 the limit in bytes.
+ * Returns SQL that measures one page of an app's rows, from the newest row backwards. $1 is the app's ID, $2 the ID
+ * below which the page starts. $3 and $4 are the bytes that the rows of visitors and the other rows of this page may
+ * have. The sums have the sizes of both parts. The cut-offs are the highest IDs to delete; null if the part fits.
  */
-const trimSql = ({ table, bytes }: RowKind, partition: string) => `
-  SELECT max(id) AS id FROM (
-    SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${partition}) AS summed
-   WHERE total > $2`;
+const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
+  SELECT count(*)::int AS rows, min(id) AS last,
+         coalesce(sum(bytes) FILTER (WHERE by_visitor), 0)::float8 AS "visitorBytes",
+         coalesce(sum(bytes) FILTER (WHERE NOT by_visitor), 0)::float8 AS "otherBytes",
+         max(id) FILTER (WHERE by_visitor AND total > $3::float8) AS "visitorCutOff",
+         max(id) FILTER (WHERE NOT by_visitor AND total > $4::float8) AS "otherCutOff"
+    FROM (SELECT id, bytes, by_visitor, sum(bytes) OVER (PARTITION BY by_visitor ORDER BY id DESC) AS total
+            FROM (SELECT id, ${bytes} AS bytes, ${isOfVisitor} AS by_visitor
+                    FROM (SELECT * FROM ${table} WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT ${MEASURED_ROWS}) AS record) AS measured) AS summed`;
+
+interface MeasuredPage {
+  rows: number;
+  last: number;
+  visitorBytes: number;
+  otherBytes: number;
+  visitorCutOff: number | null;
+  otherCutOff: number | null;
+}
 
 /** Tables whose rows name a run in the column `run_id`. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
  * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that refer to these rows. $1 is
- * the app's ID, $2 the highest ID to delete.
+ * the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has deleted.
  */
 const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
-    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${partition} AND ${isDeletable}
+    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${partition} AND ${isDeletable}
      ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
@@ -115,8 +135,13 @@ export interface LogTrimming {
  * Creates the job that limits the disk space of runs and log events.
  * @param maxBytes maximum bytes of one app's runs, and also maximum bytes of its log events; 0 means unlimited
  */
-export function createLogTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): LogTrimming {
-  const { db, maxBytes, now = Date.now } = options;
+export function createLogTrimming(options: {
+  db: DataSource;
+  maxBytes: number;
+  log: Pick<Logger, "warn">;
+  now?: () => number;
+}): LogTrimming {
+  const { db, maxBytes, log, now = Date.now } = options;
   let isStopped = false;
   let measuredAt = Number.NEGATIVE_INFINITY;
   const watchedKinds = ROW_KINDS.map((kind) => ({
@@ -125,12 +150,31 @@ export function createLogTrimming(options: { db: DataSource; maxBytes: number; n
     writtenBy: new Map<number, number>(),
   }));
 
-  async function trimPart(kind: RowKind, appId: number, partition: string, bytes: number): Promise<void> {
-    const [cutRow] = await rows<{ id: number | null }>(db, trimSql(kind, partition), [appId, bytes]);
-    if (cutRow!.id === null) return;
-    let droppedRows = BATCH_SIZE;
-    while (droppedRows === BATCH_SIZE && !isStopped)
-      droppedRows = (await rows(db, deleteSql(kind, partition), [appId, cutRow!.id])).length;
+  /** Deletes rows up to the ID `cutOff` in batches. Does nothing if `cutOff` is null. */
+  async function deletePart(kind: RowKind, appId: number, partition: string, cutOff: number | null): Promise<void> {
+    let last = 0;
+    for (let droppedRows = BATCH_SIZE; cutOff !== null && droppedRows === BATCH_SIZE && !isStopped; ) {
+      const dropped = await rows<{ id: number }>(db, deleteSql(kind, partition), [appId, cutOff, last]);
+      droppedRows = dropped.length;
+      for (const { id } of dropped) last = Math.max(last, id);
+    }
+  }
+
+  async function trimApp(kind: RowKind, appId: number): Promise<void> {
+    const left = { visitor: maxBytes / 2, other: maxBytes };
+    const cutOffs: { visitor: number | null; other: number | null } = { visitor: null, other: null };
+    let page: Pick<MeasuredPage, "rows" | "last"> = { rows: MEASURED_ROWS, last: Number.MAX_SAFE_INTEGER };
+    while (page.rows === MEASURED_ROWS && !isStopped && (cutOffs.visitor === null || cutOffs.other === null)) {
+      const values = [appId, page.last, left.visitor, left.other];
+      const measured: MeasuredPage = (await rows<MeasuredPage>(db, measurePageSql(kind), values))[0]!;
+      cutOffs.visitor ??= measured.visitorCutOff;
+      cutOffs.other ??= measured.otherCutOff;
+      left.visitor -= measured.visitorBytes;
+      left.other -= measured.otherBytes;
+      page = measured;
+    }
+    await deletePart(kind, appId, kind.isOfVisitor, cutOffs.visitor);
+    await deletePart(kind, appId, `NOT ${kind.isOfVisitor}`, cutOffs.other);
   }
 
   /** Returns the IDs of all apps. Returns none if the whole tables are so small that no app can exceed its limit. */
@@ -148,12 +192,14 @@ export function createLogTrimming(options: { db: DataSource; maxBytes: number; n
   async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
+    // Stored before the rows are counted: if the count fails, the next count does not read even more rows. The next
+    // measurement of all apps finds what was not counted.
+    watchedKind.countedUntil = newest!.at;
     // The first call only stores the position from which later calls count rows, so that the start of the service does
     // not read the whole table.
     const writtenRows =
       countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
-    watchedKind.countedUntil = newest!.at;
     return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * REMEASURE_SHARE).map(([appId]) => appId);
   }
 
@@ -161,13 +207,14 @@ export function createLogTrimming(options: { db: DataSource; maxBytes: number; n
     async trim() {
       const measuresAll = now() - measuredAt >= MEASURE_ALL_INTERVAL_MS;
       for (const watchedKind of maxBytes > 0 ? watchedKinds : []) {
-        const appsOverLimit = isStopped ? [] : await appsToMeasure(watchedKind);
-        const all = measuresAll && !isStopped ? await allApps(watchedKind.kind) : [];
+        const { kind } = watchedKind;
+        const skipFailure = createFailureSkipper(log, { table: kind.table });
+        const appsOverLimit = isStopped ? [] : ((await skipFailure(appsToMeasure(watchedKind))) ?? []);
+        const all = measuresAll && !isStopped ? ((await skipFailure(allApps(kind))) ?? []) : [];
         for (const appId of new Set([...appsOverLimit, ...all])) {
           if (isStopped) break;
           watchedKind.writtenBy.delete(appId);
-          await trimPart(watchedKind.kind, appId, watchedKind.kind.isOfVisitor, maxBytes / 2);
-          await trimPart(watchedKind.kind, appId, `NOT ${watchedKind.kind.isOfVisitor}`, maxBytes);
+          await skipFailure(trimApp(kind, appId));
         }
       }
       if (measuresAll && !isStopped) measuredAt = now();

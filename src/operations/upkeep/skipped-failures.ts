@@ -1,0 +1,23 @@
+/** Lets a job that deletes old data continue after a statement fails, so that one app or table does not stop the others. */
+import type { Logger } from "pino";
+import { isDatabaseUnavailable, isStatementTimeout } from "../../data/database.js";
+
+/**
+ * Returns a function that waits for a part of a job. If the part fails, the function logs the first failure and returns
+ * undefined. The job does the part again in its next pass.
+ * @param details fields of the log entry
+ * @returns a function that throws only if the database is not available
+ */
+export function createFailureSkipper(log: Pick<Logger, "warn">, details: object = {}) {
+  let isLogged = false;
+  return async function skipFailure<T>(part: Promise<T>): Promise<T | undefined> {
+    try {
+      return await part;
+    } catch (error) {
+      if (isDatabaseUnavailable(error) && !isStatementTimeout(error)) throw error;
+      if (!isLogged) log.warn({ err: error, ...details }, "old data could not be deleted; the next pass tries again");
+      isLogged = true;
+      return undefined;
+    }
+  };
+}
