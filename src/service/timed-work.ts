@@ -141,7 +141,8 @@ export function startCleaner(
     () => media.sweep.sweep(),
   ];
   const tickers = periodicWork.map((work) => createTicker({ work, ...tickerOptions }));
-  runInBackground(startInTurn(tickers));
+  // Started independently, so that slow work does not delay the others.
+  for (const ticker of tickers) runInBackground(ticker.start());
   store.start();
   releases.add("cleaner", () => {
     retention.stop();

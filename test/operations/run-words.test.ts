@@ -153,6 +153,36 @@ describe("the search for words of runs", () => {
     expect(await found("ancient")).to.deep.equal([old]);
   });
 
+  it("leaves out only the run whose words take too long, and indexes all others", async () => {
+    await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now() - interval '1 day'");
+    // The function reports the time limit of the statement for one text.
+    const [{ definition }] = await db.query("SELECT pg_get_functiondef('svc_search_words'::regproc) AS definition");
+    await db.query("ALTER FUNCTION svc_search_words RENAME TO svc_search_words_real");
+    await db.query(`
+      CREATE FUNCTION svc_search_words(app_id bigint, given text) RETURNS tsvector IMMUTABLE LANGUAGE plpgsql AS $$
+        BEGIN
+          IF given LIKE '%poison%' THEN RAISE EXCEPTION 'canceling statement' USING ERRCODE = '57014'; END IF;
+          RETURN svc_search_words_real(app_id, given);
+        END $$`);
+    const ids: number[] = [];
+    for (const result of ["steady", "poison steady", "steady", "steady"]) ids.push(await end(1, { data: { result } }));
+    const words = new RunSearch(db);
+    await words.gather();
+    expect(await words.find(1, "steady", { limit: 10 })).to.deep.equal([ids[3], ids[2], ids[0]]);
+    expect(await found("poison")).to.deep.equal([]);
+    await db.query("DROP FUNCTION svc_search_words; DROP FUNCTION svc_search_words_real");
+    await db.query(definition);
+    await db.query("DELETE FROM run_search WHERE run_id = $1", [ids[1]]);
+  });
+
+  it("indexes at most 5,000 different words of a run", async () => {
+    const many = Array.from({ length: 8_000 }, (_, number) => (number + 4_096).toString(16)).join(" ");
+    const id = await end(1, { data: { result: many } });
+    expect(await found("1000")).to.include(id);
+    const [{ count }] = await db.query("SELECT length(words) AS count FROM run_search WHERE run_id = $1", [id]);
+    expect(count).to.equal(5_001);
+  });
+
   it("finds in a payload what its log entry shows, never the original if that was masked", async () => {
     await end(1, { data: { payload: { key: "masked" } }, payload: { key: "sesame4711" } });
     expect(await found("sesame4711")).to.deep.equal([]);

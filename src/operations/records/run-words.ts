@@ -11,6 +11,10 @@ import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
 /** Maximum number of runs that one SQL statement indexes. */
 const RUNS_PER_BATCH = 500;
+/** Time limit of this statement. After it, the next batch has half the runs; a single run is then stored without words. */
+const BATCH_LIMIT_MS = 5_000;
+/** Maximum number of different words of a run that are indexed, in the order of their bytes. */
+const WORDS_PER_RUN_MAX = 5_000;
 /** Interval in milliseconds at which the words of ended runs are indexed. */
 const INDEX_INTERVAL_MS = 2_000;
 /**
@@ -32,32 +36,39 @@ const ID_RANGE_GROWTH = 4;
 const CONSOLE_LINES_MAX = 500;
 
 const RUN_WORDS_SQL = `
-  svc_search_words(run.app_id, concat_ws(' ',
+  array_to_tsvector(('@' || run.app_id) || (tsvector_to_array(svc_search_words(run.app_id, concat_ws(' ',
     left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCH_CHARACTERS}),
     left((SELECT string_agg(text, ' ' ORDER BY seq) FROM console_line
            WHERE run_id = run.id AND seq < ${CONSOLE_LINES_MAX}), ${SEARCH_CHARACTERS}),
-    run.reason, array_to_string(run.hosts, ' ')))`;
+    run.reason, array_to_string(run.hosts, ' ')))))[1:${WORDS_PER_RUN_MAX}])`;
 
 const JOIN_LOG_ENTRY_SQL = `
   LEFT JOIN execution_log AS entry
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
-const indexStatement = (condition: string, order: "ASC" | "DESC") => `
+/* $2 is the maximum number of runs. */
+const indexStatement = (condition: string, order: "ASC" | "DESC", wordsSql = RUN_WORDS_SQL) => `
   WITH due AS (
     SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
      WHERE ${condition} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
-     ORDER BY finished_at ${order} LIMIT ${RUNS_PER_BATCH}),
+     ORDER BY finished_at ${order}, id ${order} LIMIT $2::int),
   written AS (
     INSERT INTO run_search (run_id, words)
-    SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
+    SELECT run.id, ${wordsSql} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
 /*
  * Indexes runs that ended after the last batch. $1 is the end of the last batch, as text, because PostgreSQL's times
  * are more precise than JavaScript's.
  */
-const INDEX_NEWER_RUNS = indexStatement(`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC");
-const INDEX_OLDER_RUNS = indexStatement("finished_at < $1::timestamptz", "DESC");
+const NEWER_RUNS = [`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC"] as const;
+const OLDER_RUNS = ["finished_at <= $1::timestamptz", "DESC"] as const;
+const INDEX_RUNS = { newer: indexStatement(...NEWER_RUNS), older: indexStatement(...OLDER_RUNS) };
+/* Stores runs without words, so that later batches leave them out. */
+const SKIP_RUNS = {
+  newer: indexStatement(...NEWER_RUNS, "''::tsvector"),
+  older: indexStatement(...OLDER_RUNS, "''::tsvector"),
+};
 
 /**
  * Searches the newest runs with IDs below $3. $1 contains the words, and $2 is the maximum number of runs. This
@@ -148,36 +159,65 @@ export interface SearchPosition {
 
 export class RunSearch {
   private isStopped = false;
+  /** Maximum number of runs in the next batch. */
+  private batchLimit = RUNS_PER_BATCH;
   private gatheringOlder: Promise<unknown> = Promise.resolve();
   private next: Promise<boolean> | null = null;
 
   constructor(private readonly db: DataSource) {}
 
   /**
-   * Indexes one batch of runs. Only one process at a time does this.
+   * Stores one batch of at most `limit` runs. Only one process at a time does this.
    * @param side "newer" for runs that ended after the indexed runs, "older" for runs that ended before the indexed runs
-   * @returns true if more runs may follow
+   * @returns "more" if more runs may follow, "late" if the statement exceeded its time limit, so that nothing is stored
    */
-  private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
-    return this.db.transaction(async (manager) => {
+  private async storeBatch(
+    side: "newer" | "older",
+    statement: string,
+    limit: number,
+  ): Promise<"more" | "complete" | "late"> {
+    let isIndexing = false;
+    const store = async (manager: EntityManager) => {
       await manager.query(WITHOUT_PARALLEL_WORKERS);
       const [mark] = await rows<{ newest: string; oldest: string; now: string }>(
         manager,
         "SELECT newest::text, oldest::text, now()::text FROM run_search_mark FOR UPDATE",
       );
+      await manager.query(`SET LOCAL statement_timeout = ${BATCH_LIMIT_MS}`);
       const markedTime = side === "newer" ? mark!.newest : mark!.oldest;
-      const [batchRow] = await rows<IndexedBatch>(manager, side === "newer" ? INDEX_NEWER_RUNS : INDEX_OLDER_RUNS, [
-        markedTime,
-      ]);
-      const isFull = batchRow!.count === RUNS_PER_BATCH;
+      isIndexing = true;
+      const [batchRow] = await rows<IndexedBatch>(manager, statement, [markedTime, limit]);
+      isIndexing = false;
+      const isFull = batchRow!.count === limit;
       if (side === "newer") {
         const sql = "UPDATE run_search_mark SET newest = greatest(newest, $1::timestamptz)";
         await rows(manager, sql, [isFull ? batchRow!.last : mark!.now]);
       } else if (batchRow!.first !== null) {
         await rows(manager, "UPDATE run_search_mark SET oldest = $1::timestamptz", [batchRow!.first]);
       }
-      return isFull;
+      return isFull ? "more" : "complete";
+    };
+    return this.db.transaction(store).catch((error: unknown) => {
+      if (isIndexing && isStatementTimeout(error)) return "late";
+      throw error;
     });
+  }
+
+  /**
+   * Indexes one batch of runs. After a batch that takes too long, the next batch has half the runs. A single run that
+   * takes too long is stored without words, so that it does not block the index.
+   * @returns true if more runs may follow
+   */
+  private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
+    const limit = this.batchLimit;
+    const result = await this.storeBatch(side, INDEX_RUNS[side], limit);
+    if (result !== "late") {
+      this.batchLimit = Math.min(RUNS_PER_BATCH, limit * 2);
+      return result === "more";
+    }
+    this.batchLimit = Math.max(1, Math.floor(limit / 2));
+    if (limit === 1) await this.storeBatch(side, SKIP_RUNS[side], 1);
+    return true;
   }
 
   /**
