@@ -113,11 +113,10 @@ function affectedActionId(rule: WatchedAlertRule, actionId: number): number | nu
 
 class RuleEvaluations {
   private readonly all = new Map<string, RuleEvaluation>();
+  private readonly rulesByApp: ReadonlyMap<number, readonly WatchedAlertRule[]>;
 
-  constructor(
-    readonly rules: readonly WatchedAlertRule[],
-    storedStates: readonly StoredAlertRuleState[],
-  ) {
+  constructor(rules: readonly WatchedAlertRule[], storedStates: readonly StoredAlertRuleState[]) {
+    this.rulesByApp = Map.groupBy(rules, ({ appId }) => appId);
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
     for (const before of storedStates) this.addEvaluation(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
@@ -152,9 +151,8 @@ class RuleEvaluations {
   }
 
   applyRun(run: EndedRunOfApp): void {
-    for (const rule of this.rules) {
-      const subject =
-        rule.appId === run.appId && run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
+    for (const rule of this.rulesByApp.get(run.appId) ?? []) {
+      const subject = run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
       if (subject === null) continue;
       const alertCase = this.of(rule, subject);
       this.changeState(alertCase, computeStateAfterRun(rule, alertCase.currentState, run));
@@ -163,8 +161,8 @@ class RuleEvaluations {
 
   applyScheduleState({ now, overdueSchedules, oldestQueuedMs }: ScheduleState): void {
     for (const { actionId, appId } of overdueSchedules) {
-      for (const rule of this.rules)
-        if (rule.appId === appId && rule.actionId === null) this.of(rule, affectedActionId(rule, actionId)!);
+      for (const rule of this.rulesByApp.get(appId) ?? [])
+        if (rule.actionId === null) this.of(rule, affectedActionId(rule, actionId)!);
     }
     for (const alertCase of this.all.values()) {
       const { rule, actionId } = alertCase;
@@ -292,6 +290,11 @@ export class AlertWatch {
       await rows(manager, sql, [rule.id, actionId]);
       return;
     }
+    // Most states do not change, and need neither a message nor a savepoint.
+    const isMessageDue = previousState.isReported
+      ? !currentState.firing
+      : currentState.firing || firstFiringState !== null;
+    if (!isMessageDue && currentState === previousState) return;
     const isReported = await manager
       .transaction((inner) => this.settleCase(inner, alertCase, names.get(actionId)))
       .catch((error: unknown) => {

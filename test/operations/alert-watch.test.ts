@@ -1,0 +1,50 @@
+/** Tests how many statements the evaluation of alert rules executes. */
+import { expect } from "chai";
+import type { Logger } from "pino";
+import { AlertWatch } from "../../src/operations/alerts/alert-watch.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { insertPublishedActions } from "../harness/published-actions.js";
+
+describe("the evaluation of alert rules", () => {
+  let database: ConnectedDatabase;
+  before(async () => {
+    database = await connectedDatabase(2);
+  });
+  after(() => database.stop());
+
+  it("sets a savepoint only for the states that change", async () => {
+    const { db } = database;
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
+    const names = ["first", "second", "third"];
+    const actions = await insertPublishedActions(
+      db,
+      1,
+      names.map((name) => ({ name, triggers: [] })),
+    );
+    for (const { masterId } of actions)
+      await db.query(
+        `INSERT INTO alert_rule (app_id, name, condition, action_id, failures, "of", minutes, channel, setting, enabled)
+         VALUES (1, $1, 'failed', $2, 1, 1, 0, 'webhook', '__alerts', true)`,
+        [`rule ${masterId}`, masterId],
+      );
+    const statements: string[] = [];
+    const nothing = () => {};
+    const logQuery = (sql: string) => statements.push(sql);
+    Object.assign(db, { logger: { logQuery, logQueryError: nothing, logQuerySlow: nothing, log: nothing } });
+    const watch = new AlertWatch({ db, sendAlert: () => Promise.resolve(), now: Date.now, log: {} as Logger });
+    const countSavepoints = async () => {
+      statements.length = 0;
+      await db.query("UPDATE alert_cursor SET looked_at = '-infinity'");
+      await watch.checkRules();
+      return statements.filter((sql) => sql.startsWith("SAVEPOINT")).length;
+    };
+    expect(await countSavepoints()).to.equal(0);
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
+       VALUES (1, $1, 'production', 'manual', '{}', 'failed', now())`,
+      [actions[1]!.id],
+    );
+    expect(await countSavepoints()).to.equal(1);
+  });
+});
