@@ -6,11 +6,10 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import { createHttpEntryPoint } from "./api/health.js";
 import { createHttpServer } from "./api/port.js";
 import type { Config } from "./config.js";
-import { isDatabaseUnavailable } from "./data/database.js";
+import { type Db, isDatabaseUnavailable } from "./data/database.js";
 import { createLog } from "./engine/log.js";
 import { StartError } from "./errors.js";
 import { createFirstAppIfEmpty } from "./operations/access/bootstrap.js";
@@ -83,7 +82,7 @@ async function startListening(server: Server, { host, port }: Config): Promise<s
 /** Creates the first app in a new embedded database. If the service has no administrator, returns a link that creates one. */
 async function createFirstAppAndLink(
   { credentials, accounts: { accounts } }: Operations,
-  db: DataSource,
+  db: Db,
   { dataDir, roles }: Config,
   baseUrl: string,
   log: Logger,

@@ -4,9 +4,8 @@
  */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
-import { migrateDatabase, openDatabase } from "../data/database.js";
+import { type Db, migrateDatabase, openDatabase } from "../data/database.js";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications } from "../engine/notifications.js";
 import { formatFatalError, StartError } from "../errors.js";
@@ -40,7 +39,7 @@ export function readArguments<Options extends ParseArgsOptionsConfig>(
 }
 
 export interface CommandDatabase {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
 }
 

@@ -1,7 +1,6 @@
 /** Tasks of `npm run token`: create a credential of any kind, list the credentials of an app, revoke one. The caller prints the result. */
-import type { DataSource } from "typeorm";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
-import { rows } from "../data/database.js";
+import { type Db, rows } from "../data/database.js";
 import { StartError } from "../errors.js";
 import { listTokensWithSessions } from "../operations/access/app-tokens.js";
 import type { NewCredential } from "../operations/access/credentials.js";
@@ -76,7 +75,7 @@ function readCredential(kind: CredentialKind, values: OptionValues): NewCredenti
 }
 
 /** Checks that the app, the person and the run exist, because the database would report a wrong ID with an unclear error. */
-async function checkReferencedIds(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
+async function checkReferencedIds(db: Db, { appId, personId, runId }: NewCredential): Promise<void> {
   const rowExists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
   if (appId && !(await rowExists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
     throw new StartError(`there is no app with the ID ${appId}`);
@@ -104,7 +103,7 @@ function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask 
 }
 
 /** Returns the ID of the person who gets an editor session of the app: the app's editor with the lowest ID. */
-async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
+async function firstEditorOf(db: Db, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);
   if (!editor)

@@ -1,8 +1,7 @@
 /** Counts the rows of a query: exactly if there are few, otherwise by the estimate of PostgreSQL's planner. */
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";
-import { queryPreparedRows, rows, statementName } from "./database.js";
+import { type Db, queryPreparedRows, rows, statementName } from "./database.js";
 
 /** Result of a count. Above COUNT_EXACT_MAX, `exact` is false and `count` is the database planner's estimate. */
 export interface Count {
@@ -21,9 +20,9 @@ interface ExplainedPlan {
 const ESTIMATE_CACHE_MS = 10_000;
 const CACHED_ESTIMATES_MAX = 1_000;
 
-const estimatesByDatabase = new WeakMap<DataSource, LRUCache<string, number>>();
+const estimatesByDatabase = new WeakMap<Db, LRUCache<string, number>>();
 
-async function estimateRows(db: DataSource, fromClause: string, parameters: unknown[]): Promise<number> {
+async function estimateRows(db: Db, fromClause: string, parameters: unknown[]): Promise<number> {
   const stored =
     estimatesByDatabase.get(db) ?? new LRUCache<string, number>({ max: CACHED_ESTIMATES_MAX, ttl: ESTIMATE_CACHE_MS });
   estimatesByDatabase.set(db, stored);
@@ -37,7 +36,7 @@ async function estimateRows(db: DataSource, fromClause: string, parameters: unkn
 }
 
 /** Counts the rows of a query. @param fromClause SQL after FROM, including the conditions */
-export async function countRows(db: DataSource, fromClause: string, parameters: unknown[]): Promise<Count> {
+export async function countRows(db: Db, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = COUNT_EXACT_MAX + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;
   const [countRow] = await queryPreparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);

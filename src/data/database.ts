@@ -57,6 +57,9 @@ const STATEMENT_POOL_RATIO = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 /** Connections in addition that only `queryReserved` uses. */
 export const RESERVED_CONNECTIONS = 1;
 
+/** Connections to PostgreSQL. TypeORM calls them a data source, which in this service is a table of entries. */
+export type Db = DataSource;
+
 /**
  * Connection pool, with a second pool (`statements`) for prepared statements, and a connection (`reserved`) that requests cannot use.
  */
@@ -81,7 +84,7 @@ export function createDatabase(
   poolOptions: object = BOUNDED_POOL_OPTIONS,
   migrations: readonly (typeof MIGRATIONS)[number][] = MIGRATIONS,
   sessionUrl = url,
-): DataSource {
+): Db {
   const options = {
     type: "postgres" as const,
     url,
@@ -107,10 +110,10 @@ export async function rows<T>(executor: SqlClient, sql: string, parameters: unkn
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
 }
 
-const mainPoolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
+const mainPoolOf = ({ driver }: Db): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
 /** Returns the numbers of busy and idle connections in all pools, and of callers that wait for a connection. */
-export function countConnections(db: DataSource): { busy: number; idle: number; waiting: number } {
+export function countConnections(db: Db): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [mainPoolOf(db), db.statements, db.reserved] : [mainPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);
@@ -218,7 +221,7 @@ export function isStatementTimeout(error: unknown): boolean {
  * Opens a pool of `poolSize` connections. Does not migrate the schema.
  * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
  */
-export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {
+export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<Db> {
   const extra = sessionUrl === url ? BOUNDED_POOL_OPTIONS : POOLER_OPTIONS;
   return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }

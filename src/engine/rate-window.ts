@@ -2,7 +2,7 @@
  * Rate limit that counts accepted calls in a sliding time window. The database stores the calls, so the limit is exact
  * for any number of processes.
  */
-import type { DataSource } from "typeorm";
+import type { EntityManager } from "typeorm";
 
 export interface RateDecision {
   accepted: boolean;
@@ -49,7 +49,7 @@ export interface RateWindow {
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 
-export function createRateWindow(db: DataSource): RateWindow {
+export function createRateWindow(db: Pick<EntityManager, "query">): RateWindow {
   return {
     async takeTokens(appId, rateClass, { limit, windowMs }) {
       const leaves = (hit: Date): Date => new Date(hit.getTime() + windowMs);

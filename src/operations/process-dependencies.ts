@@ -3,8 +3,8 @@
  * browsers.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
+import type { Db } from "../data/database.js";
 import type { Browsers } from "../engine/browser/browsers.js";
 import type { DiskSpace } from "../engine/disk-space.js";
 import type { DatabaseNotifications } from "../engine/notifications.js";
@@ -13,7 +13,7 @@ import type { RequestTracing } from "./watch/tracing.js";
 
 export interface ProcessDependencies {
   config: Config;
-  db: DataSource;
+  db: Db;
   /** URL of the database, for modules that open connections of their own. */
   databaseUrl: string;
   notifications: DatabaseNotifications;

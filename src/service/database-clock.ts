@@ -3,8 +3,7 @@
  * so that processes on several machines agree.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows } from "../data/database.js";
+import { type Db, rows } from "../data/database.js";
 import type { Clock } from "./plan.js";
 
 /** Difference between the two clocks above which a warning is logged, in milliseconds. */
@@ -18,7 +17,7 @@ export interface DatabaseClock {
   measureSkew(): Promise<number>;
 }
 
-export function createDatabaseClock(options: { db: DataSource; log: Logger }): DatabaseClock {
+export function createDatabaseClock(options: { db: Db; log: Logger }): DatabaseClock {
   const { db, log } = options;
   let skewMs = 0;
   let isWarned = false;

@@ -1,9 +1,9 @@
 /** Opens the database when a process starts. Waits until the database responds. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import {
+  type Db,
   isConnectionLimitReached,
   isDatabaseUnavailable,
   migrateDatabase,
@@ -63,7 +63,7 @@ export async function waitUntilReachable<T>(
 }
 
 /** Logs a warning if PostgreSQL has fewer free connections than this process may need. */
-async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
+async function checkConnections(db: Db, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<DatabaseConnectionCounts>(db, SELECT_OPEN_DATABASE_CONNECTIONS);
   const { maxConnections: most, openConnections: open } = facts!;
   const needed = maxConnectionsOf(config);
@@ -72,7 +72,7 @@ async function checkConnections(db: DataSource, config: Config, log: Logger): Pr
 }
 
 export interface OpenedDatabase {
-  db: DataSource;
+  db: Db;
   notifications: DatabaseNotifications;
 }
 

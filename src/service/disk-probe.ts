@@ -3,7 +3,7 @@
  * "its disk is full".
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../data/database.js";
 import { WRITE_TEMPORARY_FILES_SQL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { getDiskFullMs, markDiskFree } from "../postgres.js";
@@ -13,7 +13,7 @@ const PROBE_INTERVAL_MS = 2_000;
 const DISK_FULL_MIN_MS = 5_000;
 
 /** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it is still full. */
-export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
+export function createDiskProbe({ db, log }: { db: Db; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + PROBE_INTERVAL_MS;
     if ((getDiskFullMs() ?? 0) < DISK_FULL_MIN_MS) return next;

@@ -6,9 +6,8 @@ import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
-import { rows } from "../data/database.js";
+import { type Db, rows } from "../data/database.js";
 import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk-space.js";
 
 const MB = 2 ** 20;
@@ -44,7 +43,7 @@ export function createDataDirSpace({ databaseUrl, dataDir, diskFreeMinMb }: Conf
   });
 }
 
-export function createDatabaseSpace(config: Config, db: DataSource, log: Logger): DiskSpace {
+export function createDatabaseSpace(config: Config, db: Db, log: Logger): DiskSpace {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;

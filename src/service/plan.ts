@@ -1,9 +1,9 @@
 /** Types for the start of the service: its inputs, and the objects that its components pass to each other. */
 import type { Server } from "node:http";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { HttpEntryPoint, ReadinessChecks } from "../api/health.js";
 import type { Config } from "../config.js";
+import type { Db } from "../data/database.js";
 import type { DatabaseNotifications } from "../engine/notifications.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { ReleaseStack } from "./releases.js";
@@ -40,7 +40,7 @@ export interface StartPlan {
 export interface DatabaseConnections {
   /** URL of the database itself, not of a pooler, for statements that need a session. */
   url: string;
-  db: DataSource;
+  db: Db;
   notifications: DatabaseNotifications;
 }
 

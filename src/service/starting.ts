@@ -3,7 +3,6 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource } from "typeorm";
 import { createClientAddressGetter } from "../api/address.js";
 import { createCallerReader } from "../api/caller.js";
 import { createFairTaskQueue } from "../api/fair-task-queue.js";
@@ -15,7 +14,7 @@ import { createApi } from "../api/server.js";
 import { createSocketServer, type SocketServer } from "../api/sockets.js";
 import { createUpgradeTokenReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
-import { countConnections } from "../data/database.js";
+import { countConnections, type Db } from "../data/database.js";
 import { Browsers } from "../engine/browser/browsers.js";
 import type { DiskSpace } from "../engine/disk-space.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
@@ -88,7 +87,7 @@ export class ServiceStarter {
   }
 
   /** Returns a clock with the database's time. The service compares all due times with this clock. */
-  async createClock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
+  async createClock(db: Db): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
     const ticker = createTicker({
@@ -115,7 +114,7 @@ export class ServiceStarter {
   }
 
   /** Starts to measure the free space of the database. */
-  async startDiskSpace(db: DataSource): Promise<DiskSpace> {
+  async startDiskSpace(db: Db): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
     const diskSpace = createDatabaseSpace(config, db, log);
     releases.add("room", diskSpace.stop);

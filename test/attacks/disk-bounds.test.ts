@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createLogTrimming } from "../../src/operations/upkeep/trimming.js";
@@ -34,7 +34,7 @@ it("SECURITY.md has the limit of every table", () => {
 
 describe("the disk space of an app", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   beforeEach(async () => {
     database = await connectedDatabase(10);

@@ -1,5 +1,5 @@
 /** Creates an app with one resource of each kind. All resources, the app and its organization have the same number as ID. */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { createLogData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
@@ -11,20 +11,20 @@ export const PUSH_KEYS = {
 };
 
 /** Sets the ID sequences of these tables, so that the next row has the ID `number`. */
-async function setNextIds(db: DataSource, number: number, tables: readonly string[]): Promise<void> {
+async function setNextIds(db: Db, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;
     await db.query(`SELECT setval(${sequence}, $1, false)`, [number]);
   }
 }
 
-async function insert(db: DataSource, table: string, values: object): Promise<void> {
+async function insert(db: Db, table: string, values: object): Promise<void> {
   const places = Object.keys(values).map((_, index) => `$${index + 1}`);
   await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${places})`, Object.values(values));
 }
 
 /** Adds a finished run with its console, log entry and event, a sent alert, and a recorded change. */
-async function addHistory(db: DataSource, number: number, mark: string): Promise<void> {
+async function addHistory(db: Db, number: number, mark: string): Promise<void> {
   const app = { app_id: number };
   await setNextIds(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
   const about = { action_id: number, person_id: number, version_id: number, copy: "master", trigger: "manual" };
@@ -42,7 +42,7 @@ async function addHistory(db: DataSource, number: number, mark: string): Promise
 }
 
 /** Adds an invitation, a program's grant, and a promotion. */
-async function addAccess(db: DataSource, number: number, mark: string): Promise<void> {
+async function addAccess(db: Db, number: number, mark: string): Promise<void> {
   await setNextIds(db, number, ["one_time_link", "invitation", "oauth_grant", "promotion"]);
   const app = { app_id: number };
   const link = { kind: "invitation", hash: Buffer.from(mark), expires_at: new Date(Date.now() + 3_600_000) };

@@ -5,9 +5,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
 import { readConfig } from "../../src/config.js";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { UploadReceiver } from "../../src/engine/reception.js";
@@ -28,7 +27,7 @@ interface Shape {
 }
 
 /** Returns all database objects except rows. It leaves out the names of partitions' indexes, because PostgreSQL chooses them. */
-async function shapeOf(db: DataSource): Promise<Shape> {
+async function shapeOf(db: Db): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)
               FROM pg_class WHERE relispartition AND relkind = 'r') AS partitions,
@@ -46,7 +45,7 @@ describe("a backup that is restored elsewhere", function () {
   let source: TestService;
   let folder: string;
   let place: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let restored: Service;
   let expected: Record<string, string>;
   let there: Shape;

@@ -1,7 +1,6 @@
 /** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and that the audit log states which ones. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
+import { type Db, migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
@@ -13,7 +12,7 @@ const before = MIGRATIONS.slice(
 
 describe("the upgrade of app users", () => {
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
 
   beforeEach(async () => {
     database = await emptyDatabase();

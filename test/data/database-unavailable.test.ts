@@ -1,14 +1,13 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { isDatabaseUnavailable, openDatabase, queryPreparedRows } from "../../src/data/database.js";
+import { type Db, isDatabaseUnavailable, openDatabase, queryPreparedRows } from "../../src/data/database.js";
 import { countLostConnections } from "../../src/postgres.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
 describe("a lost connection to the database", () => {
   let database: FreshDatabase;
-  let db: DataSource;
-  let other: DataSource;
+  let db: Db;
+  let other: Db;
 
   before(async () => {
     database = await freshDatabase();
@@ -24,7 +23,7 @@ describe("a lost connection to the database", () => {
       () => "nothing failed",
       (error: unknown) => error,
     );
-  const pidOf = async (executor: { query: DataSource["query"] }) =>
+  const pidOf = async (executor: { query: Db["query"] }) =>
     (await executor.query("SELECT pg_backend_pid() AS pid"))[0].pid as number;
   const end = (pid: number) => other.query("SELECT pg_terminate_backend($1, 5000)", [pid]);
   const pool = () => (db.driver as unknown as { master: { totalCount: number } }).master;
@@ -46,8 +45,8 @@ describe("a lost connection to the database", () => {
   it("is recognized between two statements of a transaction, and counted", async () => {
     const before = countLostConnections();
     for (const ask of [
-      (manager: DataSource["manager"]) => manager.query("SELECT 1"),
-      (manager: DataSource["manager"]) => manager.queryRunner!.query("SELECT 1"),
+      (manager: Db["manager"]) => manager.query("SELECT 1"),
+      (manager: Db["manager"]) => manager.queryRunner!.query("SELECT 1"),
     ]) {
       const work = db.transaction(async (manager) => {
         const connections = pool().totalCount;

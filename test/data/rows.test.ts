@@ -6,8 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { ENTITY_CLASSES, rows } from "../../src/data/database.js";
+import { type Db, ENTITY_CLASSES, rows } from "../../src/data/database.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 interface Column {
@@ -43,7 +42,7 @@ const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);
 
 describe("rows", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   before(async () => {
     database = await connectedDatabase();

@@ -1,5 +1,5 @@
 /** Compares two database schemas: each statement that is valid for the earlier one must stay valid. */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 
 const CATALOGUE = `
   SELECT
@@ -25,7 +25,7 @@ export interface Catalogue {
   sequences: string[];
 }
 
-export const catalogueOf = async (db: DataSource): Promise<Catalogue> => (await db.query(CATALOGUE))[0];
+export const catalogueOf = async (db: Db): Promise<Catalogue> => (await db.query(CATALOGUE))[0];
 
 interface ValueCheck {
   frame: string;

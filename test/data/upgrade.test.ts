@@ -1,7 +1,6 @@
 /** Tests upgrades without downtime: the new schema works with processes of the previous release, which run until they are replaced. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
+import { type Db, migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { PREVIOUS_RELEASE_LAST_MIGRATION, schemaVersionOf } from "../../src/data/schema-guard.js";
 import { BROWSER_HOLDER_ID } from "../../src/operations/runs/run-repository.js";
@@ -30,7 +29,7 @@ const released = MIGRATIONS.filter(
 
 describe("the schema with the previous release", () => {
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let before: Catalogue;
 
   beforeEach(async () => {
@@ -89,7 +88,7 @@ describe("the schema with the previous release", () => {
       const runner = db.createQueryRunner();
       await runner.startTransaction();
       await runner.query(sql);
-      const after = await catalogueOf(runner as unknown as DataSource);
+      const after = await catalogueOf(runner as unknown as Db);
       await runner.rollbackTransaction();
       await runner.release();
       expect(removedParts(before, after)[0], sql).to.match(refusal);

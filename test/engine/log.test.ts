@@ -1,12 +1,12 @@
 /** Tests which parts of an error a log line can contain. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { captureConsole, createLog } from "../../src/engine/log.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("the log", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
   before(async () => {
     database = await connectedDatabase();
     ({ db } = database);

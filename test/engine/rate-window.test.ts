@@ -1,7 +1,6 @@
 /** Tests the sliding window of a rate limit without waiting: the test moves stored requests back in time. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { createRateWindow, type RateDecision, type RateWindow } from "../../src/engine/rate-window.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { sampleOf } from "../harness/samples.js";
@@ -10,7 +9,7 @@ const WINDOW_MS = 60_000;
 
 describe("the rate window", () => {
   let database: FreshDatabase;
-  let sources: DataSource[];
+  let sources: Db[];
   let windows: RateWindow[];
   let apps = 0;
 

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { until } from "./until.js";
 
 const SETTLE_LIMIT_MS = 180_000;
@@ -86,7 +86,7 @@ export async function reportFailures(
   const since = new Date();
   return {
     /** Waits until the service has checked and reported all ended runs. @returns the differences between alerts and runs */
-    async faults(db: DataSource): Promise<string[]> {
+    async faults(db: Db): Promise<string[]> {
       const [{ now }] = await db.query("SELECT now()");
       const settled = async () =>
         (

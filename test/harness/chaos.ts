@@ -5,8 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DataSource } from "typeorm";
-import { migrateDatabase, openDatabase } from "../../src/data/database.js";
+import { type Db, migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { computeNextTicks } from "../../src/rules/schedule.js";
 import { type AlertHook, reportFailures } from "./alert-hook.js";
 import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "./callers.js";
@@ -67,7 +66,7 @@ export interface ChaosOutcome extends FleetObservations {
 }
 
 /** Waits until a scheduled run completes that was created after this call. Returns the duration in milliseconds. */
-async function measureRecovery(db: DataSource): Promise<number> {
+async function measureRecovery(db: Db): Promise<number> {
   const startedAt = performance.now();
   const newest = (where: string) => async () =>
     ((await db.query(`SELECT max(id) AS id FROM run WHERE ${where}`).catch(() => [{}]))[0].id as number) ?? 0;
@@ -94,7 +93,7 @@ function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
 }
 
 /** Compares the rows in `run` with the ticks that these actions should have in the period. */
-export async function checkTicks(db: DataSource, actionIds: number[], from: Date, to: Date) {
+export async function checkTicks(db: Db, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(
       `SELECT action_id AS "actionId", tick, tick_count AS "tickCount", state, reason FROM run WHERE tick IS NOT NULL`,
@@ -117,7 +116,7 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
 }
 
 /** Waits until all due ticks are claimed, deletes the schedules, and waits until all runs end. Returns the time of the last ticks. */
-export async function waitUntilSettled(db: DataSource, now: () => number): Promise<Date> {
+export async function waitUntilSettled(db: Db, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
   await until(claimed, SETTLE_LIMIT_MS);
@@ -128,7 +127,7 @@ export async function waitUntilSettled(db: DataSource, now: () => number): Promi
 }
 
 /** Returns the number of started runs that do not have exactly one log entry, and the IDs of acknowledged runs without a row. */
-export async function findRunFaults(db: DataSource, { acknowledged }: ResponseCounts) {
+export async function findRunFaults(db: Db, { acknowledged }: ResponseCounts) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'
         AND (SELECT count(*) FROM execution_log WHERE run_id = run.id) <> 1`,

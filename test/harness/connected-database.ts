@@ -1,11 +1,10 @@
 /** Creates a migrated database for a test, with connections to it. */
 import { Client } from "pg";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { freshDatabase } from "./postgres.js";
 
 export interface ConnectedDatabase {
-  db: DataSource;
+  db: Db;
   url: string;
   /** Closes the pool and drops the database. */
   stop(): Promise<void>;
@@ -28,7 +27,7 @@ export async function connectedDatabase(connections = 1): Promise<ConnectedDatab
  * Deletes all rows of the tables, in this order, and starts all generated IDs at 1 again. TRUNCATE would take longer, because it creates a
  * file for each table and index.
  */
-export async function emptyTables(db: DataSource, tables: readonly string[]): Promise<void> {
+export async function emptyTables(db: Db, tables: readonly string[]): Promise<void> {
   for (const table of tables) await db.query(`DELETE FROM ${table}`);
   await db.query(
     "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false) FROM pg_sequences WHERE last_value IS NOT NULL",

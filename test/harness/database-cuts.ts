@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "./callers.js";
 import { startCuttingProxy } from "./cutting-proxy.js";
 import { freshDatabase } from "./postgres.js";
@@ -42,13 +41,13 @@ export interface CutsOutcome {
   after: unknown;
 }
 
-async function settled(db: DataSource): Promise<void> {
+async function settled(db: Db): Promise<void> {
   await db.query("DELETE FROM schedule");
   const ended = async () => (await db.query("SELECT 1 FROM run WHERE finished_at IS NULL LIMIT 1")).length === 0;
   await until(ended, SETTLE_LIMIT_MS);
 }
 
-async function judge(db: DataSource, acknowledged: number[]) {
+async function judge(db: Db, acknowledged: number[]) {
   const runs: { state: string; count: number }[] = await db.query("SELECT state, count(*) FROM run GROUP BY state");
   const known = new Set((await db.query("SELECT id FROM run")).map(({ id }: { id: number }) => id));
   const [{ unlogged }] = await db.query(

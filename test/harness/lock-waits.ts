@@ -1,6 +1,6 @@
 /** Waits until other statements are blocked by the locks of a transaction. Runs requests of which the second waits for the first. */
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../src/data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../src/data/database.js";
 import { until } from "./until.js";
 
 /*
@@ -39,7 +39,7 @@ export async function untilLockWait(transaction: EntityManager, request: Promise
  * soon as `second` waits for a lock too, or has ended. Returns both results.
  */
 export async function overlap<First, Second>(
-  db: DataSource,
+  db: Db,
   lock: [sql: string, ...values: unknown[]],
   first: () => Promise<First>,
   second: () => Promise<Second>,

@@ -9,8 +9,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource } from "typeorm";
-import { migrateDatabase, openDatabase } from "../../src/data/database.js";
+import { type Db, migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
 import { insertPublishedActions } from "./published-actions.js";
@@ -77,7 +76,7 @@ export async function startOutages(roles: readonly string[]) {
   await migrateDatabase(postgres.url);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-outages-"));
   const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
-  const db: DataSource = await openDatabase(postgres.url, 2);
+  const db: Db = await openDatabase(postgres.url, 2);
   const witness = await startWitness();
   const environment = { ALLOW_PRIVATE_NETWORK: "1", RUNNER_CONCURRENCY: "24" };
   const fleet: ServiceFleet = await startFleet({

@@ -1,6 +1,6 @@
 /** Counts the rows that PostgreSQL reads for the statements of a test, by executing their plans again. */
 import pg from "pg";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 
 export interface PlanReading {
   text: string;
@@ -37,10 +37,7 @@ const literal = (value: unknown) =>
   typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
 
 /** Counts the rows that `work` reads through this pool. Prepared statements are planned without their values, as in production. */
-export async function countReadings(
-  db: DataSource,
-  work: (watched: DataSource) => Promise<unknown>,
-): Promise<PlanReading[]> {
+export async function countReadings(db: Db, work: (watched: Db) => Promise<unknown>): Promise<PlanReading[]> {
   const readings: PlanReading[] = [];
   const recordStatement = (text: string, answer: unknown) =>
     readings.push({ text, read: countRowsRead(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
@@ -73,7 +70,7 @@ export async function countReadings(
         value: (inside: (manager: StatementExecutor) => unknown) =>
           db.transaction(async (manager) => inside(recordStatements(manager))),
       },
-    }) as DataSource,
+    }) as Db,
   );
   return readings;
 }

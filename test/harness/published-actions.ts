@@ -1,7 +1,8 @@
 /** Publishes many actions at once, directly in the database, for tests of triggers. */
-import type { DataSource } from "typeorm";
+
 import { ActionRow } from "../../src/data/action.js";
 import type { Concurrency, Debounce, Trigger } from "../../src/data/action-types.js";
+import type { Db } from "../../src/data/database.js";
 import { TriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 
 export interface LiveVersionFields {
@@ -21,7 +22,7 @@ const CODE = "async function execute() { return 1; }";
 
 /** Inserts a draft and a live version of each action. Returns the live versions. Schedules start at `now`. */
 export async function insertPublishedActions(
-  db: DataSource,
+  db: Db,
   appId: number,
   wanted: readonly LiveVersionFields[],
   now: () => number = Date.now,

@@ -1,5 +1,5 @@
 /** Adds many published notifications to an app with one statement, because requests that create them take seconds. */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import type { NotificationScope } from "../../src/rules/scope.js";
 
 const INSERT_PUBLISHED = `
@@ -12,7 +12,7 @@ const INSERT_PUBLISHED = `
 
 /** Publishes `count` notifications with this scope and no data, newer than all others of the app. */
 export async function publishNotifications(
-  db: DataSource,
+  db: Db,
   appId: number,
   count: number,
   scope: NotificationScope,

@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, createClient } from "graphql-ws";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
 import WebSocket from "ws";
 import { readConfig } from "../../src/config.js";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
@@ -40,7 +39,7 @@ export interface TestService {
   appId: number;
   organizationId: number;
   tokens: FirstCredentials["tokens"];
-  db: DataSource;
+  db: Db;
   rest(method: string, path: string, call?: Call): Promise<Answer>;
   /** Sends a GraphQL request. Returns `data` and `errors` of the response. */
   // biome-ignore lint/suspicious/noExplicitAny: the type depends on the query

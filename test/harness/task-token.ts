@@ -1,8 +1,8 @@
 /** Issues a task token for a test: the token of a given run, or one without a run. */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 
-export async function issueTaskToken(db: DataSource, appId: number, runId: number | null = null): Promise<string> {
+export async function issueTaskToken(db: Db, appId: number, runId: number | null = null): Promise<string> {
   const token = generateToken("task");
   const values = [hashToken(token), appId, runId];
   await db.query("INSERT INTO credential (kind, hash, app_id, run_id) VALUES ('task', $1, $2, $3)", values);

@@ -1,6 +1,6 @@
 /** Kills instances of a working fleet and loses its database. Meanwhile, observes the instances and the runs. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import type { ResponseCounts } from "./callers.js";
 import type { ServiceFleet } from "./fleet.js";
 import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
@@ -62,7 +62,7 @@ async function loseDatabase(
 }
 
 async function watchQueue(
-  db: DataSource,
+  db: Db,
   fleet: ServiceFleet,
   seen: FleetObservations,
   since: () => Date,
@@ -90,7 +90,7 @@ async function watchQueue(
 export async function injectFaults(options: {
   postgres: RestartablePostgres;
   fleet: ServiceFleet;
-  db: DataSource;
+  db: Db;
   kills: number;
   losses: readonly DatabaseLoss[];
   pace: Pace;

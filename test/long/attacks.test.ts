@@ -2,8 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { createNeighbour, type NeighbourApp, type NeighbourFigures } from "../harness/neighbour.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { issueTaskToken } from "../harness/task-token.js";
@@ -47,7 +46,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
   let url: string;
   let neighbour: NeighbourApp;
   let quiet: NeighbourFigures;
-  let db: DataSource;
+  let db: Db;
   let apps = 0;
 
   interface HostileApp {

@@ -1,7 +1,6 @@
 /** Tests a process on a machine whose clock is ahead of the database's clock. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -12,7 +11,7 @@ const AHEAD = "const real = Date.now; Date.now = () => real() + 90_000";
 describe("a scheduler whose clock is 90 s ahead", function () {
   this.timeout(120_000);
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let service: ServiceProcess;
 
   before(async () => {

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { migrateDatabase, openDatabase, rows } from "../../src/data/database.js";
+import { type Db, migrateDatabase, openDatabase, rows } from "../../src/data/database.js";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
@@ -52,7 +51,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
     const settings = { DATABASE_URL: postgres.url, DATA_DIR: dataDir, ROLES: "api", INTAKE_QUOTA_MB: "0" };
     const start = (): ServiceProcess => startProcess(settings);
     let service = start();
-    let db: DataSource = await openDatabase(postgres.url, 2);
+    let db: Db = await openDatabase(postgres.url, 2);
     const outcomes = { whole: 0, nothing: 0 };
 
     async function judge(id: number, expected: number): Promise<boolean> {

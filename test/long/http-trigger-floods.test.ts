@@ -7,8 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { HTTP_ADDRESS_FACTOR, HTTP_EVENTS_KEPT, RATE_WINDOW_MS } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createDataFolder } from "../harness/fleet.js";
@@ -33,7 +32,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
   const media = mkdtempSync(join(tmpdir(), "svc-hook-media-"));
   const processes: ServiceProcess[] = [];
   let urls: [string, string];
-  let db: DataSource;
+  let db: Db;
   let token: string;
 
   async function call(method: string, path: string, body: object = {}) {

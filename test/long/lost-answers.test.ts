@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { LostClaims } from "../../src/operations/runs/lost-claims.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -66,7 +66,7 @@ describe("a run that this process holds and does not execute", () => {
   const holder = randomUUID();
   const underWay = new Map<number, unknown>();
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
   let lostClaims: LostClaims;
   let id: number;
 

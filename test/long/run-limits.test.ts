@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
@@ -26,7 +25,7 @@ const CHUNK = 5_000;
 const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
 /** Inserts `count` queued runs that share `keys` concurrency keys. The first run of each key counts as admitted. */
-async function insertRuns(db: DataSource, prefix: string, keys: number, count: number): Promise<void> {
+async function insertRuns(db: Db, prefix: string, keys: number, count: number): Promise<void> {
   for (let first = 0; first < count; first += CHUNK) {
     const inserted: { id: number }[] = await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, waits_for)

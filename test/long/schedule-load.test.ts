@@ -1,8 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
@@ -19,14 +18,14 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-async function makeApp(db: DataSource): Promise<number> {
+async function makeApp(db: Db): Promise<number> {
   const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
   const made = "INSERT INTO app (organization_id, name, published_at) VALUES ($1, 'a', now()) RETURNING id";
   return (await db.query(made, [organization.id]))[0].id;
 }
 
 /** Adds 100 schedules that become due, and `idle` others that do not. */
-async function prepare(db: DataSource, idle: number): Promise<void> {
+async function prepare(db: Db, idle: number): Promise<void> {
   const appId = (await db.query("SELECT id FROM app"))[0]?.id ?? (await makeApp(db));
   await db.query(
     `INSERT INTO action (app_id, name, code, active, environment, triggers, frequency)
@@ -41,7 +40,7 @@ async function prepare(db: DataSource, idle: number): Promise<void> {
 }
 
 /** Makes the 100 schedules due, and returns the milliseconds until they are claimed. */
-async function claim(db: DataSource): Promise<number> {
+async function claim(db: Db): Promise<number> {
   await db.query("DELETE FROM run");
   await db.query(
     "UPDATE schedule SET next_tick = $1 WHERE action_id IN (SELECT action_id FROM schedule ORDER BY action_id LIMIT 100)",
@@ -62,7 +61,7 @@ const median = (samples: readonly number[]) => [...samples].sort((a, b) => a - b
 
 describe("many schedules", () => {
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let appId: number;
 
   beforeEach(async () => {

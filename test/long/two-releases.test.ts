@@ -9,8 +9,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "../harness/callers.js";
 import { checkTicks, findRunFaults, SCHEDULE_FREQUENCY, waitUntilSettled } from "../harness/chaos.js";
 import { CLOCK_BACK_MS, createFastClock } from "../harness/fast-clock.js";
@@ -47,7 +46,7 @@ describe("this release and the previous one on one database, under load", functi
   this.timeout(1_800_000);
   let release: Release;
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let folder: string;
   let appId: number;
   let token: string;

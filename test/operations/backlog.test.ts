@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
@@ -17,7 +17,7 @@ const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown
 
 describe("a backlog", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   before(async () => {
     database = await connectedDatabase(6);
@@ -112,7 +112,7 @@ describe("a backlog", () => {
       dispatcher: { tryAcquireSlot: () => null },
       traces: {
         currentTraceparent: () => null,
-        queueWithTrace: (insert: (executor: DataSource) => unknown) => insert(db),
+        queueWithTrace: (insert: (executor: Db) => unknown) => insert(db),
       },
     } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const payload = JSON.stringify("x".repeat(9_000));

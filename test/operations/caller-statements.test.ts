@@ -1,8 +1,7 @@
 /** Tests that slow statements that callers cause leave database connections for the lease and for other apps. */
 import { expect } from "chai";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
-import { POOL_CONNECTIONS } from "../../src/data/database.js";
+import { type Db, POOL_CONNECTIONS } from "../../src/data/database.js";
 import { AppUsers } from "../../src/operations/data-sources/app-users.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
 import { EntryChanges } from "../../src/operations/data-sources/entry-changes.js";
@@ -88,7 +87,7 @@ describe("searches for callers use the connections for queries", () => {
   it("at a sign-in of an app user", async () => {
     const searchedApps: number[] = [];
     const appUsers = new AppUsers({
-      db: { query: () => expect.fail("a statement used the general connections") } as unknown as DataSource,
+      db: { query: () => expect.fail("a statement used the general connections") } as unknown as Db,
       read: async (appId) => {
         searchedApps.push(appId);
         return [];

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import { type ClientAction, ClientActions } from "../../src/operations/client/client-actions.js";
 import { type ClientChange, createClientFeed } from "../../src/operations/client/client-feed.js";
@@ -66,13 +66,13 @@ describe("the list of client actions", () => {
   const { create, update } = clientActions(() => service);
 
   /** Creates a database that adds the sizes of the codes in each of its results to `statements`. */
-  function countingDatabase(statements: number[]): DataSource {
+  function countingDatabase(statements: number[]): Db {
     const query = async (sql: string, parameters: unknown[]) => {
       const found: { code?: string }[] = await service.db.query(sql, parameters);
       statements.push(found.reduce((sum, { code }) => sum + (code?.length ?? 0), 0));
       return found;
     };
-    return { query } as unknown as DataSource;
+    return { query } as unknown as Db;
   }
 
   it("reads each code once until the action changes, and few at a time", async () => {

@@ -2,7 +2,7 @@
 import { mock } from "node:test";
 import { expect } from "chai";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { DatabaseContact, Lease } from "../../src/operations/runs/lease.js";
 
 const RENEWAL_LIMIT_MS = 12_000;
@@ -88,7 +88,7 @@ describe("the lease of a process", () => {
       statements.push({ text, values });
     };
     lease = new Lease({
-      db: { query } as unknown as DataSource,
+      db: { query } as unknown as Db,
       roles: new Set(["api", "runner"]),
       isOnlyProcess: alone,
       onRenewal: async (mayDeclareDead) => {

@@ -1,6 +1,7 @@
 /** Checks that the service's periodic SQL statements do not read ended runs, however many exist. */
 import { expect } from "chai";
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import type { RunEnd } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { Vitals } from "../../src/operations/upkeep/vitals.js";
@@ -36,7 +37,7 @@ describe("runs that have ended", () => {
     const watched = Object.create(db, {
       transaction: { value: counted },
       query: { value: (sql: string, values: unknown[]) => counted((manager) => manager.query(sql, values)) },
-    }) as DataSource;
+    }) as Db;
     const vitals = new Vitals({
       db: watched,
       schedule: { lagMs: async () => 0, ticksDue: async () => 0 },

@@ -3,7 +3,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
@@ -15,7 +15,7 @@ const TABLES = ["run", "execution_log", "schedule", "audit_entry", "action", "ap
 
 describe("runs that end together", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
   let repository: RunRepository;
   let appId: number;
   let actions: number[];
@@ -193,7 +193,7 @@ describe("the statements that end runs together", () => {
       await answered;
       return ended.map((runId) => ({ runId }));
     };
-    const finisher = new RunFinisher({ query } as unknown as DataSource);
+    const finisher = new RunFinisher({ query } as unknown as Db);
     const all = texts.map((text, at) =>
       finisher.finish({
         ...{ id: at + 1, holder: HOLDER, state: "completed", type: "app.task.completed" },

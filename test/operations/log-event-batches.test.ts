@@ -1,8 +1,7 @@
 /** Tests log events that one statement stores: each belongs to its app and starts only runs of this app, within the app's limit. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase, rows } from "../../src/data/database.js";
+import { type Db, openDatabase, rows } from "../../src/data/database.js";
 import {
   createStoreEventsParameters,
   type NewEvent,
@@ -19,7 +18,7 @@ const UNKNOWN_APP_ID = 999_999;
 
 describe("log events that are stored together", () => {
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let first: number;
   let second: number;
   beforeEach(async () => {

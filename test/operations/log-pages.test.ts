@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { COUNT_EXACT_MAX } from "../../src/limits.js";
 import { listAudit, recordChange } from "../../src/operations/records/audit.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
@@ -13,7 +13,7 @@ const NEIGHBOUR_ENTRIES = 100;
 
 describe("pages of a log", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   before(async () => {
     database = await connectedDatabase(2);

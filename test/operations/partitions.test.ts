@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { listPartitions, type Partition } from "../../src/data/partitions.js";
 import { readTables } from "../../src/operations/backup/tables.js";
 import { recordChange } from "../../src/operations/records/audit.js";
@@ -11,7 +11,7 @@ const TABLES = ["execution_log", "run", "console_line", "run_search", "log_event
 
 describe("partitions", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   beforeEach(async () => {
     database = await connectedDatabase(6);
@@ -111,7 +111,7 @@ describe("partitions", () => {
           return db.query(sql, values);
         },
       },
-    }) as DataSource;
+    }) as Db;
     expect(await new Partitions({ db: watched, days: 30 }).dropOld()).to.equal(1);
     expect(await left()).to.equal(1);
     expect((await db.query("SELECT count(*)::int AS n FROM execution_log"))[0].n).to.equal(1);
@@ -141,7 +141,7 @@ describe("partitions", () => {
           return db.transaction(work);
         },
       },
-    }) as DataSource;
+    }) as Db;
     const dropped = await new Partitions({ db: watched, days: 30 }).dropOld();
     expect(dropped).to.be.within(20, 29);
     expect(steps).to.equal(1);

@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
-import type { DataSource } from "typeorm";
-import { rows } from "../../src/data/database.js";
+import { type Db, rows } from "../../src/data/database.js";
 import { createStoreEventsParameters, STORE_EVENTS_SQL } from "../../src/operations/records/log-event-statement.js";
 import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
@@ -16,7 +15,7 @@ const END = "end of the test";
 
 describe("a queued run", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
   let listener: pg.Client;
   let received: string[] = [];
   let ended = () => {};

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { ACCOUNT_EVENTS_KEPT, AUDIT_ENTRIES_KEPT } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -12,7 +12,7 @@ const TABLES = ["log_event", "execution_log", "run", "credential"];
 
 describe("retention", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   before(async () => {
     database = await connectedDatabase(10);

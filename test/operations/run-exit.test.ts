@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { expect } from "chai";
 import pino from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { createFailedPageOutcome, type PageOutcome, type PageRunRequest } from "../../src/engine/browser/run.js";
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
@@ -87,7 +87,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
     payload = "{}",
   ) =>
     new RunExecutor({
-      db: { isInitialized: true, query } as unknown as DataSource,
+      db: { isInitialized: true, query } as unknown as Db,
       repository,
       runPage: async (request) => {
         request.onMode?.("network-isolate");

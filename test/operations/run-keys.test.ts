@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 
@@ -16,7 +16,7 @@ const RUN = {
 
 describe("the idempotency key of a run", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   before(async () => {
     database = await connectedDatabase(6);

@@ -1,8 +1,7 @@
 /** Tests the limits (other than slots) for which runs wait, with two processes on separate connections to one database. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
@@ -34,8 +33,8 @@ const one = (policy: Concurrency["policy"], more: Partial<Concurrency> = {}): Co
 
 describe("the limits of an action's runs", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
-  let second: DataSource;
+  let db: Db;
+  let second: Db;
   let processes: { repository: RunRepository; limiter: ConcurrencyLimiter; debouncer: Debouncer }[];
 
   before(async () => {

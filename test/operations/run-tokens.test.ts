@@ -1,13 +1,13 @@
 /** Tests the tokens of runs: only the process that issued a token caches it, until the end of the run. */
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import { Credentials } from "../../src/operations/access/credentials.js";
 import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
 
 describe("the token of a run", () => {
   let database: CredentialsDatabase;
-  let db: DataSource;
+  let db: Db;
   let notifications: DatabaseNotifications;
 
   before(async () => {

@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../src/data/database.js";
 import { RunSearch } from "../../src/operations/records/run-words.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countReadings } from "../harness/plans.js";
 
 describe("the search for words of runs", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
 
   before(async () => {
     database = await connectedDatabase(2);
@@ -101,7 +101,7 @@ describe("the search for words of runs", () => {
             return work({ query }) as Promise<unknown>;
           }),
       },
-    }) as DataSource;
+    }) as Db;
     const words = new RunSearch(watched);
     expect(await words.find(1, "farback", { limit: 1 })).to.deep.equal(ids.slice(0, 1));
     expect(asked).to.have.length(1);

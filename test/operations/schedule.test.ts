@@ -1,7 +1,6 @@
 import { availableParallelism } from "node:os";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { SchedulePause } from "../../src/operations/triggers/schedule-pause.js";
@@ -21,7 +20,7 @@ const SCHEDULED: LiveVersionFields = { name: "nightly", triggers: [{ trigger: "s
 
 describe("schedules", () => {
   let database: ConnectedDatabase;
-  let db: DataSource;
+  let db: Db;
   let appId: number;
   let time = NOON - MINUTE;
   let schedule: Scheduler;

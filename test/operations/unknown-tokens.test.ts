@@ -2,8 +2,8 @@
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../src/data/credential.js";
+import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
@@ -50,7 +50,7 @@ describe("a token", () => {
 
 describe("an unknown token", () => {
   let database: CredentialsDatabase;
-  let db: DataSource;
+  let db: Db;
   let notifications: DatabaseNotifications;
 
   before(async () => {
@@ -78,7 +78,7 @@ describe("an unknown token", () => {
     };
     return {
       credentials: new Credentials({
-        db: counting as unknown as DataSource,
+        db: counting as unknown as Db,
         notifications,
         rateClock: () => clock.now,
       }),
@@ -134,7 +134,7 @@ describe("an unknown token", () => {
       onGap: () => undefined,
       isHealthy: () => true,
     } as unknown as DatabaseNotifications;
-    const credentials = new Credentials({ db: changing as unknown as DataSource, notifications: silent });
+    const credentials = new Credentials({ db: changing as unknown as Db, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
     const asked = [];
     for (let time = 0; time < 3; time += 1) {
@@ -202,7 +202,7 @@ describe("an unknown token", () => {
         return db.query(sql, values);
       },
     };
-    const credentials = new Credentials({ db: failing as unknown as DataSource, notifications });
+    const credentials = new Credentials({ db: failing as unknown as Db, notifications });
     const { token } = await new Credentials({ db, notifications }).issue({ kind: "live", appId: 1 });
     for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS * 2; sent += 1) {
       const failure = await credentials.resolve(token, "203.0.113.6").catch((error: Error) => error);

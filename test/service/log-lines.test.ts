@@ -2,8 +2,8 @@
 import { tmpdir } from "node:os";
 import { expect } from "chai";
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
 import { readConfig } from "../../src/config.js";
+import type { Db } from "../../src/data/database.js";
 import { createDiskSpace } from "../../src/engine/disk-space.js";
 import { createExportLog } from "../../src/operations/watch/tracing.js";
 import { createDatabaseClock } from "../../src/service/database-clock.js";
@@ -41,7 +41,7 @@ describe("the log of the database's clock", () => {
     const { now: realNow } = Date;
     const time = realNow();
     let aheadMs = 0;
-    const db = { query: async () => [{ ms: time + aheadMs }] } as unknown as DataSource;
+    const db = { query: async () => [{ ms: time + aheadMs }] } as unknown as Db;
     const clock = createDatabaseClock({ db, log });
     Date.now = () => time;
     try {

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { type Instance, startInstance } from "../harness/instance.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -20,7 +19,7 @@ const LOST_RUN_MAX_MS = 30_000;
 describe("several instances on one database", () => {
   const settingsKey = randomBytes(32).toString("base64");
   let database: FreshDatabase;
-  let db: DataSource;
+  let db: Db;
   let folder: string;
   let appId: number;
   let editor: string;

@@ -10,9 +10,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { type Client, createClient } from "graphql-ws";
-import type { DataSource } from "typeorm";
 import WebSocket from "ws";
-import { openDatabase } from "../../src/data/database.js";
+import { type Db, openDatabase } from "../../src/data/database.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
 import { createDataFolder } from "../harness/fleet.js";
 import { type Instance, startInstance } from "../harness/instance.js";
@@ -36,7 +35,7 @@ const OFFICE_RULES = [
 describe("a subscription whose caller loses the right to it, over two instances", () => {
   let database: FreshDatabase;
   let folder: string;
-  let db: DataSource;
+  let db: Db;
   let instances: Instance[];
   /** URLs of the instance that changes rights, and of the instance that serves the subscribers. */
   let [near, far] = ["", ""];

@@ -1,7 +1,7 @@
 /** Generates the three files in `schema/`, which describe the service's API, database and errors. */
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
-import type { DataSource } from "typeorm";
 import { loadSchema, rootFields } from "../../api/graphql/schema.js";
+import type { Db } from "../../data/database.js";
 import { dumpDatabase } from "./database-dump.js";
 import { createErrorTable } from "./error-table.js";
 
@@ -25,7 +25,7 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
  * @param db a migrated database
  * @param root folder of the checkout
  */
-export async function createContractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
+export async function createContractFiles(db: Db, root: string): Promise<Record<string, string>> {
   const schema = await loadSchema();
   return {
     "schema.graphql": `${printSchema(sortSchema(schema))}\n`,

@@ -1,6 +1,5 @@
 /** Writes the database's schema as readable SQL, in an order that does not depend on the order of the migrations. */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 
 const SELECT_TABLES = `
   SELECT c.oid::int AS oid, c.relname AS name, c.relpersistence = 'u' AS unlogged,
@@ -50,7 +49,7 @@ const DUMP_FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
 /** Returns the schema as SQL: tables with their columns, constraints, indexes and triggers, then functions. */
-export async function dumpDatabase(db: DataSource): Promise<string> {
+export async function dumpDatabase(db: Db): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());
   const parts = [DUMP_FILE_HEAD];

@@ -2,9 +2,8 @@
  * Checks each operation before it runs: the caller's rights, the existence of the app, and the rate limit. The
  * permission table is in rules/access.ts.
  */
-import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
 import type { RateDecision, RateWindow } from "../../engine/rate-window.js";
@@ -153,7 +152,7 @@ function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
 }
 
 export function createAccessChecks(options: {
-  db: DataSource;
+  db: Db;
   rateWindow: RateWindow;
   limits: Config["rateLimits"];
   diskSpace: DiskSpace;

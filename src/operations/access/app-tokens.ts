@@ -3,9 +3,8 @@
  * token expires.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
@@ -66,7 +65,7 @@ const MARK_EXPIRY_WARNED = `
      AND created_at < expires_at - ${EXPIRY_WARNING_INTERVAL}
   RETURNING id, app_id AS "appId", name, expires_at AS "expiresAt"`;
 
-async function selectValidTokens(db: DataSource, condition: string, appId: number): Promise<TokenSummary[]> {
+async function selectValidTokens(db: Db, condition: string, appId: number): Promise<TokenSummary[]> {
   const tokenRows = await rows<TokenRow>(
     db,
     `SELECT id, kind, name, person_id AS "userId", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
@@ -86,7 +85,7 @@ async function selectValidTokens(db: DataSource, condition: string, appId: numbe
  * Returns the app's tokens, and the sign-in sessions of people who can use the app: administrators of the service and
  * people with a role on the app.
  */
-export const listTokensWithSessions = (db: DataSource, appId: number): Promise<TokenSummary[]> =>
+export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSummary[]> =>
   selectValidTokens(
     db,
     `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_role WHERE app_id = $1))`,
@@ -134,7 +133,7 @@ export interface TokenTarget {
 }
 
 interface AppTokensOptions {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   people: People;
   log: Logger;

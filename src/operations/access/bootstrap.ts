@@ -4,8 +4,8 @@
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Credentials } from "./credentials.js";
 
 /** Content of the file credentials.json: the IDs and tokens of the app that the first start creates. */
@@ -67,7 +67,7 @@ export async function createAppWithTokens(
 }
 
 /** Creates the first app. Returns null if the database is not empty. */
-async function createFirstCredentials(db: DataSource, credentials: Credentials): Promise<AppWithTokens | null> {
+async function createFirstCredentials(db: Db, credentials: Credentials): Promise<AppWithTokens | null> {
   return db.transaction(async (manager) => {
     // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the
     // first app.
@@ -89,7 +89,7 @@ function writeCredentialsFile(path: string, content: FirstCredentials): void {
  * created it, otherwise null.
  */
 export async function createFirstAppIfEmpty(options: {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   dataDir: string;
   baseUrl: string;

@@ -1,8 +1,7 @@
 /** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
-import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -222,7 +221,7 @@ class UnknownTokenLimiter {
 }
 
 interface CredentialsOptions {
-  db: DataSource;
+  db: Db;
   notifications: DatabaseNotifications;
   /** Returns the time in milliseconds for the limit of unknown tokens. Tests pass a clock that they move. */
   rateClock?: () => number;

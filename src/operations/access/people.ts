@@ -1,6 +1,5 @@
 /** Finds people and their organizations by ID. The editors of apps are in `members/editors.ts`. */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { ReadSession } from "../../rules/env-script.js";
@@ -20,7 +19,7 @@ export const BELONGS_TO_APP_SQL = `(person.organization_id = app.organization_id
 const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 
 export class People {
-  constructor(private readonly options: { db: DataSource }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   /**
    * Returns the user that `Svc.Session` shows to an action: the user of the page, or the user of the server run

@@ -2,7 +2,7 @@
  * Records the tool calls of AI agents: counts each call in the app's rate limit and writes it to the audit log before
  * the tool runs.
  */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
 import type { AccessChecks, AccessRequest } from "./access-checks.js";
@@ -33,7 +33,7 @@ function describeArguments(args: Readonly<Record<string, unknown>>): Record<stri
 }
 
 export class ToolCallLog {
-  constructor(private readonly options: { db: DataSource; accessChecks: Pick<AccessChecks, "countToolCall"> }) {}
+  constructor(private readonly options: { db: Db; accessChecks: Pick<AccessChecks, "countToolCall"> }) {}
 
   /**
    * Counts a tool call and writes its audit entry.

@@ -2,8 +2,7 @@
  * The audit log of access to the service: sign-ins, failed sign-ins, roles, invitations, tokens. The audit log of one
  * app is in `records/audit.ts`.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createCursor, parseCursor, parsePageLimits } from "../../rules/page.js";
 
 /** Entry to write to the audit log of access. `data` contains names and IDs, but never a secret. */
@@ -23,7 +22,7 @@ const INSERT_ACCESS_EVENT = `
   INSERT INTO access_event (type, organization_id, person_id, subject_id, address, data) VALUES ($1, $2, $3, $4, $5, $6)`;
 
 /** Writes one entry to the audit log of access. Pass the executor of the transaction that makes the recorded change. */
-export async function recordAccessEvent(executor: SqlClient | DataSource, event: AccessEvent): Promise<void> {
+export async function recordAccessEvent(executor: SqlClient | Db, event: AccessEvent): Promise<void> {
   const { type, organizationId = null, personId = null, subjectId = null, address = null, data = {} } = event;
   await rows(executor as SqlClient, INSERT_ACCESS_EVENT, [
     type,
@@ -76,7 +75,7 @@ export type ListAccessLogEntries = (
   options: { limit?: number | null; cursor?: string | null },
 ) => Promise<AccessLogPage>;
 
-export function createAccessLogLister({ db }: { db: DataSource }): ListAccessLogEntries {
+export function createAccessLogLister({ db }: { db: Db }): ListAccessLogEntries {
   return async (organizationId, isAdministrator, options) => {
     const { limit } = parsePageLimits(options);
     const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];

@@ -2,9 +2,9 @@
  * Accounts of people: creates the first administrator, signs people in by passphrase, resets passphrases. Sessions,
  * one-time links and the counts of failed sign-ins are in other files of this folder.
  */
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
-import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
+import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
@@ -93,7 +93,7 @@ const currentPassphraseError = () =>
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
 interface AccountsOptions {
-  db: DataSource;
+  db: Db;
   people: People;
   sessions: PersonSessions;
   links: OneTimeLinks;

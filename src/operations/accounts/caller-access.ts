@@ -2,8 +2,7 @@
  * Returns the person behind a credential, with the organizations and apps in which they have a role (contract, section
  * 7, `GET /v1/auth/session`).
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
@@ -32,7 +31,7 @@ const SELECT_APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]
 
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
-export function createCallerAccess({ db }: { db: DataSource }): ReadCallerAccess {
+export function createCallerAccess({ db }: { db: Db }): ReadCallerAccess {
   /**
    * Returns the organizations or apps in which the person has a role. An administrator of the service counts as the
    * owner of all organizations and apps.

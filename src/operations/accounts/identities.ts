@@ -2,8 +2,7 @@
  * Stores people's identities at OpenID providers. Creates an account at the first sign-in, and sets a person's role
  * from the groups that the provider reports.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
@@ -76,7 +75,7 @@ const SELECT_IDENTITIES = `
 const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
 
 export class IdentityStore {
-  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
+  constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /**
    * Returns the account of an identity; null if no account has this identity. Locks the identity until the

@@ -3,8 +3,7 @@
  * link's token. The token is in the URL's fragment, which browsers do not send to servers; Studio's page sends it by
  * POST. Read this file before you add a kind of link.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 
@@ -56,7 +55,7 @@ function requireValidLink(row: RedeemedLink | undefined): RedeemedLink {
 }
 
 interface OneTimeLinksOptions {
-  db: DataSource;
+  db: Db;
   /** URL at which people open the service. It comes from the configuration, never from a request. */
   baseUrl: string;
 }

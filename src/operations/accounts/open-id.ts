@@ -5,9 +5,9 @@
  * account.
  */
 import * as client from "openid-client";
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
-import { isUniqueViolation } from "../../data/database.js";
+import { type Db, isUniqueViolation } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -94,7 +94,7 @@ function identityFromClaims(provider: OpenIdProvider, claims: Record<string, unk
 }
 
 interface OpenIdOptions {
-  db: DataSource;
+  db: Db;
   providers: readonly OpenIdProvider[];
   accounts: Accounts;
   identities: IdentityStore;

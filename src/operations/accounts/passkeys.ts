@@ -11,8 +11,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
-import type { DataSource } from "typeorm";
-import { isUniqueViolation, rows } from "../../data/database.js";
+import { type Db, isUniqueViolation, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -129,7 +128,7 @@ function checkWebAuthnResponse(body: Record<string, unknown>): void {
 }
 
 interface PasskeysOptions {
-  db: DataSource;
+  db: Db;
   accounts: Accounts;
   sessions: PersonSessions;
   attempts: PersonSignInAttempts;

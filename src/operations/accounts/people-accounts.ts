@@ -2,8 +2,9 @@
  * Creates the modules for people's accounts: sign-in, sessions, passkeys, OpenID, one-time links. Read this file to
  * find these modules.
  */
-import type { DataSource } from "typeorm";
+
 import type { OpenIdProvider } from "../../config/open-id.js";
+import type { Db } from "../../data/database.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
 import { createAccessLogLister } from "./access-events.js";
@@ -36,7 +37,7 @@ If it was not you, ignore this e-mail: your passphrase stays as it is.
 `;
 
 export function createPeopleAccounts(options: {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   people: People;
   /** URL in the setting PUBLIC_URL. If this setting is missing, the URL at which the service listens. */

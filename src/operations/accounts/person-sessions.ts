@@ -4,8 +4,7 @@
  * checks and extends.
  */
 import Bowser from "bowser";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -90,7 +89,7 @@ const REVOKE_GRANTS = "UPDATE oauth_grant SET revoked_at = now() WHERE person_id
 const CLEAR_PROVISIONAL_FLAG = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
 
 export class PersonSessions {
-  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
+  constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /**
    * Ends the person's session with the ID `id`. If `id` is null, ends all sessions except the session `except`. Returns

@@ -3,8 +3,8 @@
  * address, and one per network address. There is no limit per account, so that one person cannot lock out another.
  */
 import { createHash } from "node:crypto";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
@@ -69,7 +69,7 @@ async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[])
 }
 
 export class PersonSignInAttempts {
-  constructor(private readonly options: { db: DataSource }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   /**
    * Counts an attempt as failed before its outcome is known, so that attempts in progress count too. Returns the time

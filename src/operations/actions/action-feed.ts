@@ -4,9 +4,8 @@
  */
 
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
@@ -72,7 +71,7 @@ function notifyListeners(listeners: Iterable<(change: ActionChange) => void>, ch
 }
 
 interface ActionFeedOptions {
-  db: DataSource;
+  db: Db;
   notifications: DatabaseNotifications;
   log: Logger;
 }

@@ -2,7 +2,7 @@
  * Finds, locks and writes rows of actions, and converts them to the form that callers receive. Validates no fields,
  * except that the name must be unique.
  */
-import { type DataSource, type EntityManager, IsNull } from "typeorm";
+import { type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type {
   ActionAccess,
@@ -13,7 +13,7 @@ import type {
   RunLimits,
   Trigger,
 } from "../../data/action-types.js";
-import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
+import { type Db, isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, NO_RUN_LIMITS, omitLimitsIfNull, omitSourceIfNull } from "../../rules/action-input.js";
@@ -139,7 +139,7 @@ export const createLockDraft =
  * Reads a draft without a lock, for slow work before the transaction, such as requests to package registries. Returns
  * null if the transaction will reject the ID.
  */
-export async function readDraft(db: DataSource, { appId, id }: DraftTarget): Promise<ActionRow | null> {
+export async function readDraft(db: Db, { appId, id }: DraftTarget): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
   return isStorableId(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }

@@ -1,7 +1,7 @@
 /** Operations on drafts for authors: list, get, create, update and remove. */
-import { type DataSource, In } from "typeorm";
+import { In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
@@ -43,7 +43,7 @@ const IS_MATCHING_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_v
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
 interface ActionsOptions {
-  db: DataSource;
+  db: Db;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   convertRow: ConvertActionRow;

@@ -1,6 +1,6 @@
 /** Creates the modules for all operations on actions except runs. */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { createCompileChecker } from "../../engine/isolate-check.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
@@ -23,7 +23,7 @@ import { ActionTransfer } from "./transfer.js";
 import { ActionVersions } from "./versions.js";
 
 export interface AuthoringOptions {
-  db: DataSource;
+  db: Db;
   packages: DependencyResolver;
   addAssetUrls: AddAssetUrls;
   triggerIndex: TriggerIndex;

@@ -1,6 +1,7 @@
 /** Compares two states of one action. Each state is a saved version, the draft or the live version. */
-import type { DataSource } from "typeorm";
+
 import type { ActionRow } from "../../data/action.js";
+import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
@@ -97,7 +98,7 @@ function parseSide(against: string): ComparedState {
 }
 
 export class ActionComparisons {
-  constructor(private readonly options: { db: DataSource }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   /** Returns the live version of the draft `masterId`. @throws ACTION_NOT_PUBLISHED */
   private async readProduction(masterId: number): Promise<ActionRow> {

@@ -2,9 +2,11 @@
  * Compares the actions in a document (an import file or a manifest) with the app's drafts, and writes them. An action
  * in the document replaces the draft with the same name.
  */
-import { type DataSource, type EntityManager, IsNull } from "typeorm";
+
+import { type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
+import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type ActionInput, NO_RUN_LIMITS, omitSourceIfNull } from "../../rules/action-input.js";
@@ -73,7 +75,7 @@ export const storableActionNames = (all: readonly unknown[]): string[] =>
   all.map(actionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
 
 interface ImportStepsOptions {
-  db: DataSource;
+  db: Db;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   packages: DependencyResolver;

@@ -2,8 +2,7 @@
  * Stores payload presets: named sample payloads with which authors test an action. Versions and exports of an action do
  * not contain its presets.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -44,7 +43,7 @@ function payloadJson(payload: unknown): string {
 }
 
 export class PayloadPresets {
-  constructor(private readonly options: { db: DataSource }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   private async read(appId: number, actionId: number, executor: SqlClient = this.options.db): Promise<PayloadPreset[]> {
     const presetRows = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST_PRESETS, [

@@ -1,8 +1,8 @@
 /** Publishes and unpublishes actions: creates, updates and deletes the live version of a draft. */
 import type { Logger } from "pino";
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { computeUpdatedAt } from "../../rules/precondition.js";
@@ -82,7 +82,7 @@ async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Pr
 }
 
 interface ActionPublisherOptions {
-  db: DataSource;
+  db: Db;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   log: Logger;

@@ -1,7 +1,8 @@
 /** Restores a draft from one of its saved versions. */
 import type { Logger } from "pino";
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
+import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
@@ -31,7 +32,7 @@ export interface RestoreResult {
 }
 
 interface DraftRestorerOptions {
-  db: DataSource;
+  db: Db;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   log: Logger;

@@ -1,5 +1,5 @@
 /** Replaces the secret that the URLs of an action's HTTP triggers contain. */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
@@ -14,7 +14,7 @@ import type { DraftTarget, LockDraft } from "./action-rows.js";
 export type SecretRotation = (caller: Caller, target: DraftTarget) => Promise<void>;
 
 interface SecretRotationOptions {
-  db: DataSource;
+  db: Db;
   endpoints: TriggerEndpoints;
   lockDraft: LockDraft;
 }

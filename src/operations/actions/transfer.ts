@@ -3,8 +3,8 @@
  * IDs, so that any app can import it.
  */
 
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError, type ActionImportFault } from "../../errors.js";
 import { GRAPHQL_RESPONSE_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -107,7 +107,7 @@ function importError({ steps, faults, retryAfter }: ValidatedImport): ActionErro
 }
 
 export class ActionTransfer {
-  constructor(private readonly options: { db: DataSource; steps: ImportSteps }) {}
+  constructor(private readonly options: { db: Db; steps: ImportSteps }) {}
 
   private async planOf(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
     const { steps } = this.options;

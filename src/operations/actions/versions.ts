@@ -1,10 +1,10 @@
 /** Stores, lists and reads the versions of an action. A version is a stored snapshot of its draft. */
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset, Environment, StoredAsset } from "../../data/action-types.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
@@ -220,7 +220,7 @@ const PUBLISHED_VERSIONS = [
  * have versions.
  */
 export class ActionVersions {
-  constructor(private readonly options: { db: DataSource; addressed: AddAssetUrls }) {}
+  constructor(private readonly options: { db: Db; addressed: AddAssetUrls }) {}
 
   /**
    * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only

@@ -4,8 +4,7 @@
  * provider's key.
  */
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import {
   OutgoingError,
   type OutgoingRequestSender,
@@ -147,7 +146,7 @@ async function createProviderError(
 }
 
 interface AiDependencies {
-  db: DataSource;
+  db: Db;
   settings: Settings;
   scannerCache: SecretScannerCache;
   requestSender: OutgoingRequestSender;

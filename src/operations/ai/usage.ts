@@ -2,8 +2,7 @@
  * Counts in the database how many requests and tokens an app has used for language models on the current day. So the
  * daily limits of an app apply to all processes of the service together.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { AI_SETTING, type AiSetting } from "../../rules/ai/setting.js";
 
@@ -28,7 +27,7 @@ const CORRECT_TOKEN_COUNT =
   "UPDATE ai_usage SET tokens = greatest(0, tokens + $3) WHERE app_id = $1 AND day = $2::date RETURNING day";
 
 export class AiUsageRecorder {
-  constructor(private readonly options: { db: DataSource }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   /**
    * Counts a call before the service sends it, with an estimated number of tokens. Returns a function that replaces

@@ -5,8 +5,7 @@
  */
 
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
@@ -64,7 +63,7 @@ interface ClaimedDelivery {
 type DeliveryOutcome = { status: "sent" | "failed" | "queued"; detail: string };
 
 interface AlertDelivererOptions {
-  db: DataSource;
+  db: Db;
   settings: Settings;
   connections: AddressCheckedConnections;
   allowHttp: boolean;

@@ -1,6 +1,6 @@
 /** Operations of callers on an app's alert rules: create, change, remove, list, send a test message. */
-import type { DataSource, EntityManager } from "typeorm";
-import { isUniqueViolation, rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -34,7 +34,7 @@ export interface AlertTarget {
 }
 
 interface AlertRulesOptions {
-  db: DataSource;
+  db: Db;
   delivery: Pick<Delivery, "destination">;
   sendAlert: SendAlert;
   now: () => number;

@@ -4,8 +4,8 @@
  * evaluation locks one row, so that no run is evaluated twice.
  */
 import type { Logger } from "pino";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import {
   type AlertState,
   type AppQueueState,
@@ -185,7 +185,7 @@ class RuleEvaluations {
 }
 
 interface AlertWatchOptions {
-  db: DataSource;
+  db: Db;
   sendAlert: SendAlert;
   now: () => number;
   log: Logger;

@@ -1,6 +1,6 @@
 /** Creates and connects the modules for alerts: rules, evaluation, texts and delivery. */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
@@ -16,7 +16,7 @@ const HTTPS_PORT = 443;
 export type Alerts = ReturnType<typeof createAlerts>;
 
 export function createAlerts(options: {
-  db: DataSource;
+  db: Db;
   settings: Settings;
   notice: SendNotice;
   allowPrivateNetwork: boolean;

@@ -3,9 +3,9 @@
  * private settings. It never contains protected settings. Encrypted settings are copied without decrypting them;
  * operations/settings decrypts those that callers may read.
  */
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
@@ -142,7 +142,7 @@ export async function createAppSnapshot(
 }
 
 interface AppVersionsOptions {
-  db: DataSource;
+  db: Db;
   settings: Settings;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;

@@ -1,7 +1,7 @@
 /** Creates, lists, changes, publishes and unpublishes apps. The settings of apps are in operations/settings. */
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
@@ -73,7 +73,7 @@ const canReadConfiguration = (caller: Caller, appId: number): boolean =>
   mayPerformOnApp(caller, "readDataSources", appId);
 
 interface AppsOptions {
-  db: DataSource;
+  db: Db;
   credentials: Pick<Credentials, "clearCallerCaches">;
   /**
    * Returns `id` if the organization exists; if `id` is null, the ID of the first organization.

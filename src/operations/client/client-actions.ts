@@ -3,9 +3,8 @@
  * drafts or their live versions. Reads no settings.
  */
 import { createHash } from "node:crypto";
-import type { DataSource } from "typeorm";
 import type { Asset, DraftOrLive, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
@@ -171,7 +170,7 @@ async function accessErrorOf(
 }
 
 interface ClientActionsOptions {
-  db: DataSource;
+  db: Db;
   addAssetUrls: AddAssetUrls;
   userOf: FindAppUser;
 }

@@ -2,9 +2,8 @@
  * Records the runs that browsers execute. A page reports the start and the end of a run with the same idempotency key.
  * So the run gets only one row and one log entry. If the page does not report the end, the run fails at its time limit.
  */
-import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -116,7 +115,7 @@ const outcomeBytes = (outcome: RunOutcome): number =>
   Buffer.byteLength(outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error));
 
 interface ClientRunsOptions {
-  db: DataSource;
+  db: Db;
   repository: RunRepository;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;

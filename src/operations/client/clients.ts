@@ -3,7 +3,7 @@
  * analytics events, sessions.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -37,7 +37,7 @@ function createRequestCounter(): (caller: Caller) => void {
 }
 
 export function createClients(options: {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   notifications: DatabaseNotifications;
   repository: RunRepository;

@@ -4,8 +4,7 @@
  * app, for drafts or for live versions. All code in the page can read this token. The token expires soon. It also
  * becomes invalid when the person signs out or may no longer open the page.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
@@ -54,7 +53,7 @@ const REDEEM_PREVIEW_CODE = `
      AND created_at > now() - interval '${CODE_LIFETIME_SECONDS} seconds' RETURNING id`;
 
 interface PageSessionsOptions {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   logEvents: LogEvents;
   diskSpace: DiskSpace;

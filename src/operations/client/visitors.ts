@@ -4,8 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import {
   RATE_WINDOW_MS,
@@ -116,7 +115,7 @@ const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): AllowedVisitorO
 });
 
 interface VisitorSessionsOptions {
-  db: DataSource;
+  db: Db;
   /** Creates a visitor's session for the network address, and returns its token. @throws RATE_LIMIT_EXCEEDED */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a visitor's session in the limit of the network address. @throws RATE_LIMIT_EXCEEDED */

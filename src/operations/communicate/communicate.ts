@@ -2,7 +2,7 @@
  * Creates and connects the modules that send e-mails and text messages: outbox, destinations, sender, delivery reports.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver, systemHostResolver } from "../../engine/public-lookup.js";
@@ -30,7 +30,7 @@ const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 export type MessagingModules = ReturnType<typeof createMessagingModules>;
 
 export function createMessagingModules(options: {
-  db: DataSource;
+  db: Db;
   settings: Settings;
   scannerCache: SecretScannerCache;
   logEvents: LogEvents;

@@ -4,8 +4,7 @@
  */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
@@ -129,7 +128,7 @@ const UPDATE_MESSAGE_STATUS =
 const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
 
 interface DeliveryReportsOptions {
-  db: DataSource;
+  db: Db;
   destinations: MessageDestinations;
   logEvents: LogEvents;
 }

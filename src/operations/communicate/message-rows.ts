@@ -1,7 +1,6 @@
 /** Reads messages of the outbox for callers: a list of messages, or one message with its content. */
 
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { MessageAttachment } from "../../rules/message-fields.js";
@@ -84,7 +83,7 @@ function requireOneOf(value: unknown, allowed: readonly string[], name: string):
  * @throws REQUEST_INVALID; errors of `reserve`
  */
 export async function listMessages(
-  db: DataSource,
+  db: Db,
   appId: number,
   query: MessageQuery,
   reserve?: ReserveResponseBytes,

@@ -4,7 +4,7 @@
  * whether to send it again.
  */
 
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
@@ -24,7 +24,7 @@ import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-wr
 export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 
 interface MessagesOptions {
-  db: DataSource;
+  db: Db;
   outbox: Outbox;
   outboxWriter: OutboxWriter;
   now: () => number;

@@ -3,8 +3,7 @@
  * checks which process has claimed the message. After a process has started to send a message, no other process claims
  * this message.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
 /** PostgreSQL notification channel. A notification means that the outbox contains messages to send. */
@@ -162,7 +161,7 @@ const STORE_DECISION = `
 const SELECT_NEXT_DUE_TIME = "SELECT min(due_at) AS next FROM message WHERE status = 'queued' AND holder IS NULL";
 
 export class Outbox {
-  constructor(private readonly db: DataSource) {}
+  constructor(private readonly db: Db) {}
 
   /** Inserts a message. @param now current time, at which the message is due for its first attempt */
   async accept(executor: SqlClient, message: NewMessage, now: Date): Promise<number> {

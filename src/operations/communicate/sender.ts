@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { DeliveryControl } from "./email-delivery.js";
@@ -40,7 +40,7 @@ function retryDelayMs(attempts: number): number {
 }
 
 interface MessageSenderOptions {
-  db: DataSource;
+  db: Db;
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
   logEvents: LogEvents;

@@ -2,8 +2,7 @@
  * Tests access rules for editors: shows what a user of the app can read and write in a data source. Uses the stored
  * rules, or rules that the editor has not saved yet. Stores nothing.
  */
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
@@ -59,7 +58,7 @@ const actionErrorMessage = (error: unknown): string => {
 };
 
 interface AccessTrialsOptions {
-  db: Database;
+  db: Db;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
   searches: EntrySearches;

@@ -3,8 +3,7 @@
  * password. A sign-in belongs to the credential of a page. The sign-in ends when a value that it has checked changes,
  * such as the password.
  */
-import type { DataSource as Database } from "typeorm";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { createAccessDenied } from "../../rules/entries/entry-access.js";
@@ -116,7 +115,7 @@ interface AppUserRow extends AppUser {
 type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
 
 interface AppUsersOptions {
-  db: Database;
+  db: Db;
   /** Searches entries. A search without an index can be slow, so it uses the connections for callers' queries. */
   read: ReadRows;
   attempts: AppUserSignInAttempts;

@@ -2,8 +2,7 @@
  * Deletes two kinds of old rows in small batches: changes that are too old for subscriptions to resume from, and
  * expired counts of failed sign-ins.
  */
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const CLEANUP_INTERVAL_MS = 60_000;
@@ -47,7 +46,7 @@ const DELETE_OLD_FAILURES = `
 export class EntryChangeCleanup {
   private isStopped = false;
 
-  constructor(private readonly options: { db: Database }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   /** Deletes batches until no old change is left, except those of data sources that DELETE_OLD_CHANGES has skipped. */
   private async deleteOldChanges(): Promise<void> {

@@ -1,6 +1,5 @@
 /** Finds rows of data sources by ID or name, and caches them until they change. */
-import type { DataSource as Database } from "typeorm";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
@@ -142,7 +141,7 @@ export class DataSourceRows {
   private readonly cachedSources = new Map<string, { row: StoredDataSource; until: number }>();
   private epoch = 0;
 
-  constructor(private readonly options: { db: Database; notifications: DatabaseNotifications }) {
+  constructor(private readonly options: { db: Db; notifications: DatabaseNotifications }) {
     const { notifications } = options;
     notifications.listen(DATA_SOURCE_CHANNEL, this.clearCache);
     notifications.onGap(this.clearCache);

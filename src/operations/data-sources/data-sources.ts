@@ -1,6 +1,5 @@
 /** Operations of callers on data sources: list, create with first entries, change and remove. */
-import type { DataSource as Database } from "typeorm";
-import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
+import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
@@ -86,7 +85,7 @@ async function removeAllEntries(executor: SqlClient, source: StoredDataSource): 
 }
 
 interface DataSourcesOptions {
-  db: Database;
+  db: Db;
   sources: DataSourceRows;
   definitions: SourceDefinitions;
   receivedDataLimiter: ReceivedDataLimiter;

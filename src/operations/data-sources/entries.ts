@@ -2,8 +2,7 @@
  * Operations of callers on the entries of data sources. Each operation finds the data source, checks the caller's
  * rights, validates the request, and calls the module that does the work.
  */
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -58,7 +57,7 @@ const SELECT_ENTRY = `
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
 
 interface EntriesOptions {
-  db: Database;
+  db: Db;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
   changes: EntryChanges;

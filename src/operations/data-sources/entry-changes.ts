@@ -2,8 +2,8 @@
  * Commits a change of a data source's entries. One transaction writes the entries, their log events and the new counts,
  * and notifies subscribers. Performs no validation.
  */
-import type { DataSource as Database, EntityManager } from "typeorm";
-import { findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
@@ -248,7 +248,7 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
 }
 
 interface EntryChangesOptions {
-  db: Database;
+  db: Db;
   logEvents: LogEvents;
   sources: DataSourceRows;
   messenger: HookMessageBuilder;

@@ -5,8 +5,7 @@
  * its rights change otherwise, the subscriber gets a message with `reset`.
  */
 import type { Logger } from "pino";
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
@@ -75,7 +74,7 @@ function accessErrorOrThrow(error: unknown): ActionError {
 }
 
 interface EntryFeedOptions {
-  db: Database;
+  db: Db;
   read: ReadRows;
   notifications: DatabaseNotifications;
   sources: DataSourceRows;

@@ -3,8 +3,7 @@
  * change of such an entry can change which entries a subscriber can see.
  */
 import type { Logger } from "pino";
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { AppUser } from "./app-users.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
@@ -28,7 +27,7 @@ interface WatchedSource<Follower> {
 }
 
 interface EntryUserWatchOptions<Follower> {
-  db: Database;
+  db: Db;
   notifications: DatabaseNotifications;
   log: Logger;
   /**

@@ -2,8 +2,7 @@
  * Takes snapshots of all entries of a data source before large changes, and restores them. SQL statements copy the
  * entries inside the database, so that this process never loads them into memory.
  */
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
@@ -97,7 +96,7 @@ interface RestoredPart {
 }
 
 interface EntryVersionsOptions {
-  db: Database;
+  db: Db;
   /** Maximum total size of one app's snapshots in bytes; 0 for no limit. */
   quotaBytes: number;
 }

@@ -1,7 +1,6 @@
 /** Operations on the session of an app's page: sign in, sign out, read the session, set its language. */
 
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
@@ -38,7 +37,7 @@ function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string
 }
 
 interface AppUserSessionsOptions {
-  db: Database;
+  db: Db;
   sources: DataSourceRows;
   appUsers: AppUsers;
   logEvents: LogEvents;

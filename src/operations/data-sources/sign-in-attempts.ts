@@ -3,8 +3,7 @@
  * the database, so that they apply to all processes together.
  */
 import { createHash } from "node:crypto";
-import type { DataSource as Database } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -57,7 +56,7 @@ interface AttemptKey {
 }
 
 export class AppUserSignInAttempts {
-  constructor(private readonly options: { db: Database }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   private forgetFailures(ids: readonly number[]) {
     return rows(this.options.db, DELETE_FAILURES, [ids]);

@@ -1,8 +1,8 @@
 /** Creates and connects all modules for data sources. Background work begins only when `start` is called. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { DataSource as Database } from "typeorm";
 import type { Config } from "../../config.js";
+import type { Db } from "../../data/database.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
@@ -40,7 +40,7 @@ const INDEX_STOP_MS = 5_000;
 export type DataSourceModules = ReturnType<typeof createDataSourceModules>;
 
 export function createDataSourceModules(options: {
-  db: Database;
+  db: Db;
   databaseUrl: string;
   notifications: DatabaseNotifications;
   logEvents: LogEvents;

@@ -3,8 +3,7 @@
  * code. A code becomes invalid when it is used, expires, or was entered wrongly too often.
  */
 import { randomInt } from "node:crypto";
-import type { DataSource as Database } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
 import { hashParts } from "./sign-in-attempts.js";
 
@@ -129,7 +128,7 @@ export class VerificationCodes {
   /** Number of seconds for which a code is valid. */
   readonly validSeconds = CODE_VALIDITY_SECONDS;
 
-  constructor(private readonly options: { db: Database }) {}
+  constructor(private readonly options: { db: Db }) {}
 
   /**
    * Counts a request for a code.

@@ -3,7 +3,7 @@
  * sends the correct code back. If no user has the address, the service does the same work, so that its response time
  * does not reveal which addresses exist.
  */
-import type { DataSource as Database } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -61,7 +61,7 @@ interface CodeRecipient {
 }
 
 interface AppUserVerificationOptions {
-  db: Database;
+  db: Db;
   /** Searches entries over the connections for callers' queries. */
   read: ReadRows;
   sources: DataSourceRows;

@@ -3,8 +3,8 @@
  * current rights of the person who connected the repository.
  */
 import { randomBytes } from "node:crypto";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
@@ -98,7 +98,7 @@ const SELECT_CREDENTIAL_RIGHTS = `
     FROM person WHERE id = $1 AND EXISTS (SELECT FROM credential WHERE id = $3 AND revoked_at IS NULL)`;
 
 interface GitConnectionsOptions {
-  db: DataSource;
+  db: Db;
   settings: Pick<Settings, "sealFor" | "unsealFor">;
   credentials: Pick<Credentials, "issue">;
   baseUrl: string;

@@ -3,8 +3,7 @@
  * has ended, so that another process can repeat the pull after a crash. A process claims a row before it runs the pull.
  * Each app runs one pull at a time, in the order of its webhooks.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { createLastPullJsonSql } from "./git-pull-order.js";
 
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
@@ -89,7 +88,7 @@ export interface LostWebhook {
 }
 
 interface GitWebhookQueueOptions {
-  db: DataSource;
+  db: Db;
   /** ID of this process, with which it marks the webhooks that it claims. */
   holder: string;
 }

@@ -3,8 +3,8 @@
  * Also stores the tags whose actions were published.
  */
 import { createHash } from "node:crypto";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { LastPull } from "./git-connections.js";
 
@@ -73,7 +73,7 @@ const outdatedPullError = (): ActionError =>
   );
 
 export class GitPullOrder {
-  constructor(private readonly db: DataSource) {}
+  constructor(private readonly db: Db) {}
 
   /**
    * Gives the pull the next number in the order of the app's pulls, and stores this number in `position` and for the

@@ -2,9 +2,9 @@
  * Builds the URLs of an action's HTTP triggers for editors. Stores the secrets that the URLs of some triggers contain.
  */
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import type { HttpMethod, Trigger } from "../../data/action-types.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
@@ -38,7 +38,7 @@ const UPSERT_SECRET = `
   ON CONFLICT (action_id) DO UPDATE SET sealed = CASE WHEN $3 THEN excluded.sealed ELSE http_secret.sealed END`;
 
 interface TriggerEndpointsOptions {
-  db: DataSource;
+  db: Db;
   dataKeys: DataKeys;
   baseUrl: string;
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
@@ -176,7 +176,7 @@ function eventIdHashOf({ where }: TriggerRoute, request: TriggerRequest, body: u
 }
 
 interface HttpTriggersOptions {
-  db: DataSource;
+  db: Db;
   accessChecks: AccessChecks;
   endpoints: TriggerEndpoints;
   authenticator: TriggerAuthenticator;

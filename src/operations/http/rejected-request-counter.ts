@@ -3,9 +3,8 @@
  * and reason. Stores neither the bodies of these requests nor a row for each request.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { TriggerAuthenticationError } from "./trigger-authenticator.js";
 
@@ -55,7 +54,7 @@ export class RejectedRequestCounter {
   private pending = new Map<string, PendingRejections>();
   private timer: NodeJS.Timeout | null = null;
 
-  constructor(private readonly options: { db: DataSource; log: Logger }) {}
+  constructor(private readonly options: { db: Db; log: Logger }) {}
 
   private async storePending(): Promise<void> {
     const { db } = this.options;

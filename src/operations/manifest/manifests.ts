@@ -4,8 +4,8 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { DataSource, EntityManager } from "typeorm";
-import { isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
@@ -162,7 +162,7 @@ const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ApplyMode):
   items ?? (prune ? [] : undefined);
 
 interface ManifestsOptions {
-  db: DataSource;
+  db: Db;
   importSteps: ImportSteps;
   settings: Settings;
   sources: DataSourceRows;

@@ -3,8 +3,7 @@
  * file uses. A blob is the content of one file (or of its thumbnail) in the media store.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
@@ -66,7 +65,7 @@ const DELETE_BLOB = `
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
 
 interface MediaBlobsOptions {
-  db: DataSource;
+  db: Db;
   /** Maximum bytes of all media of one app; 0 means unlimited. */
   quotaBytes: number;
   log: Logger;

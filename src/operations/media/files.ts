@@ -2,8 +2,7 @@
  * Finds, lists, renames, moves and deletes the files of an app's media. uploads.ts receives the content of files, and
  * contents.ts sends it.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { parseMediaChange } from "../../rules/media-fields.js";
@@ -20,7 +19,7 @@ import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "
 import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
 interface MediaFilesOptions {
-  db: DataSource;
+  db: Db;
   /** Reads rows over the connections for callers' queries, because a list of many files can be slow. */
   read: ReadRows;
   mediaRights: MediaRightsResolver;

@@ -2,8 +2,8 @@
  * Creates, lists, renames, moves and deletes the folders of an app's media. Deleting a folder also deletes all files
  * and folders in it.
  */
-import type { DataSource, EntityManager } from "typeorm";
-import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
@@ -98,7 +98,7 @@ const toNameTakenError = (error: unknown, name: string): unknown =>
     : error;
 
 interface MediaFoldersOptions {
-  db: DataSource;
+  db: Db;
   /** Reads rows over the connections for callers' queries, because a list of many files can be slow. */
   read: ReadRows;
   mediaRights: MediaRightsResolver;

@@ -2,8 +2,7 @@
  * Determines a caller's rights on a media folder or file. Trusted callers, such as editors and back ends of the app,
  * have all rights. Other callers have the rights that the access rules grant to their user.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
@@ -50,7 +49,7 @@ export const getRequestEmitter = ({ caller, address }: AdmittedRequest): LogEven
 export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: UserData } | null>;
 
 export class MediaRightsResolver {
-  constructor(private readonly options: { db: DataSource; appUserOf: ResolveAppUser }) {}
+  constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
   /**
    * Returns the data of the user who calls: the app user who is signed in to the page, or the person to whom the page's

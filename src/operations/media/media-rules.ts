@@ -2,8 +2,7 @@
  * Reads and replaces the access rules of media folders and files. Only trusted callers can do this, such as editors and
  * back ends of the app.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseMediaRules } from "../../rules/media-access.js";
@@ -37,7 +36,7 @@ const accessRulesInBody = (body: unknown): unknown =>
 const RULES_SHAPE = createFlatShape(["accessRules"]);
 
 interface MediaRulesStoreOptions {
-  db: DataSource;
+  db: Db;
   mediaRights: MediaRightsResolver;
   files: MediaFiles;
   folders: MediaFolders;

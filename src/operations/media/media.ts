@@ -5,9 +5,8 @@
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { openBlobStore } from "../../engine/blob-store.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { KeyRing } from "../../engine/key-ring.js";
@@ -48,7 +47,7 @@ export type Media = Awaited<ReturnType<typeof createMedia>>;
  */
 export async function createMedia(options: {
   config: Config;
-  db: DataSource;
+  db: Db;
   /** Reads rows over the connections for callers' queries. */
   read: ReadRows;
   ring: KeyRing;

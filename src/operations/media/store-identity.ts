@@ -3,8 +3,7 @@
  * start because of its media store.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import { StartError } from "../../errors.js";
 
@@ -28,7 +27,7 @@ const WRONG_STORE_REMEDY =
 /**
  * Returns the ID of the media store that contains the files of this database; null if no API process has started yet.
  */
-export async function readStoreIdentity(db: DataSource): Promise<string | null> {
+export async function readStoreIdentity(db: Db): Promise<string | null> {
   const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
   return storeRow!.identity;
 }
@@ -39,7 +38,7 @@ export async function readStoreIdentity(db: DataSource): Promise<string | null> 
  * @throws StartError if the database names another store that must not be replaced
  */
 export async function claimMediaStore(options: {
-  db: DataSource;
+  db: Db;
   store: BlobStore;
   storeName: string;
   processId: string;

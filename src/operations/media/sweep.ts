@@ -3,8 +3,7 @@
  * but does not delete these files, because the media store may be unavailable only for a while.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { UploadReceiver } from "../../engine/reception.js";
 import type { MediaBlobs } from "./blobs.js";
@@ -44,7 +43,7 @@ export interface SweepResult {
 }
 
 interface MediaSweepOptions {
-  db: DataSource;
+  db: Db;
   store: BlobStore;
   reception: UploadReceiver;
   blobs: MediaBlobs;

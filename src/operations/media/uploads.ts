@@ -4,8 +4,8 @@
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, createBlobKey } from "../../engine/blob-store/blob.js";
 import { detectContentType } from "../../engine/content-type.js";
@@ -65,7 +65,7 @@ export interface UploadRequest {
 }
 
 export interface UploadsOptions {
-  db: DataSource;
+  db: Db;
   store: BlobStore;
   reception: UploadReceiver;
   blobs: MediaBlobs;

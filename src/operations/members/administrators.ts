@@ -1,6 +1,6 @@
 /** Lists, adds and removes administrators of the service. The last administrator who can sign in cannot be removed. */
-import type { DataSource, EntityManager } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -50,7 +50,7 @@ async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: Admin
 }
 
 export class Administrators {
-  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
+  constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   private async read(executor: SqlClient = this.options.db): Promise<Administrator[]> {
     const administratorRows = await rows<User & { updatedAt: Date }>(executor, LIST_ADMINISTRATORS);

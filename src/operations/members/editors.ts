@@ -2,8 +2,8 @@
  * Adds and removes editors of an app, creates accounts at the request of administrators, and writes these changes to
  * the audit log. members.ts changes the other roles.
  */
-import type { DataSource, EntityManager } from "typeorm";
-import { isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
@@ -50,7 +50,7 @@ function requirePositiveId(value: unknown, field: string): number {
 }
 
 interface EditorsOptions {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   people: People;
 }

@@ -3,9 +3,9 @@
  * to an account, only a session of this account can accept the invitation. So a link cannot be used to take over an
  * account.
  */
-import type { DataSource, EntityManager } from "typeorm";
+import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
@@ -61,7 +61,7 @@ export const createInvitationNotFoundError = (): ActionError =>
   new ActionError("NOT_FOUND", "the organization has no pending invitation with this ID");
 
 interface InvitationsOptions {
-  db: DataSource;
+  db: Db;
   credentials: Credentials;
   members: Members;
   accounts: Accounts;

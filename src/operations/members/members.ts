@@ -2,8 +2,8 @@
  * Lists the members of organizations and apps, sets their roles and removes them. A caller cannot change a role that is
  * above the caller's own role. An organization always keeps at least one owner.
  */
-import type { DataSource, EntityManager } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
@@ -147,7 +147,7 @@ async function requireUnchangedMember(
 }
 
 export class Members {
-  constructor(private readonly options: { db: DataSource; credentials: Credentials }) {}
+  constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /** True if the caller's role is higher than all roles of the person. Reads the roles from the database. */
   private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {

@@ -3,7 +3,7 @@
  * that it received, and then receives all later ones.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import { isUserInScope } from "../../rules/scope.js";
@@ -47,7 +47,7 @@ export interface NotificationFeed {
 }
 
 export function createNotificationFeed(options: {
-  db: DataSource;
+  db: Db;
   notices: Notices;
   findReader: FindReader;
   findCredentialsInScope: FindCredentialsInScope;

@@ -3,8 +3,8 @@
  * recorded in the audit log. Each published notification has a cursor after which a stream can resume.
  */
 
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
@@ -86,14 +86,14 @@ export interface NotificationPage {
 const createPagination = (total: number, end: number) => ({ total, hasMore: end < total });
 
 interface NotificationsServiceOptions {
-  db: DataSource;
+  db: Db;
   findReader: FindReader;
   receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
 }
 
 async function readNotification(
-  executor: EntityManager | DataSource,
+  executor: EntityManager | Db,
   appId: number,
   id: number,
   reader: string,

@@ -1,6 +1,6 @@
 /** Creates the modules of notifications and connects them: database rows, readers, the feed, devices and Web Push. */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import type { AddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
@@ -19,7 +19,7 @@ import { createVapidKeyReader } from "./vapid-keys.js";
 export type NotificationModules = ReturnType<typeof createNotificationModules>;
 
 export function createNotificationModules(options: {
-  db: DataSource;
+  db: Db;
   notices: Notices;
   settings: Settings;
   sessionOf: ReadSession;

@@ -5,8 +5,7 @@
  * only once, because they have the same topic and tag.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import type { NotificationScope } from "../../rules/scope.js";
@@ -100,7 +99,7 @@ interface PushDelivery extends PushTarget {
 }
 
 interface PushSenderOptions {
-  db: DataSource;
+  db: Db;
   readVapidKeys: ReadVapidKeys;
   findCredentialsInScope: FindCredentialsInScope;
   connections: AddressCheckedConnections;

@@ -4,8 +4,7 @@
  * notifications without a scope.
  */
 import { isIP } from "node:net";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { PUSH_SUBSCRIPTIONS_PER_READER } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -38,7 +37,7 @@ const DELETE_OLDEST_SUBSCRIPTIONS = `
     SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $2 ORDER BY id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER})`;
 
 interface PushSubscriptionsOptions {
-  db: DataSource;
+  db: Db;
   findReader: FindReader;
   readVapidKeys: ReadVapidKeys;
   receivedDataLimiter: ReceivedDataLimiter;

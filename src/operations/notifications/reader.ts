@@ -1,6 +1,5 @@
 /** Determines the app user who is signed in to a page, as the reader of the app's notifications on this page. */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rules/scope.js";
@@ -90,6 +89,6 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
 }
 
 /** Notifies every process of the service that another user is signed in to the page with this credential. */
-export async function notifyReaderChange(db: DataSource, appId: number, credentialId: number): Promise<void> {
+export async function notifyReaderChange(db: Db, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

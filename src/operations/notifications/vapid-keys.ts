@@ -2,8 +2,7 @@
  * Creates and stores a VAPID key pair for each app, with which push services identify the app. The private key is
  * stored encrypted.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { generateVapidKeys, type VapidKeys } from "../../engine/push-message.js";
 import { lockApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
@@ -18,7 +17,7 @@ const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_k
 export type ReadVapidKeys = (appId: number) => Promise<VapidKeys>;
 
 interface VapidKeyReaderOptions {
-  db: DataSource;
+  db: Db;
   settings: Settings;
 }
 

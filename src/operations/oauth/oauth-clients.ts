@@ -3,9 +3,8 @@
  * program has no rights until a person authorizes it.
  */
 import { randomBytes } from "node:crypto";
-import type { DataSource } from "typeorm";
 import { z } from "zod";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -79,13 +78,13 @@ const sanitizeProgramName = (name: string): string =>
   name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 
 export class OauthClients {
-  readonly #db: DataSource;
+  readonly #db: Db;
   readonly #registrations = createTokenBucket({
     limit: REGISTRATIONS_PER_ADDRESS_MAX,
     windowMs: REGISTRATION_WINDOW_MS,
   });
 
-  constructor(db: DataSource) {
+  constructor(db: Db) {
     this.#db = db;
   }
 

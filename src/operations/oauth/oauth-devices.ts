@@ -3,8 +3,7 @@
  * on another device to authorize the program.
  */
 import { randomInt } from "node:crypto";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 import { OauthError } from "./oauth-failure.js";
 
@@ -40,9 +39,9 @@ function createUserCode(): string {
 const createUsedCodeError = () => new OauthError("invalid_grant", "the device code is unknown or was already used");
 
 export class OauthDevices {
-  readonly #db: DataSource;
+  readonly #db: Db;
 
-  constructor(db: DataSource) {
+  constructor(db: Db) {
     this.#db = db;
   }
 

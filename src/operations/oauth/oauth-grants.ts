@@ -2,8 +2,7 @@
  * Stores OAuth grants. With a grant, a person authorizes a program to use some scopes on one app. Stores authorization
  * codes and tokens only as hashes.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
@@ -79,10 +78,10 @@ export interface CodeOrRefreshToken {
 }
 
 export class OauthGrants {
-  readonly #db: DataSource;
+  readonly #db: Db;
   readonly #credentials: Credentials;
 
-  constructor(db: DataSource, credentials: Credentials) {
+  constructor(db: Db, credentials: Credentials) {
     this.#db = db;
     this.#credentials = credentials;
   }

@@ -3,8 +3,7 @@
  * refresh tokens that change with each use, and revocation (RFC 7009).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { DataSource } from "typeorm";
-import type { SqlClient } from "../../data/database.js";
+import type { Db, SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
@@ -79,9 +78,9 @@ export class OAuthServer {
   readonly devices: OauthDevices;
   readonly grants: OauthGrants;
   readonly limits = new OauthLimits();
-  readonly #db: DataSource;
+  readonly #db: Db;
 
-  constructor(options: { db: DataSource; credentials: Credentials }) {
+  constructor(options: { db: Db; credentials: Credentials }) {
     this.#db = options.db;
     this.clients = new OauthClients(options.db);
     this.devices = new OauthDevices(options.db);

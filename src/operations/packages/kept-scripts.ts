@@ -5,9 +5,8 @@
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
@@ -170,7 +169,7 @@ export class StoredScripts {
   private readonly declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
   private readonly recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_VERSION_CACHE_MS });
 
-  constructor(private readonly db: DataSource) {}
+  constructor(private readonly db: Db) {}
 
   /**
    * Returns the script of the package version that was chosen for a dependency. `fresh` is true if the choice is so

@@ -5,9 +5,9 @@
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
-import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
+import type { Db } from "../../data/database.js";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
 import type { RepositoryJob } from "../../engine/bundler/project/git-project.js";
 import type { SourceJob, SourceScript } from "../../engine/bundler/source-script.js";
@@ -61,7 +61,7 @@ const SWEEP_INTERVAL_MS = 600_000;
 const DEPENDENCIES_MAX = 100;
 
 export interface PackagesOptions {
-  db: DataSource;
+  db: Db;
   catalogue: PackageCatalogue;
   receivedDataLimiter: ReceivedDataLimiter;
   /** Configuration of npm packages; null if npm packages are not allowed. `url` has no slash at the end. */

@@ -2,9 +2,8 @@
  * Writes and lists the audit log: which person or token changed which resource, and when. An entry contains names and
  * IDs, but never code or values of settings.
  */
-import type { DataSource } from "typeorm";
 import { countRows } from "../../data/count.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import {
   createCursor,
   parseCursor,
@@ -95,7 +94,7 @@ export async function recordChange(
  * @throws ActionError REQUEST_INVALID; errors of `reserve`
  */
 export async function listAudit(
-  db: DataSource,
+  db: Db,
   appId: number,
   options: AuditOptions,
   reserve?: ReserveResponseBytes,

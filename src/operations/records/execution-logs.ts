@@ -1,8 +1,7 @@
 /** Builds, stores and reads the entries of the execution log. Each run that has ended has one entry. */
-import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { countRows } from "../../data/count.js";
-import { queryPreparedRows, rows, statementName } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
@@ -240,7 +239,7 @@ function filterConditions(
 }
 
 export class ExecutionLogs {
-  constructor(private readonly db: DataSource) {}
+  constructor(private readonly db: Db) {}
 
   private async findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
     if (ids.length === 0) return [];

@@ -1,8 +1,8 @@
 /** Stores log events. The transaction that stores an event also queues a run of each action that the event triggers. */
 import { randomUUID } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
 import {
+  type Db,
   isDatabaseUnavailable,
   isStatementTimeout,
   queryPreparedRows,
@@ -89,7 +89,7 @@ const RUNS_OF_FIRST_EVENTS = 100;
 const MEASURED_APPS_MAX = 10_000;
 
 interface LogEventsOptions {
-  db: DataSource;
+  db: Db;
   queueLimits: QueueLimits;
   receivedDataLimiter: ReceivedDataLimiter;
 }

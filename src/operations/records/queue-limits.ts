@@ -3,8 +3,7 @@
  * of each app.
  */
 import { LRUCache } from "lru-cache";
-import type { DataSource } from "typeorm";
-import { queryPreparedRows, rows } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 
 /**
@@ -92,7 +91,7 @@ export class QueueLimits {
   private countInProgress: Promise<void> | null = null;
 
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly bounds: QueueBounds,
   ) {}
 

@@ -3,8 +3,8 @@
  * these texts, as in the execution log. A background job indexes the words in batches after runs have ended, so that no
  * run waits for the index.
  */
-import type { DataSource, EntityManager } from "typeorm";
-import { isStatementTimeout, queryPreparedRows, rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isStatementTimeout, queryPreparedRows, rows } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
@@ -164,7 +164,7 @@ export class RunSearch {
   private gatheringOlder: Promise<unknown> = Promise.resolve();
   private next: Promise<boolean> | null = null;
 
-  constructor(private readonly db: DataSource) {}
+  constructor(private readonly db: Db) {}
 
   /**
    * Stores one batch of at most `limit` runs. Only one process at a time does this.

@@ -2,8 +2,7 @@
  * Tests a secret binding, which adds the value of a setting to requests to one origin: sends one request as an action
  * would, and returns the result. Also lists the actions that use each binding.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { HopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -87,7 +86,7 @@ function readTrial(body: unknown): BindingTrialInput {
 }
 
 interface BindingTrialsOptions {
-  db: DataSource;
+  db: Db;
   bindings: Pick<StoredBindings, "list"> & { ofRuns: SecretBindings };
   requests: RunRequests;
 }

@@ -4,8 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { OutgoingError, type OutgoingRequestSender, RunRequestBudget } from "../../engine/outgoing.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -118,7 +118,7 @@ function parseTokenResponse(body: Buffer, now: number): AccessToken | null {
 }
 
 interface OauthTokensOptions {
-  db: DataSource;
+  db: Db;
   settings: Pick<Settings, "sealFor" | "unsealFor">;
   sender: OutgoingRequestSender;
   now?: () => number;

@@ -1,5 +1,5 @@
 /** Creates the modules that send requests to other services, and connects them. */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../engine/outgoing.js";
@@ -33,7 +33,7 @@ export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: Out
 }
 
 export function createRequestParts(options: {
-  db: DataSource;
+  db: Db;
   config: OutgoingOptions;
   settings: Settings;
   scannerCache: SecretScannerCache;

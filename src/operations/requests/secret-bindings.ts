@@ -4,8 +4,8 @@
  * origin of its binding.
  */
 import { LRUCache } from "lru-cache";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
@@ -37,7 +37,7 @@ const SELECT_APP_CREATED_AT = 'SELECT created_at AS "createdAt" FROM app WHERE i
 const CACHED_APPS_MAX = 1_000;
 
 interface StoredBindingsOptions {
-  db: DataSource;
+  db: Db;
   settings: Settings;
   scannerCache: SecretScannerCache;
   tokens: OauthTokens;

@@ -4,8 +4,8 @@
  * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue`
  * checks keys for all other reasons.
  */
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { endStateSql, startStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
@@ -102,7 +102,7 @@ const SELECT_IS_BLOCKED_BY = `
 
 export class ConcurrencyLimiter {
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly repository: Pick<RunRepository, "find" | "finish" | "maskedPayload">,
     private readonly measures: Pick<ServiceMetrics, "ticks">,
   ) {}

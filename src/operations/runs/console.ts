@@ -2,8 +2,7 @@
  * Stores the console lines of runs with secrets masked, lists the lines in order, and streams them while the run is in
  * progress.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
@@ -50,7 +49,7 @@ export class ConsoleWriter {
   private lastWrite: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly runId: number,
     private readonly mask: (lines: readonly ScannedText[]) => Promise<string[]>,
   ) {}
@@ -86,7 +85,7 @@ export class ConsoleWriter {
 
 export class RunConsole {
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly notifications: DatabaseNotifications,
   ) {}
 

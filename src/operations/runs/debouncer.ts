@@ -2,8 +2,7 @@
  * Releases debounced runs: a run starts when its action was not called again within the action's debounce time. Also
  * starts the checks of concurrency keys that are due.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { startStateSql } from "../../data/run.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
@@ -35,7 +34,7 @@ const SELECT_NEXT_DUE_TIME = `
 
 export class Debouncer {
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly limiter: ConcurrencyLimiter,
   ) {}
 

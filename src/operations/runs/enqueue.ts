@@ -2,9 +2,8 @@
  * Writes the row of a new run: with the status running if this process has a free slot, otherwise queued. All calls of
  * actions use this file. Schedules and log events insert queued rows by other statements.
  */
-import type { DataSource } from "typeorm";
 import type { RunWait } from "../../data/action-types.js";
-import type { SqlClient } from "../../data/database.js";
+import type { Db, SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -53,7 +52,7 @@ interface InsertedRow {
 type InsertRun = (holder: string | null, executor?: SqlClient) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
-  db: DataSource;
+  db: Db;
   repository: RunRepository;
   queueLimits: QueueLimits;
   limiter: ConcurrencyLimiter;

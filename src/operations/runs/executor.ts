@@ -1,8 +1,7 @@
 /** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes it to the database. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
+import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
@@ -139,7 +138,7 @@ async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string
 }
 
 interface ExecutorOptions {
-  db: DataSource;
+  db: Db;
   repository: RunRepository;
   runPage: (request: PageRunRequest) => Promise<PageOutcome>;
   secrets: SecretStore;

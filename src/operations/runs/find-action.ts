@@ -1,7 +1,6 @@
 /** Finds the action that a call names, and checks that it can run on demand (specification, "Which version runs"). */
-import type { DataSource } from "typeorm";
 import type { RunWait, Trigger } from "../../data/action-types.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { getReferenceParameters, type IdOrName } from "../../rules/reference.js";
@@ -94,7 +93,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
  * @throws the passed error, or ACTION_NOT_FOUND with the new message
  */
 export async function throwMissingActionError(
-  db: DataSource,
+  db: Db,
   caller: Caller,
   { appId, ref }: { appId: number; ref: IdOrName },
   error: unknown,

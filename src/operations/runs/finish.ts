@@ -2,8 +2,7 @@
  * Writes the outcome of a run, its log entry and a notification in one statement, if the run's row still names the
  * expected process (holder). Runs that end at the same time share a statement.
  */
-import type { DataSource } from "typeorm";
-import { isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
+import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkTransition, type RunEndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
@@ -122,7 +121,7 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish
 export class RunFinisher {
   private readonly batches;
 
-  constructor(private readonly db: DataSource) {
+  constructor(private readonly db: Db) {
     this.batches = createBatchProcessor<RunToFinish, boolean>({
       processBatch: (runs) => finishRuns(db, runs),
       maxItems: RUNS_PER_STATEMENT_MAX,

@@ -4,9 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
 import type { ProcessRole } from "../../config.js";
-import { queryReserved } from "../../data/database.js";
+import { type Db, queryReserved } from "../../data/database.js";
 import { BROWSER_HOLDER_ID } from "./run-repository.js";
 
 const LEASE_DURATION_MS = 12_000;
@@ -59,7 +58,7 @@ export class DatabaseContact {
 }
 
 interface LeaseOptions {
-  db: DataSource;
+  db: Db;
   roles: ReadonlySet<ProcessRole>;
   /**
    * True if only this process uses the database. Then all other rows of the table `instance` belong to crashed

@@ -1,7 +1,6 @@
 /** Counts the queued runs of an app (its backlog), and cancels them. */
-import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId } from "../../rules/fields.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -62,7 +61,7 @@ const SELECT_QUEUED_RUNS = `
  *   payload. `deadline` is the value of `performance.now()` after which no further batch starts
  */
 export async function cancelQueuedRuns(
-  db: DataSource,
+  db: Db,
   appId: number,
   options: { actionId?: number | null; payload: string | null; deadline?: number },
 ): Promise<QueuedRunsCancellation> {
@@ -81,7 +80,7 @@ export async function cancelQueuedRuns(
 
 export class QueuedRuns {
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly queueLimits: QueueLimits,
     private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}

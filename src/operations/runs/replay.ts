@@ -2,9 +2,8 @@
  * Runs an action again with the payload of an earlier run, or with a changed payload. Uses the draft, the live version
  * or an older version of the action.
  */
-import type { DataSource } from "typeorm";
 import type { DraftOrLive, Environment } from "../../data/action-types.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -63,7 +62,7 @@ function replayOptions(input: unknown): ReplayOptions {
 
 export class RunReplayer {
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly runs: Pick<Runs, "submit">,
   ) {}
 

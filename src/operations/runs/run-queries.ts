@@ -1,7 +1,6 @@
 /** Lists runs by filters, and reads single runs, runs that another run has started, and unfinished runs. */
-import type { DataSource } from "typeorm";
 import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
@@ -143,7 +142,7 @@ function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: 
 
 export class RunQueries {
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly runWords: RunSearch,
   ) {}
 

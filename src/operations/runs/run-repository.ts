@@ -3,8 +3,7 @@
  * run's state and the process that executes it (holder). Read this file to learn in which order queued runs are
  * claimed.
  */
-import type { DataSource } from "typeorm";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { endStateSql, IS_RUNNING_SQL, startStateSql } from "../../data/run.js";
 import { type RunEnd, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
@@ -203,7 +202,7 @@ export class RunRepository {
    *   the log entry can refer to the run's stored payload
    */
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {
     this.finisher = new RunFinisher(db);

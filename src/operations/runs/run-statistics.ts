@@ -2,8 +2,7 @@
  * Counts the runs of an app that match filters, and computes their durations per hour or day. The time range and the
  * number of runs have limits.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
 import type { RunSearch } from "../records/run-words.js";
@@ -109,7 +108,7 @@ function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLe
 /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
 export type RunStatistics = (appId: number, options: StatisticsOptions) => Promise<RunStatisticsResult>;
 
-export function createRunStatistics(services: { db: DataSource; runWords: RunSearch }): RunStatistics {
+export function createRunStatistics(services: { db: Db; runWords: RunSearch }): RunStatistics {
   const { db } = services;
 
   /** Returns the time at which a run was queued if it is not before `from`; otherwise null. */

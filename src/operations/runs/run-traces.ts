@@ -2,8 +2,7 @@
  * OpenTelemetry spans of runs. The span of a run is a child of the span of the request that started the run, even if
  * another process executes the run. Spans contain hosts and numbers, but no URLs, payloads or messages.
  */
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRunRequest } from "../../engine/browser/run.js";
 import type { HopSummary } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
@@ -117,7 +116,7 @@ export class RunTraces {
 
   /** @param apiUrl URL at which code in a run reaches this service */
   constructor(
-    private readonly db: DataSource,
+    private readonly db: Db,
     private readonly tracing: RequestTracing,
     apiUrl: string,
   ) {

@@ -3,8 +3,8 @@
  * `runWithResult` enqueue a run; `runWithResult` also waits for its outcome.
  */
 import { setMaxListeners } from "node:events";
-import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
+import type { Db } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -48,7 +48,7 @@ export interface OnDemandRun {
 }
 
 interface RunsOptions {
-  db: DataSource;
+  db: Db;
   repository: RunRepository;
   enqueuer: Enqueuer;
   dispatcher: Dispatcher;

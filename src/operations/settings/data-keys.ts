@@ -4,8 +4,7 @@
  */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
-import type { DataSource } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import {
   computeKeyFingerprint,
@@ -47,7 +46,7 @@ export class DataKeys {
    */
   private readonly cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
-  constructor(private readonly options: { db: DataSource; ring: KeyRing }) {}
+  constructor(private readonly options: { db: Db; ring: KeyRing }) {}
 
   private masterKey(fingerprint: string): Buffer {
     const { ring } = this.options;

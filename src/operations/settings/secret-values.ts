@@ -2,8 +2,7 @@
  * Reads the secret values of an app's settings: the current values, and values that were replaced recently. Private
  * settings that an author has marked as not secret are left out.
  */
-import type { DataSource } from "typeorm";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
@@ -87,7 +86,7 @@ export async function markSecretSettings(
 }
 
 interface SecretValueReaderOptions {
-  db: DataSource;
+  db: Db;
   openSettings: (appId: number, rows: readonly StoredSetting[], executor?: SqlClient) => Promise<[string, unknown][]>;
 }
 

@@ -1,6 +1,5 @@
 /** Finds the actions that read a setting, by searching their code for the setting's key. */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { checkRequestedSettingKeys } from "../../rules/setting-tiers.js";
 
 /** Bytes of the private and protected settings that server actions receive, and the actions that read one setting. */
@@ -26,7 +25,7 @@ const SELECT_READERS = `
  * Returns up to READERS_MAX drafts that read the setting, sorted by name.
  * @throws SETTINGS_INVALID for an invalid key
  */
-export async function findSettingReaders(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
+export async function findSettingReaders(db: Db, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedSettingKeys([key]);
   // No stored code contains a key with a NUL character, because a text in PostgreSQL cannot contain this character.
   if (key.includes("\0")) return [];

@@ -2,7 +2,7 @@
  * Replaces the master key SETTINGS_KEY by a new one, in an order in which each process always has the keys that it
  * needs.
  */
-import type { DataSource } from "typeorm";
+import type { Db } from "../../data/database.js";
 import { createMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
@@ -30,7 +30,7 @@ function readMasterKeys(path: string): Buffer[] {
  * key until no data key is encrypted under it. A process that cannot decrypt a data key reads the file again. After a
  * failure the file contains both keys, and the command can be repeated.
  */
-async function rotateFile(db: DataSource, path: string): Promise<number> {
+async function rotateFile(db: Db, path: string): Promise<number> {
   const next = createMasterKey();
   writeKeyFile(path, [next, ...readMasterKeys(path)]);
   const count = await new DataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
@@ -45,7 +45,7 @@ async function rotateFile(db: DataSource, path: string): Promise<number> {
  * @throws StartError if a master key in use is not available; then nothing has changed
  */
 export async function rotateSettingsKey(options: {
-  db: DataSource;
+  db: Db;
   keys: readonly Buffer[] | null;
   path: string;
 }): Promise<number> {

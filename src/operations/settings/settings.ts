@@ -1,6 +1,5 @@
 /** Operations on an app's settings (specification, App settings). Only this file decrypts values of settings. */
-import type { DataSource } from "typeorm";
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareConcurrentReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
@@ -103,7 +102,7 @@ export interface SettingsTarget {
 export type { SettingsUse, StoredSetting };
 
 interface SettingsOptions {
-  db: DataSource;
+  db: Db;
   dataKeys: DataKeys;
   baseUrl: string;
   clientTimeoutMs: number;

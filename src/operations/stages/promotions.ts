@@ -6,8 +6,8 @@
 
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows, type SqlClient } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
@@ -94,7 +94,7 @@ interface ApplyManifestOptions extends PromotionOptions {
 }
 
 interface StagePromotionsOptions {
-  db: DataSource;
+  db: Db;
   manifests: Manifests;
   stages: Stages;
 }

@@ -2,8 +2,8 @@
  * Removes a stage and its data. A short transaction first closes the stage, so that nothing can use it any more. Then
  * the data is deleted in batches, because one statement for all rows could exceed the statement timeout.
  */
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { DataSourceKey } from "../data-sources/entry-rows.js";
 import { removeEntriesExcept } from "../data-sources/entry-statements.js";
@@ -51,7 +51,7 @@ const DELETE_CLOSED_STAGE = `
   DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_SQL} FOR UPDATE)`;
 
 /** Runs `work` in a transaction whose statements do not wait long for locks. @throws an error of `isLockTimeout` */
-export function transactWithShortWaits<T>(db: DataSource, work: (manager: EntityManager) => Promise<T>): Promise<T> {
+export function transactWithShortWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
   return db.transaction(async (manager) => {
     await rows(manager, LIMIT_LOCK_WAIT);
     return work(manager);
@@ -77,7 +77,7 @@ export async function closeStage(
 
 /** Deletes a closed stage and its data. @throws an error of `isLockTimeout` if other requests still use rows of it */
 export async function deleteClosedStage(
-  db: DataSource,
+  db: Db,
   definitions: Pick<SourceDefinitions, "dropIndexes">,
   stageId: number,
 ): Promise<void> {

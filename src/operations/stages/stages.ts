@@ -4,8 +4,7 @@
  */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource } from "typeorm";
-import { isLockTimeout, isUniqueViolation, rows } from "../../data/database.js";
+import { type Db, isLockTimeout, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -105,7 +104,7 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
 }
 
 interface StagesOptions {
-  db: DataSource;
+  db: Db;
   definitions: Pick<SourceDefinitions, "dropIndexes">;
   apps: Apps;
   manifests: Manifests;

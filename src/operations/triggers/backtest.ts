@@ -2,9 +2,8 @@
  * Finds past log events that would have started an action with a certain log trigger, by comparing them with the
  * trigger's filter.
  */
-import type { DataSource } from "typeorm";
 import type { LogWhere } from "../../data/action-types.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BACKTEST_EVENTS } from "../../limits.js";
 import { parseLogWhere, WHERE_SHAPE } from "../../rules/trigger-input.js";
@@ -48,7 +47,7 @@ function validateLogFilter(where: unknown): LogWhere {
 export type RunBacktest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =
-  (db: DataSource): RunBacktest =>
+  (db: Db): RunBacktest =>
   async (appId, where) => {
     const filter = validateLogFilter(where);
     const recentEvents = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, SELECT_RECENT_EVENTS, [

@@ -2,8 +2,7 @@
  * Pauses and resumes all schedules of an app. Meanwhile, the service stores a skipped run for each time at which a
  * schedule would have started a run.
  */
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
 
@@ -16,7 +15,7 @@ const SET_PAUSED = `
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;
 
 export class SchedulePause {
-  constructor(private readonly db: DataSource) {}
+  constructor(private readonly db: Db) {}
 
   /** Returns the time at which the app's schedules were paused; null if they are not paused. */
   async pausedSince(appId: number): Promise<Date | null> {

@@ -1,7 +1,7 @@
 /** Stores one run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with its reason. */
 import { setImmediate as breathe } from "node:timers/promises";
-import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, rows } from "../../data/database.js";
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { checkFrequency, checkTimezone, computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
@@ -163,7 +163,7 @@ export interface SchedulePreview {
 }
 
 interface SchedulerOptions {
-  db: DataSource;
+  db: Db;
   now: () => number;
   defaultTimezone: string;
   measures: Pick<ServiceMetrics, "ticks">;

@@ -4,8 +4,7 @@
  */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { SCHEDULED_RUNS_PER_CORE } from "../../limits.js";
 import { computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
@@ -110,7 +109,7 @@ type MissedRow = Omit<MissedTickGroup, "from" | "to"> & { from: Date; to: Date }
 export type ScheduleWeek = (appId: number) => Promise<WeekOfSchedules>;
 
 interface ScheduleWeekOptions {
-  db: DataSource;
+  db: Db;
   now: () => number;
   defaultTimezone: string;
 }

@@ -4,8 +4,8 @@
  * row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import type { DataSource, EntityManager } from "typeorm";
-import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 
 /**
@@ -97,7 +97,7 @@ function falseIfLockTimeout(error: unknown): false {
 }
 
 export class Partitions {
-  constructor(private readonly options: { db: DataSource; days: number }) {}
+  constructor(private readonly options: { db: Db; days: number }) {}
 
   /**
    * Runs `work` in a transaction with a short limit for waiting for locks, and tries again if a lock was not available.

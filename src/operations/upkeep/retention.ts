@@ -7,8 +7,7 @@
  * Drops whole partitions, and deletes other rows in small batches, so that no other statement waits for long.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import {
   ACCOUNT_EVENTS_KEPT,
   AUDIT_ENTRIES_KEPT,
@@ -244,11 +243,7 @@ export interface DataRetention {
   stop(): void;
 }
 
-export function createDataRetention(options: {
-  db: DataSource;
-  days: number;
-  log: Pick<Logger, "warn">;
-}): DataRetention {
+export function createDataRetention(options: { db: Db; days: number; log: Pick<Logger, "warn"> }): DataRetention {
   const { db, days, log } = options;
   let isStopped = false;
   const partitions = new Partitions({ db, days });

@@ -4,8 +4,7 @@
  * disk.
  */
 import type { Logger } from "pino";
-import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { INTAKE_ROW_BYTES } from "../../limits.js";
 import { createFailureSkipper } from "./skipped-failures.js";
 
@@ -136,7 +135,7 @@ export interface LogTrimming {
  * @param maxBytes maximum bytes of one app's runs, and also maximum bytes of its log events; 0 means unlimited
  */
 export function createLogTrimming(options: {
-  db: DataSource;
+  db: Db;
   maxBytes: number;
   log: Pick<Logger, "warn">;
   now?: () => number;

@@ -2,9 +2,8 @@
  * Reads figures about the whole service for monitoring, such as the number of running runs. Figures about queued runs
  * are also read for each app.
  */
-import type { DataSource } from "typeorm";
 import type { ProcessRole } from "../../config.js";
-import { rows } from "../../data/database.js";
+import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { Scheduler } from "../triggers/schedule.js";
@@ -44,7 +43,7 @@ const SELECT_VITAL_COUNTS = `
 export type ReadVitals = () => Promise<VitalSigns>;
 
 interface VitalsOptions {
-  db: DataSource;
+  db: Db;
   schedule: Pick<Scheduler, "lagMs" | "ticksDue">;
   depths: QueueLimits["depths"];
 }

@@ -1,7 +1,6 @@
 /** Creates a database with two apps and data sources, and reads entries from it. */
 import { pino } from "pino";
-import type { DataSource } from "typeorm";
-import { openDatabase, rows } from "../../../src/data/database.js";
+import { type Db, openDatabase, rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
 import { EntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
 import {
@@ -17,7 +16,7 @@ import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 
 export interface Fixture {
   database: FreshDatabase;
-  db: DataSource;
+  db: Db;
   pool: ReadPool;
   entryReader: EntryReader;
   indexes: EntryIndexes;
