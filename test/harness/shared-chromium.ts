@@ -7,6 +7,8 @@ let shared: Promise<RemoteChromium> | null = null;
 async function startShared(): Promise<RemoteChromium> {
   const chromium = await startRemoteChromium();
   shareProcess(chromium.pid, chromium.kill);
+  // A worker of mocha exits after its last file, and does not close its shared processes before.
+  process.once("exit", () => void chromium.kill());
   return chromium;
 }
 

@@ -140,7 +140,7 @@ it("the start warns if PostgreSQL has fewer connections left than the process ma
     await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT 20`);
     const [warning, ...others] = await open();
     expect(others).to.deep.equal([]);
-    expect(warning).to.include({ needed: 23, most: 20, level: pino.levels.values["warn"] });
+    expect(warning).to.include({ needed: 24, most: 20, level: pino.levels.values["warn"] });
     expect(warning!["msg"]).to.equal("PostgreSQL has too few connections left: raise max_connections");
     expect(warning!["left"]).to.be.below(20);
   } finally {
