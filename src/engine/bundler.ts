@@ -107,7 +107,8 @@ const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const createKilledFault = () =>
   new BundlerBusyError("the build process was ended before it finished; the machine may have too little memory");
-const isPermissionError = (error: unknown) => ["EPERM", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? "");
+/** Codes of errors of a start under another account: no right to do this, or (EINVAL) an account without an ID in this container. */
+const ACCOUNT_ERROR_CODES: readonly unknown[] = ["EPERM", "EACCES", "EINVAL"];
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
 interface BundlerOptions {
@@ -254,8 +255,9 @@ export class Bundler {
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
-      // Without a process, only a missing right says something about the sandbox.
-      if (child === undefined && !isPermissionError(error)) throw createKilledFault();
+      // Without a process, only a rejected account says something about the sandbox.
+      const isAccountRejected = ACCOUNT_ERROR_CODES.includes((error as NodeJS.ErrnoException).code);
+      if (child === undefined && !isAccountRejected) throw createKilledFault();
       if (child?.signalCode) throw createKilledFault();
       return false;
     }

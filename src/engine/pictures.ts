@@ -241,8 +241,8 @@ export class PictureProcessor {
     try {
       child = this.startChild(job);
     } catch (error) {
-      // The service is root, but has no right to start processes of other accounts.
-      if ((error as NodeJS.ErrnoException).code === "EPERM") return false;
+      // The service is root, but has no right to change its account, or the account has no ID in this container (EINVAL).
+      if (["EPERM", "EINVAL"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
       throw error;
     }
     const picture = Readable.from([Buffer.from("GIF")]);
