@@ -22,7 +22,15 @@ import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 const QUIET_WINDOW_MS = 500;
 const QUIET_TICKS = 4;
 
-const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
+/** Returns the folders of this process's browsers. */
+const allFolders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
+/** Folders that existed before these tests. In the long tests, services of other files run in this process. */
+let earlierFolders: readonly string[] = [];
+const recordEarlierFolders = () => {
+  earlierFolders = allFolders();
+};
+/** Returns the folders of browsers that these tests have started. */
+const folders = () => allFolders().filter((name) => !earlierFolders.includes(name));
 
 /** Starts a process with the browser's folder on its command line. Resolves when the process has printed a line. */
 async function idleProcessOn(folder: string): Promise<ChildProcess> {
@@ -54,6 +62,7 @@ async function useTemporaryFolder(body: (place: string) => Promise<void>): Promi
 describe("the life of the browser", () => {
   let browsers: Browsers;
 
+  before(recordEarlierFolders);
   beforeEach(async () => {
     browsers = testBrowsers();
     await browsers.start();
@@ -244,6 +253,7 @@ describe("a browser that cannot start", () => {
   let folder: string;
 
   before(() => {
+    recordEarlierFolders();
     folder = mkdtempSync(join(tmpdir(), "svc-fake-chrome-"));
     chmodSync(folder, 0o755);
   });
