@@ -65,7 +65,7 @@ describe("the start of a process", () => {
       const { port } = full.address() as { port: number };
       const service = start({ DATABASE_URL: `postgres://svc:a-password-7788@127.0.0.1:${port}/svc`, ROLES: "api" });
       const line = await until(() => linesOf(service, "waiting for the database")[0]);
-      expect(line["reason"]).to.match(/no connection left: this process needs up to 23\. Raise max_connections/);
+      expect(line["reason"]).to.match(/no connection left: this process needs up to 24\. Raise max_connections/);
       expect(service.stderr()).to.equal("");
       service.signal("SIGTERM");
       expect(await service.ended).to.deep.equal({ code: 0, signal: null });
