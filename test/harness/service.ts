@@ -1,5 +1,5 @@
 /** Starts a whole service in this process with a database of its own, and calls it as each kind of caller. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, createClient } from "graphql-ws";
@@ -85,14 +85,15 @@ async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate
 }
 
 /**
- * Creates a database that contains the app and the tokens that the first start of a service creates. All databases that a test process
- * creates on one server have the same tokens, because they are copies of one template.
+ * Creates a database that contains the app and the tokens that the first start of a service creates, and writes their file to `dataDir`.
+ * All databases that a test process creates on one server have the same tokens, because they are copies of one template.
  */
 async function databaseWithFirstApp(dataDir: string) {
   const server = await startTestServer();
   const template = firstAppTemplates.get(server) ?? createFirstAppTemplate(dataDir);
   firstAppTemplates.set(server, template);
   const { name, first } = await template;
+  writeFileSync(join(dataDir, "credentials.json"), JSON.stringify(first));
   return { database: await databaseFrom(name), first };
 }
 
