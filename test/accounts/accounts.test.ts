@@ -3,7 +3,6 @@ import { request } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
-import { oauthCalls } from "../api/oauth-support.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
@@ -256,29 +255,6 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE })).http).to.equal(401);
     expect((await post("sign-in", { email, passphrase: next })).http).to.equal(200);
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(410);
-  });
-
-  it("ends the person's tokens at a reset, so that the former owner of the account loses access", async () => {
-    const person = { firstName: "Vic", lastName: "Tim", email: "made-by-another@example.com" };
-    const { body } = await service.rest("POST", "/v1/admin/users", { as: "admin", body: person });
-    const mine = () => service.rest("GET", "/v1/apps", { as: body.token });
-    expect((await mine()).http).to.equal(200);
-    const { token } = await made.accounts.createResetLink(body.user.id, null, async () => undefined);
-    expect((await post("reset/confirm", { token, passphrase: PASSPHRASE })).http).to.equal(200);
-    await until(async () => (await mine()).http === 401);
-    expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
-  });
-
-  it("ends at a reset the access of programs that the person's sessions allowed, and of no other program", async () => {
-    const { signedIn, may, refresh } = oauthCalls(() => service);
-    const [account, other] = [await setup(), await setup()];
-    const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];
-    expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
-    const { token } = await made.accounts.createResetLink(account.body.user.id, null, async () => undefined);
-    expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
-    await until(async () => (await may(ended.tokens.access_token)) === 401);
-    expect((await refresh(ended.clientId, ended.tokens.refresh_token)).body.error).to.equal("invalid_grant");
-    expect((await refresh(kept.clientId, kept.tokens.refresh_token)).http).to.equal(200);
   });
 
   it("mails a link with the service's own address, whatever Host and Origin are, and only to the account's address", async () => {

@@ -1,4 +1,4 @@
-/** Sets a new passphrase by a reset link while another request of the person is in progress. */
+/** Sets a new passphrase by a reset link, also while another request of the person is in progress. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "./lock-waits.js";
@@ -7,6 +7,15 @@ import type { TestService } from "./service.js";
 import { until } from "./until.js";
 
 export const NEW_PASSPHRASE = "another harbour without lamps";
+
+/** Creates a reset link for a person. Returns a function that sets NEW_PASSPHRASE by the link. */
+export async function prepareReset(service: TestService, personId: number): Promise<() => Promise<void>> {
+  const { token } = await createAccounts(service).accounts.createResetLink(personId, null, async () => undefined);
+  return async () => {
+    const body = { token, passphrase: NEW_PASSPHRASE };
+    expect((await service.rest("POST", "/v1/auth/reset/confirm", { as: null, body })).http).to.equal(200);
+  };
+}
 
 /**
  * Resets the passphrase of a person while `request` is in progress, and returns the result of `request`.
@@ -19,11 +28,7 @@ export async function resetDuring<T>(
   request: () => Promise<T>,
   table?: string,
 ): Promise<T> {
-  const { token } = await createAccounts(service).accounts.createResetLink(personId, null, async () => undefined);
-  const reset = async () => {
-    const body = { token, passphrase: NEW_PASSPHRASE };
-    expect((await service.rest("POST", "/v1/auth/reset/confirm", { as: null, body })).http).to.equal(200);
-  };
+  const reset = await prepareReset(service, personId);
   const inProgress: Promise<unknown>[] = [];
   let requested: Promise<T> | undefined;
   await service.db.transaction(async (manager) => {
