@@ -3,7 +3,6 @@ import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Http2SecureServer } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
-import { gzipSync, zstdCompressSync } from "node:zlib";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
@@ -19,7 +18,7 @@ import { systemHostResolver } from "../../src/engine/public-lookup.js";
 import { RESPONSE_MAX_BYTES, RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX } from "../../src/limits.js";
 import { normalizeOrigin } from "../../src/rules/integration-origins.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
-import { ENCODINGS } from "./content-encodings.js";
+import { testContentEncodings } from "./content-encodings.js";
 
 describe("outgoing requests", () => {
   let undoTrust: () => void;
@@ -134,80 +133,14 @@ describe("outgoing requests", () => {
     expect(sockets.size).to.equal(2);
   });
 
-  for (const [encoding, encode] of ENCODINGS) {
-    it(`decode ${encoding} (${encode.name})`, async () => {
-      const text = "grüße ".repeat(1_000);
-      answer = (_request, response) => response.setHeader("content-encoding", encoding).end(encode(text));
-      expect((await send("/")).body.toString()).to.equal(text);
-      answer = (_request, response) => response.setHeader("content-encoding", encoding).end();
-      expect((await send("/", { method: "HEAD" })).body).to.have.length(0);
-    });
-
-    it(`end with LIMIT if ${encoding} (${encode.name}) decodes to more than 5 MB`, async () => {
-      const bomb = encode("a".repeat(RESPONSE_MAX_BYTES + 1));
-      answer = (_request, response) => response.setHeader("content-encoding", encoding).end(bomb);
-      expect(await failure(send("/"))).to.include({ code: "LIMIT", origin });
-      answer = (_request, response) =>
-        response.setHeader("content-encoding", encoding).end(encode("a".repeat(RESPONSE_MAX_BYTES)));
-      expect((await send("/")).body).to.have.length(RESPONSE_MAX_BYTES);
-    });
-
-    if (encoding === "identity") continue;
-    it(`end with TRANSPORT if ${encoding} (${encode.name}) is incomplete or damaged`, async () => {
-      const whole = encode("some text that is long enough to be cut off somewhere");
-      for (const part of [whole.subarray(0, whole.length - 5), Buffer.from("\u0007no such encoding")]) {
-        answer = (_request, response) => response.setHeader("content-encoding", encoding).end(part);
-        expect((await failure(send("/"))).code).to.equal("TRANSPORT");
-      }
-    });
-  }
-
-  it("decode all frames of zstd and all members of gzip, also if several are in one part of the body", async () => {
-    const skippable = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4]);
-    const long = "b".repeat(200_000);
-    const frames = [
-      skippable,
-      zstdCompressSync("a"),
-      zstdCompressSync(long),
-      skippable,
-      zstdCompressSync("c"),
-      skippable,
-    ];
-    for (const [encoding, body] of [
-      ["zstd", Buffer.concat(frames)],
-      ["gzip", Buffer.concat(["a", long, "c"].map((text) => gzipSync(text)))],
-      ["zstd, gzip", gzipSync(Buffer.concat(frames))],
-    ] as const) {
-      for (const partBytes of [body.length, 7, 1]) {
-        answer = async (_request, response) => {
-          response.setHeader("content-encoding", encoding);
-          for (let at = 0; at < body.length; at += partBytes) response.write(body.subarray(at, at + partBytes));
-          response.end();
-        };
-        const text = (await send("/")).body.toString();
-        expect(text === `a${long}c`, `${encoding} in parts of ${partBytes} bytes: ${text.length} bytes`).to.equal(true);
-      }
-    }
-  });
-
-  it("end with TRANSPORT for bytes after the last frame of zstd, and for too many frames; with LIMIT if all decode to more than 5 MB", async () => {
-    const half = zstdCompressSync("a".repeat(RESPONSE_MAX_BYTES / 2 + 1));
-    for (const [parts, code] of [
-      [[zstdCompressSync("a"), Buffer.from("no frame")], "TRANSPORT"],
-      [[zstdCompressSync("a"), half.subarray(0, -1)], "TRANSPORT"],
-      [Array(1_001).fill(zstdCompressSync("a")), "TRANSPORT"],
-      [[half, half], "LIMIT"],
-    ] as const) {
-      answer = (_request, response) => response.setHeader("content-encoding", "zstd").end(Buffer.concat(parts));
-      expect((await failure(send("/"))).code).to.equal(code);
-    }
-  });
-
-  it("end with UNSUPPORTED for other encodings and for long chains of them", async () => {
-    for (const encoding of ["compress", "gzip, dcb", "gzip, gzip, gzip", "__proto__"]) {
-      answer = (_request, response) => response.setHeader("content-encoding", encoding).end("x");
-      expect((await failure(send("/"))).code).to.equal("UNSUPPORTED");
-    }
+  testContentEncodings({
+    send: () => send("/"),
+    sendHead: () => send("/", { method: "HEAD" }),
+    failure,
+    answerWith: (listener) => {
+      answer = listener;
+    },
+    origin: () => origin,
   });
 
   it("end after their time or when they are aborted, even if the receiver of a part does not continue", async () => {
