@@ -1,10 +1,14 @@
-/** Helpers for tests of media: forms, pictures, and the contents of the store. */
+/** Helpers for tests of media: callers, access rules, forms, pictures, and the contents of the store. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { expect } from "chai";
 import sharp from "sharp";
+import type { CredentialKind } from "../../src/data/credential.js";
 import type { MediaFile } from "../../src/data/media-types.js";
+import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import type { Answer, TestService } from "../harness/service.js";
+import { issueTaskToken } from "../harness/task-token.js";
 
 export interface Part {
   name: string;
@@ -53,6 +57,40 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
       return Buffer.from(await (await this.contents(id, query)).arrayBuffer());
     },
   };
+}
+
+export type Who = CredentialKind | "visitor without a name" | "nobody";
+
+/** Token of each caller; null for nobody. */
+export type MediaTokens = ReadonlyMap<Who, string | null>;
+
+/** Callers that need a rule for each right. */
+export const CALLERS_WITH_RULES: readonly Who[] = ["viewer", "live", "visitor without a name", "nobody"];
+
+/** Returns the HTTP status with which the service refuses a request of this caller. */
+export const refused = (who: Who): number => (who === "nobody" ? 401 : 403);
+
+/** Issues the tokens that the set-up of the app has not created: that of a task, and that of a live page without a person. */
+export async function issueMediaTokens({ db, appId, tokens }: TestService): Promise<MediaTokens> {
+  const nameless = generateToken("live");
+  await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [hashToken(nameless), appId]);
+  return new Map<Who, string | null>([
+    ...(Object.entries(tokens) as [Who, string][]),
+    ["task", await issueTaskToken(db, appId)],
+    ["nobody", null],
+    ["visitor without a name", nameless],
+  ]);
+}
+
+/** Creates a folder with these access rules, and a file in it. */
+export async function createFolderWithRules(
+  editor: Media,
+  rules: unknown,
+): Promise<{ folderId: number; fileId: number }> {
+  const folderId = await editor.folder(`f${Math.random()}`);
+  const { http, body } = await editor.rest("PUT", `/folders/${folderId}/accessRules`, { accessRules: rules });
+  expect(http, JSON.stringify(body)).to.equal(200);
+  return { folderId, fileId: (await editor.upload("f.txt", "x", { folderId: String(folderId) })).id };
 }
 
 /** Returns the files in a folder by path. Files of uploads in progress may disappear meanwhile. */
