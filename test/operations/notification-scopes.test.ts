@@ -1,15 +1,10 @@
 /** Tests how the service searches the notifications of an app for those whose scope includes a user. */
 import { expect } from "chai";
-import { rows } from "../../src/data/database.js";
 import { searchNewestNotifications } from "../../src/operations/notifications/notification-rows.js";
 import { isUserInScope, type NotificationScope } from "../../src/rules/scope.js";
 import { publishNotifications } from "../harness/published-notifications.js";
 import { startTestService, type TestService } from "../harness/service.js";
-
-interface Entry {
-  id: number;
-  data: { title?: string };
-}
+import { type NotificationEntry, notificationCalls } from "./notification-calls.js";
 
 describe("notifications for a user", () => {
   let service: TestService;
@@ -19,20 +14,7 @@ describe("notifications for a user", () => {
   after(() => service.stop());
   beforeEach(() => service.db.query("DELETE FROM notification"));
 
-  const call = async (method: string, rest: string, body?: unknown, as = "api") =>
-    (await service.rest(method, `/v1/apps/${service.appId}/notifications${rest}`, { body, as })).body;
-  const published = (title: string, more: object = {}) =>
-    call("POST", "", { status: "published", data: { title }, ...more });
-  const titles = async (as: string) =>
-    ((await call("GET", "", undefined, as)).entries as Entry[]).map(({ data }) => data.title);
-  /** Returns the person who uses the app viewer. */
-  const viewer = async () =>
-    (
-      await rows<{ email: string }>(
-        service.db,
-        "SELECT email FROM person JOIN credential ON person_id = person.id WHERE kind = 'viewer'",
-      )
-    )[0]!;
+  const { call, published, titles, viewer } = notificationCalls(() => service);
 
   it("include the newest of a user, however many newer ones are for other users", async () => {
     const { email } = await viewer();
@@ -97,7 +79,7 @@ describe("notifications for a user", () => {
     const search = (of: typeof user | null) =>
       searchNewestNotifications(service.db, service.appId, { key: "", user: of }, page);
     const { candidates } = await search(user);
-    const stored = ((await call("GET", "?limit=100")).entries as Entry[]).reverse();
+    const stored = ((await call("GET", "?limit=100")).entries as NotificationEntry[]).reverse();
     expect(scopes.map((scope) => isUserInScope(scope, user))).to.deep.equal(expected);
     expect(stored.map(({ id }) => candidates.some((one) => one.id === id))).to.deep.equal(expected);
     expect((await search(null)).candidates).to.deep.equal([]);

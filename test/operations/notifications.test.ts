@@ -1,18 +1,11 @@
-/** Tests notifications: an app's backend writes them, and its users read, stream and receive them as push messages. */
+/** Tests the delivery of notifications: when they are published, and which users receive them in open pages and as push messages. */
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { rows } from "../../src/data/database.js";
 import { type PushService, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-
-interface Entry {
-  id: number;
-  cursor: number | null;
-  readStatus: boolean;
-  data: { title?: string };
-  status: string;
-}
+import { type NotificationEntry, notificationCalls } from "./notification-calls.js";
 
 describe("notifications", function () {
   this.timeout(180_000);
@@ -45,32 +38,18 @@ describe("notifications", function () {
     for (const client of clients.splice(0)) await client.dispose();
   });
 
-  const path = (rest = "") => `/v1/apps/${service.appId}/notifications${rest}`;
-  const call = async (method: string, rest: string, body?: unknown, as = "api") =>
-    (await service.rest(method, path(rest), { body, as })).body;
-  const insert = (body: object): Promise<Entry> => call("POST", "", body);
-  const published = (title: string, more: object = {}) => insert({ status: "published", data: { title }, ...more });
-  const titles = async (as: string) =>
-    ((await call("GET", "", undefined, as)).entries as Entry[]).map(({ data }) => data.title);
+  const { call, insert, published, titles, viewer } = notificationCalls(() => service);
   const wake = () => service.db.query("SELECT pg_notify('svc_notification', '0')");
-  /** Returns the key of the person who uses the app viewer. */
-  const viewer = async () =>
-    (
-      await rows<{ id: number; email: string }>(
-        service.db,
-        "SELECT person.id, email FROM person JOIN credential ON person_id = person.id WHERE kind = 'viewer'",
-      )
-    )[0]!;
 
   /** Subscribes as this caller, from the position `after` on. The returned array collects the events. */
-  function follow(as: string, after: number | null = 0): Entry[] {
+  function follow(as: string, after: number | null = 0): NotificationEntry[] {
     const client = service.socket(as);
     clients.push(client);
-    const received: Entry[] = [];
+    const received: NotificationEntry[] = [];
     const query = `subscription ($app: Int!, $after: Int) {
       notificationAdded(appId: $app, after: $after) { id cursor readStatus status data }
     }`;
-    client.subscribe<{ notificationAdded: Entry }>(
+    client.subscribe<{ notificationAdded: NotificationEntry }>(
       { query, variables: { app: service.appId, after } },
       {
         next: ({ data }) => void received.push(data!.notificationAdded),
@@ -80,37 +59,6 @@ describe("notifications", function () {
     );
     return received;
   }
-
-  it("have their data merged with extendData: its own fields, or those of data if it is true", async () => {
-    const draft = await insert({ data: { title: "a" } });
-    const extend = async (extendData: unknown, data?: object) =>
-      (await call("PUT", `/${draft.id}`, { data, extendData })).data;
-    expect(await extend({ more: 1 })).to.deep.equal({ title: "a", more: 1 });
-    expect(await extend(true, { more: 2 })).to.deep.equal({ title: "a", more: 2 });
-    expect(await extend(true)).to.deep.equal({ title: "a", more: 2 });
-    expect(await extend(false, { more: 3 })).to.deep.equal({ more: 3 });
-    expect((await call("PUT", `/${draft.id}`, { data: { title: "b" }, extendData: 1 })).status).to.equal(
-      "REQUEST_INVALID",
-    );
-  });
-
-  it("are drafts until they are published, and only then visible to app users", async () => {
-    const draft = await insert({ data: { title: "a" } });
-    expect(draft).to.include({ status: "draft", cursor: null });
-    expect(await titles("viewer")).to.deep.equal([]);
-    const changed = await call("PUT", `/${draft.id}`, { status: "published", extendData: { more: 1 } });
-    expect(changed).to.deep.include({ status: "published", data: { title: "a", more: 1 } });
-    expect(await titles("viewer")).to.deep.equal(["a"]);
-    expect((await call("DELETE", `/${draft.id}`)).status).to.equal("NOTIFICATION_DELETED");
-    expect((await call("DELETE", `/${draft.id}`)).status).to.equal("NOTIFICATION_NOT_FOUND");
-    expect(await titles("viewer")).to.deep.equal([]);
-    const trail = await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=3`);
-    expect(trail.body.entries.map(({ type }: { type: string }) => type)).to.deep.equal([
-      "app.notification.delete",
-      "app.notification.update",
-      "app.notification.create",
-    ]);
-  });
 
   it("are only for users in their scope, and app users cannot write them", async () => {
     const { email, id } = await viewer();
@@ -122,20 +70,6 @@ describe("notifications", function () {
     expect(await titles("api")).to.deep.equal(["others", "my id", "mine", "all"]);
     expect((await call("POST", "", { data: {} }, "viewer")).status).to.equal("FORBIDDEN");
     expect((await call("POST", "", { scope: { a: { $b: 1 } } })).error).to.contain("scope.a");
-  });
-
-  it("are marked as read by each user, one by one or all at once", async () => {
-    const [first, , third] = [await published("a"), await published("b"), await published("c")];
-    const countUnread = async (as: string) => (await call("GET", "/unread", undefined, as)).count;
-    expect(await call("POST", "/read", { ids: [first.id, 2_000_000_000] }, "viewer")).to.deep.equal({ count: 1 });
-    expect([await countUnread("viewer"), await countUnread(visitor)]).to.deep.equal([2, 3]);
-    expect(await call("POST", "/read", { ids: "all" }, "viewer")).to.deep.equal({ count: 2 });
-    expect([await countUnread("viewer"), await countUnread(visitor)]).to.deep.equal([0, 3]);
-    await published("d");
-    expect(await countUnread("viewer")).to.equal(1);
-    const { entries } = await call("GET", "", undefined, "viewer");
-    expect(entries.map(({ readStatus }: Entry) => readStatus)).to.deep.equal([false, true, true, true]);
-    expect(third.readStatus).to.equal(false);
   });
 
   it("that are scheduled are published when their time comes, once", async () => {
@@ -403,47 +337,5 @@ describe("notifications", function () {
       { sealed: Buffer },
     ];
     expect(sealed.length).to.be.above(32);
-  });
-
-  it("are the same over GraphQL", async () => {
-    const made = await service.graphql(
-      `mutation ($app: Int!) { createNotification(appId: $app, notification: {status: published, data: {title: "g"}}) { id status } }`,
-      { app: service.appId },
-    );
-    const { id } = made.data.createNotification;
-    const read = await service.graphql(
-      `mutation ($app: Int!, $ids: [Int!]) { markNotificationsRead(appId: $app, ids: $ids) { count } }`,
-      { app: service.appId, ids: [id] },
-      { as: "viewer" },
-    );
-    expect(read.data.markNotificationsRead).to.deep.equal({ count: 1 });
-    const list = await service.graphql(
-      `query ($app: Int!) { notifications(appId: $app) { entries { data readStatus } } unreadNotifications(appId: $app) { count } }`,
-      { app: service.appId },
-      { as: "viewer" },
-    );
-    expect(list.data.notifications.entries).to.deep.equal([{ data: { title: "g" }, readStatus: true }]);
-  });
-
-  it("have over GraphQL their number and whether more follow, for what the caller may see", async () => {
-    for (const status of ["draft", "published", "published"]) {
-      const body = { status, data: { title: "one of several" } };
-      await service.rest("POST", `/v1/apps/${service.appId}/notifications`, { body });
-    }
-    for (const as of ["editor", "viewer"] as const) {
-      const all = await service.graphql(
-        "query ($app: Int!) { notifications(appId: $app, limit: 100) { entries { id } pagination { total hasMore } } }",
-        { app: service.appId },
-        { as },
-      );
-      const { entries, pagination } = all.data.notifications;
-      expect(pagination, as).to.deep.equal({ total: entries.length, hasMore: false });
-      const first = await service.graphql(
-        "query ($app: Int!) { notifications(appId: $app, limit: 1) { entries { id } pagination { total hasMore } } }",
-        { app: service.appId },
-        { as },
-      );
-      expect(first.data.notifications.pagination, as).to.deep.equal({ total: entries.length, hasMore: true });
-    }
   });
 });
