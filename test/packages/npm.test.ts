@@ -2,13 +2,9 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
-import { SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
-import type { AddressCheckedConnections } from "../../src/engine/checked-connections.js";
-import { type ActionError, getHttpStatus } from "../../src/errors.js";
+import type { ActionError } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { StoredScripts } from "../../src/operations/packages/kept-scripts.js";
-import { toBundlingError } from "../../src/operations/packages/packages.js";
-import { PackageRegistry } from "../../src/operations/packages/registry.js";
 import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -32,32 +28,6 @@ const SCOPED_PACKAGE: PublishedPackage = {
   },
   manifest: { type: "module", license: "ISC" },
 };
-
-describe("the registry's description of a package", () => {
-  it("is requested again if this machine could not read it in time", async () => {
-    const connections = {} as AddressCheckedConnections;
-    const registry = new PackageRegistry({
-      url: "https://registry.example.com",
-      token: null,
-      connections,
-      readLimitMs: 1,
-    });
-    const asking = { dependency: "busy-day", signal: AbortSignal.timeout(60_000) };
-    const refusal = await registry.choose(asking, "busy-day", Buffer.from("{}"), "").catch((error: unknown) => error);
-    const { status, message, details } = refusal as ActionError;
-    expect(status).to.equal("DEPENDENCY_UNRESOLVED");
-    expect(message).to.match(/"busy-day" cannot be fetched now/);
-    expect(details.retryAfter).to.equal(30);
-  });
-});
-
-describe("a package that the service cannot bundle", () => {
-  it("is rejected with 503, its name and advice for the operator", () => {
-    const refusal = toBundlingError("lodash@4", new SandboxUnavailableError()) as ActionError;
-    expect([refusal.status, getHttpStatus(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
-    expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
-  });
-});
 
 describe("packages from npm", () => {
   let registry: TestRegistry;
