@@ -164,9 +164,8 @@ describe("Svc.AI", () => {
           usage: { prompt_tokens: 4 },
         }),
       };
-      expect(
-        await run(`return Svc.AI.embeddings({ model: "text-embedding-3-small", input: ["a", "b"] })`),
-      ).to.deep.equal({
+      const embedded = await run(`return Svc.AI.embeddings({ model: "text-embedding-3-small", input: ["a", "b"] })`);
+      expect(embedded).to.deep.equal({
         vectors: [
           [0.5, -1],
           [1, 2],
@@ -175,11 +174,8 @@ describe("Svc.AI", () => {
       });
       expect(await eventsOf("ai.embeddings")).to.deep.include({ model: "text-embedding-3-small", inputTokens: 4 });
       answer = { text: JSON.stringify({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }) };
-      expect(await run(`return Svc.AI.image({ model: "dall-e-3", prompt: "a cat", size: "1024x1024" })`)).to.deep.equal(
-        {
-          images: [{ contentType: "image/png", data: "iVBORw0KGgo=" }],
-        },
-      );
+      const image = await run(`return Svc.AI.image({ model: "dall-e-3", prompt: "a cat", size: "1024x1024" })`);
+      expect(image).to.deep.equal({ images: [{ contentType: "image/png", data: "iVBORw0KGgo=" }] });
       const drawn = { model: "dall-e-3", prompt: "a cat", size: "1024x1024", response_format: "b64_json" };
       expect(asked[1]!.body).to.deep.equal(drawn);
       answer = { text: JSON.stringify({ text: "spoken words" }) };

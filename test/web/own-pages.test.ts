@@ -100,6 +100,7 @@ describe("pages on other origins", () => {
       expect([http, Object.keys(body).sort()]).to.deep.equal([201, ["expiresAt", "token"]]);
       expect(body.token).to.match(/^svc_live_/);
       expect(Date.parse(body.expiresAt) - Date.now()).to.be.within(11.9 * HOUR_MS, 12 * HOUR_MS);
+      const unknownApp = "/v1/apps/999999";
       for (const origin of [
         null,
         "null",
@@ -107,17 +108,14 @@ describe("pages on other origins", () => {
         "http://shop.example",
         "https://shop.example.evil.example",
       ]) {
-        expect(statusOf(await requestVisitorSession(origin)), String(origin)).to.equal("403 FORBIDDEN");
-        expect(statusOf(await requestVisitorSession(origin, null, createAddress(), "/v1/apps/999999"))).to.equal(
-          "403 FORBIDDEN",
-        );
+        for (const path of [app, unknownApp]) {
+          const refused = await requestVisitorSession(origin, null, createAddress(), path);
+          expect(statusOf(refused), `${origin} ${path}`).to.equal("403 FORBIDDEN");
+        }
       }
-      expect(statusOf(await requestVisitorSession(SHOP_ORIGIN, null, createAddress(), "/v1/apps/999999"))).to.equal(
-        "403 FORBIDDEN",
-      );
-      expect(statusOf(await requestVisitorSession("https://evil.example", service.tokens.editor))).to.equal(
-        "403 FORBIDDEN",
-      );
+      const ofUnknownApp = await requestVisitorSession(SHOP_ORIGIN, null, createAddress(), unknownApp);
+      const ofEditor = await requestVisitorSession("https://evil.example", service.tokens.editor);
+      for (const refused of [ofUnknownApp, ofEditor]) expect(statusOf(refused)).to.equal("403 FORBIDDEN");
     });
 
     it("has the rights of a live token, is in no list of tokens, and has its own sign-in", async () => {
