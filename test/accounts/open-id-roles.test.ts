@@ -16,7 +16,7 @@ describe("roles by groups of an OpenID provider", () => {
       OIDC_CLIENT_ID: provider.clientId,
       OIDC_CLIENT_SECRET: provider.clientSecret,
       OIDC_AUTO_CREATE: "1",
-      OIDC_ROLES: "staff=editor",
+      OIDC_ROLES: "staff=editor,guests=reader",
     });
     provider.redirectUris.push(`${service.url}/v1/auth/oidc/oidc/callback`);
   });
@@ -50,6 +50,28 @@ describe("roles by groups of an OpenID provider", () => {
     expect(await envScript(body.token)).to.equal(401);
     const session = await (await sessionOf(later)).json();
     expect(session).to.deep.include({ user, organizations: [] });
+  });
+
+  it("a sign-in that removes or lowers the role revokes older invitations to the person", async () => {
+    const invite = async (email: string): Promise<string> => {
+      const body = { email, role: "admin" };
+      return (await service.rest("POST", "/v1/organizations/1/invitations", { as: "admin", body })).body.link;
+    };
+    for (const [sub, groups, status] of [
+      ["removed", [], 410],
+      ["lowered", ["guests"], 410],
+      ["kept", ["staff"], 200],
+    ] as const) {
+      await signIn(sub, ["staff"]);
+      const link = await invite(`${sub}@example.com`);
+      const { browser } = await signIn(sub, [...groups]);
+      const accepted = await browser.request(`${service.url}/v1/auth/invitations/accept`, {
+        method: "POST",
+        headers: { "content-type": "application/json", origin: service.url },
+        body: JSON.stringify({ token: link.slice(link.indexOf("=") + 1) }),
+      });
+      expect(accepted.status, `${sub}: ${await accepted.text()}`).to.equal(status);
+    }
   });
 
   it("a sign-in that needs a role in a full organization is rejected; members can sign in", async () => {

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { MEMBERS_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { cookieOf, createMemberCalls, type Person, stated } from "./support.js";
 
 describe("members and invitations", () => {
@@ -195,6 +195,58 @@ describe("members and invitations", () => {
     for (const { id: userId } of [leaving, staying]) expect((await removeEditor(userId)).http).to.equal(200);
     expect(await access(leaving, tokens[0])).to.deep.equal([401, 401]);
     expect(await access(staying, tokens[1])).to.deep.equal([200, 200]);
+  });
+
+  it("a person who loses a role, or gets a lower one, cannot regain it with an older invitation", async () => {
+    const { id, appId } = await organization();
+    const other = await organization();
+    const app = await as(administrator.token, "POST", "/v1/admin/apps", { name: "Second", organizationId: id });
+    const second: number = app.body.app.id;
+    const setRole = (path: string, role: Role) => as(administrator.token, "PUT", path, { role });
+    const remove = (path: string) => as(administrator.token, "DELETE", path);
+    const removeEditor = (userId: number) => as(administrator.token, "DELETE", `/v1/apps/${appId}/editors`, { userId });
+    const cases: [
+      name: string,
+      joined: number | undefined,
+      end: (userId: number) => Promise<Answer>,
+      revoked: boolean[],
+    ][] = [
+      ["removed from the organization", undefined, (userId) => remove(`${members(id)}/${userId}`), [true, true, true]],
+      [
+        "lower role in the organization",
+        undefined,
+        (userId) => setRole(`${members(id)}/${userId}`, "reader"),
+        [true, true, true],
+      ],
+      ["removed from the app", appId, (userId) => remove(`${appMembers(appId)}/${userId}`), [false, true, false]],
+      [
+        "lower role on the app",
+        appId,
+        (userId) => setRole(`${appMembers(appId)}/${userId}`, "reader"),
+        [false, true, false],
+      ],
+      ["removed as editor", appId, removeEditor, [false, true, false]],
+      ["a higher role", appId, (userId) => setRole(`${appMembers(appId)}/${userId}`, "admin"), [false, false, false]],
+    ];
+    for (const [name, joinedApp, end, revoked] of cases) {
+      const person = await join(id, "editor", joinedApp);
+      const links: string[] = [];
+      const email = person.email.toUpperCase();
+      for (const [invitedTo, invitedApp] of [
+        [id, undefined],
+        [id, appId],
+        [id, second],
+        [other.id, undefined],
+      ] as const) {
+        const { body } = await invite(administrator.token, invitedTo, { email, role: "admin", appId: invitedApp });
+        links.push(body.link);
+      }
+      expect((await end(person.id)).http, name).to.equal(200);
+      const signedIn = await as(null, "POST", "/v1/auth/sign-in", { email: person.email, passphrase: PASSPHRASE });
+      const statuses: unknown[] = [];
+      for (const link of links) statuses.push((await accept(link, {}, cookieOf(signedIn))).http);
+      expect(statuses, name).to.deep.equal([...revoked.map((isRevoked) => (isRevoked ? 410 : 200)), 200]);
+    }
   });
 
   it("an app has at most 1,000 members, also if editors are added", async () => {

@@ -5,11 +5,11 @@
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
-import type { Role } from "../../rules/roles.js";
+import { isRoleAbove, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
-import { revokeInvalidLinks } from "./invalid-links.js";
+import { revokeInvalidLinks, revokeReceivedInvitations } from "./invalid-links.js";
 import { endLostAccess } from "./lost-roles.js";
 import { requireFreeMembership } from "./member-limit.js";
 import type { SignedInRequest } from "./passkeys.js";
@@ -68,7 +68,7 @@ const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
-         EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id = $2) AS "isOwner"`;
+         (SELECT role FROM organization_member WHERE organization_id = $1 AND person_id = $2) AS before`;
 const SELECT_IDENTITIES = `
   SELECT id, provider, issuer, created_at AS "createdAt", last_used_at AS "lastUsedAt"
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
@@ -122,11 +122,10 @@ export class IdentityStore {
    */
   async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
     await rows(executor, LOCK_ORGANIZATION, [organizationId]);
-    const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, COUNT_OTHER_OWNERS, [
-      organizationId,
-      id,
-    ]);
-    if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
+    type Owners = { count: number; before: Role | null };
+    const [owners] = await rows<Owners>(executor, COUNT_OTHER_OWNERS, [organizationId, id]);
+    const { count, before } = owners!;
+    if (before === "owner" && count === 0 && role !== "owner") return;
     const scope = { organizationId, appId: null };
     if (role !== null) await requireFreeMembership(executor, scope, id);
     const changedRows =
@@ -136,6 +135,8 @@ export class IdentityStore {
     if (changedRows.length === 0) return;
     if (role === null) await endLostAccess(executor, scope, id);
     else await revokeInvalidLinks(executor, id);
+    if (role !== null && before !== null && isRoleAbove(before, role))
+      await revokeReceivedInvitations(executor, scope, id);
     await recordAccessEvent(executor, {
       type: "member.role",
       subjectId: id,

@@ -3,6 +3,7 @@
  * changes roles must call this file. Also locks the rows of people and of their links.
  */
 import { rows, type SqlClient } from "../../data/database.js";
+import type { RoleScope } from "../../rules/roles.js";
 
 /**
  * Locks the rows of people in the order of their IDs. Changes of one person's roles and new reset links of this person
@@ -11,10 +12,14 @@ import { rows, type SqlClient } from "../../data/database.js";
 export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
+/* Selects the links of invitations to the e-mail address of the person $1. */
+const SELECT_LINKS_OF_INVITED = `
+  SELECT link_id FROM invitation JOIN person ON lower(person.email) = lower(invitation.email) WHERE person.id = $1`;
 /* Locks the unused links that the person $1 created or can use, and the link $2. */
 const LOCK_LINKS = `
   SELECT FROM one_time_link
-   WHERE (created_by = $1 OR person_id = $1 OR id = $2) AND used_at IS NULL AND revoked_at IS NULL
+   WHERE (created_by = $1 OR person_id = $1 OR id = $2 OR id IN (${SELECT_LINKS_OF_INVITED}))
+     AND used_at IS NULL AND revoked_at IS NULL
    ORDER BY id FOR NO KEY UPDATE`;
 
 /**
@@ -41,6 +46,14 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
+ * Revokes pending invitations to the e-mail address of the person $1: to the app $3, or if $3 is null to the organization
+ * $2 and all its apps.
+ */
+const REVOKE_RECEIVED_INVITATIONS = `
+  UPDATE one_time_link SET revoked_at = now() FROM invitation
+   WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
+     AND organization_id = $2 AND ($3::bigint IS NULL OR app_id = $3)`;
+/**
  * Revokes reset links that the person $1 created, and reset links for this person. The creator of a reset link must
  * have a higher role than the person who uses the link. After a change of roles, the creator may no longer have a
  * higher role.
@@ -58,4 +71,18 @@ export async function revokeInvalidLinks(executor: SqlClient, personId: number):
   await lockPersonAndLinks(executor, personId);
   await executor.query(REVOKE_INVITATIONS, [personId]);
   await executor.query(REVOKE_RESETS, [personId]);
+}
+
+/**
+ * Revokes pending invitations to the person in the organization, or to the app if `appId` is set. Call it after a role of
+ * the person was removed or lowered, in the same transaction, which must have locked the organization. Otherwise the
+ * person could regain the role with an older invitation.
+ */
+export async function revokeReceivedInvitations(
+  executor: SqlClient,
+  { organizationId, appId }: RoleScope,
+  personId: number,
+): Promise<void> {
+  await lockPersonAndLinks(executor, personId);
+  await executor.query(REVOKE_RECEIVED_INVITATIONS, [personId, organizationId, appId]);
 }

@@ -4,7 +4,7 @@
  */
 import type { SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";
-import { revokeInvalidLinks } from "./invalid-links.js";
+import { revokeInvalidLinks, revokeReceivedInvitations } from "./invalid-links.js";
 
 /**
  * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2, or if $2
@@ -31,12 +31,10 @@ export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =
  * Call it after the removal, in the same transaction, which must have locked the organization. Afterwards, clear the
  * caches of callers.
  */
-export async function endLostAccess(
-  executor: SqlClient,
-  { organizationId, appId }: RoleScope,
-  personId: number,
-): Promise<void> {
+export async function endLostAccess(executor: SqlClient, scope: RoleScope, personId: number): Promise<void> {
+  const { organizationId, appId } = scope;
   await revokeInvalidLinks(executor, personId);
+  await revokeReceivedInvitations(executor, scope, personId);
   await executor.query(REVOKE_TOKENS, [organizationId, appId, personId]);
   await endSessionsIfNoRoleLeft(executor, personId);
 }

@@ -19,7 +19,7 @@ import { hasAdministratorRight, isAdministrator, lockAdministratorRight } from "
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { lockPeople, revokeInvalidLinks } from "../accounts/invalid-links.js";
+import { lockPeople, revokeInvalidLinks, revokeReceivedInvitations } from "../accounts/invalid-links.js";
 import { endLostAccess } from "../accounts/lost-roles.js";
 import { requireFreeMembership } from "../accounts/member-limit.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
@@ -225,7 +225,8 @@ export class Members {
   }
 
   /**
-   * Sets the role of a person who belongs to the organization.
+   * Sets the role of a person who belongs to the organization. If the role is lower than before, revokes pending
+   * invitations to the person.
    * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if
    *   the person's old or new role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
    */
@@ -246,6 +247,7 @@ export class Members {
       if (role !== "owner") await requireOtherOwner(manager, scope, personId);
       await requireFreeMembership(manager, scope, personId);
       await this.writeRole(manager, scope, personId, role);
+      if (before !== null && isRoleAbove(before, role)) await revokeReceivedInvitations(manager, scope, personId);
       reportUnknownField(caller);
       await this.recordRoleChange(manager, caller, scope, {
         type: "member.update",
