@@ -2,9 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Logger } from "pino";
-import { rows } from "../../src/data/database.js";
+import { type Db, rows, type SqlClient } from "../../src/data/database.js";
+import { createNotificationFeed } from "../../src/operations/notifications/notification-feed.js";
 import { PushSender } from "../../src/operations/notifications/push-sender.js";
-import { createScopeMatcher } from "../../src/operations/notifications/reader.js";
+import { createScopeMatcher, type NotificationReader } from "../../src/operations/notifications/reader.js";
+import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("notifications for many users", () => {
@@ -13,15 +15,43 @@ describe("notifications for many users", () => {
     database = await connectedDatabase(3);
     await database.db.query("INSERT INTO organization (name) VALUES ('o')");
     await database.db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
+    await database.db.query("INSERT INTO data_source (app_id, organization_id, name) VALUES (1, 1, 'users')");
   });
   after(() => database.stop());
 
-  it("read only a few users at a time", async () => {
+  /** Creates credentials of pages, and returns their IDs. With `signsIn`, an app user is signed in to each page. */
+  async function createCredentials(count: number, signsIn: boolean): Promise<number[]> {
     const { db } = database;
-    const credentials: { id: number }[] = await db.query(
-      "INSERT INTO credential (kind, hash, app_id) SELECT 'live', int4send(n), 1 FROM generate_series(1, 100) AS n RETURNING id",
+    const credentials = await rows<{ id: number }>(
+      db,
+      `INSERT INTO credential (kind, hash, app_id)
+       SELECT 'live', uuid_send(gen_random_uuid()), 1 FROM generate_series(1, $1::int) RETURNING id`,
+      [count],
     );
     const ids = credentials.map(({ id }) => id);
+    if (signsIn) {
+      const sql = `INSERT INTO app_user_session (credential_id, app_id, data_source_id, entry_id, columns, proof)
+        SELECT id, 1, 1, id, '[]', '' FROM unnest($1::bigint[]) AS id`;
+      await rows(db, sql, [ids]);
+    }
+    return ids;
+  }
+
+  /** Returns a client of the database that counts the statements. */
+  function countStatements(db: Db): { client: SqlClient; count: () => number } {
+    let count = 0;
+    const client: SqlClient = {
+      query: (...statement: Parameters<SqlClient["query"]>) => {
+        count += 1;
+        return db.query(...statement);
+      },
+    };
+    return { client, count: () => count };
+  }
+
+  it("read only a few users at a time", async () => {
+    const { db } = database;
+    const ids = await createCredentials(100, true);
     const reads: number[] = [];
     const findCredentialsInScope = createScopeMatcher(async (_, __, credentialIds) => {
       reads.push(credentialIds.length);
@@ -32,6 +62,74 @@ describe("notifications for many users", () => {
     expect(reads).to.deep.equal([32, 32, 32, 4]);
     expect((await findCredentialsInScope(db, 1, ids, null)).size, "for all").to.equal(100);
     expect(reads, "for all").to.have.length(4);
+  });
+
+  it("read no user of the devices of anonymous visitors, and each user once", async () => {
+    const { client, count } = countStatements(database.db);
+    const reads: (readonly number[])[] = [];
+    const findCredentialsInScope = createScopeMatcher(async (executor, _, credentialIds) => {
+      reads.push(credentialIds);
+      await executor.query("SELECT");
+      return new Map(credentialIds.map((id) => [id, { id: 1, dataSourceId: 1, data: {} }]));
+    });
+    const visitors = await createCredentials(1_000, false);
+    expect([...(await findCredentialsInScope(client, 1, visitors, { id: 1 }))]).to.deep.equal([]);
+    expect(count()).to.be.at.most(3);
+    expect(reads, "of visitors").to.deep.equal([]);
+    const [user] = (await createCredentials(1, true)) as [number];
+    const found = await findCredentialsInScope(client, 1, Array<number>(20).fill(user), { id: 1 });
+    expect([...found]).to.deep.equal([user]);
+    expect(reads, "of one session with 20 devices").to.deep.equal([[user]]);
+  });
+
+  it("that were published before a subscription are only for the user who is signed in when they are read", async () => {
+    const { db } = database;
+    await db.query(
+      `INSERT INTO notification (app_id, status, data, scope, published_at, cursor) VALUES
+         (2, 'published', '{"title": "of the user"}', '{"id": 7}', now(), 1), (2, 'published', '{"title": "all"}', NULL, now(), 2)`,
+    );
+    const gate = Promise.withResolvers<void>();
+    const gatedDb = new Proxy(db, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        if (name !== "query") return value.bind(target);
+        return async (...statement: Parameters<Db["query"]>) => {
+          await gate.promise;
+          return db.query(...statement);
+        };
+      },
+    });
+    let user: NotificationReader["user"] = { id: 7 };
+    const feed = createNotificationFeed({
+      db: gatedDb,
+      notices: { listen: () => {}, onGap: () => {} } as never,
+      findReader: async () => ({ key: "entry:1:7", user, canReadAll: false }),
+      findCredentialsInScope: async () => new Set(),
+      log: {} as Logger,
+    });
+    const titles: unknown[] = [];
+    const all = Promise.withResolvers<void>();
+    // The first subscription reads the database for the second, which waits for the gate.
+    const caller = { credentialId: 1 } as Caller;
+    const stops = [
+      (await feed.follow(2, caller, null)).listen(
+        () => {},
+        () => {},
+      ),
+    ];
+    const { listen } = await feed.follow(2, caller, 0);
+    const receive = ({ data }: { data: Record<string, unknown> }) => {
+      titles.push(data["title"]);
+      if (data["title"] === "all") all.resolve();
+    };
+    stops.push(listen(receive, () => {}));
+    user = null;
+    gate.resolve();
+    await all.promise;
+    for (const stop of stops) stop();
+    await db.query("DELETE FROM notification");
+    expect(titles).to.deep.equal(["all"]);
   });
 
   it("are pushed in turns of the apps, and each before the devices of the next are listed", async () => {

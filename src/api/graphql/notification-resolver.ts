@@ -193,7 +193,7 @@ export class NotificationResolver {
       const { appId, after } = args as { appId: number; after?: number | null };
       const { accessChecks, notify, ...visitor } = context as NotificationSubscriptionContext;
       const caller = await accessChecks.requireAppAccess(visitor, "readNotifications", appId);
-      return guardLiveSource(await notify.feed.follow(appId, caller, after ?? null), {
+      return guardLiveSource(notify.feed.follow(appId, caller, after ?? null), {
         appId,
         check: (now) => accessChecks.recheck(now, "readNotifications", appId),
       });

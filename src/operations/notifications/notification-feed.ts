@@ -15,7 +15,7 @@ import {
   readCursorBefore,
   readLastCursor,
 } from "./notification-rows.js";
-import { type FindCredentialsInScope, type FindReader, type NotificationReader } from "./reader.js";
+import type { FindCredentialsInScope, FindReader } from "./reader.js";
 
 const READ_RETRY_MS = 1_000;
 
@@ -24,6 +24,9 @@ type NotificationListener = (notification: Notification) => void;
 interface NotificationSubscriber {
   caller: Caller;
   listener: NotificationListener;
+  isOpen: boolean;
+  /** Cursor of the last notification of the backlog that was passed on; null to start with the time of the subscription. */
+  seenCursor: number | null;
 }
 
 /** Subscriptions in this process to the notifications of one app. */
@@ -43,7 +46,7 @@ export interface NotificationFeed {
    * Streams the notifications that the caller can read.
    * @param after cursor of the last notification that the caller received; null to receive only new notifications
    */
-  follow(appId: number, caller: Caller, after: number | null): Promise<LiveSource<Notification>>;
+  follow(appId: number, caller: Caller, after: number | null): LiveSource<Notification>;
 }
 
 export function createNotificationFeed(options: {
@@ -63,18 +66,30 @@ export function createNotificationFeed(options: {
     });
   }
 
-  /** Yields the app's notifications with a cursor above `readCursor`, up to the cursor `until`. */
-  async function* notificationsAfter(
-    appId: number,
-    readCursor: number,
-    reader: string,
-    until: number,
-  ): AsyncGenerator<Notification> {
-    for (let last = readCursor; last < until; ) {
-      const newNotifications = await listPublishedAfter(db, appId, last, reader);
-      for (const notification of newNotifications) if (notification.cursor! <= until) yield notification;
-      if (newNotifications.length === 0) return;
-      last = newNotifications.at(-1)!.cursor!;
+  /** Yields the app's notifications with a cursor above `readCursor`. */
+  async function* notificationsAfter(appId: number, readCursor: number): AsyncGenerator<Notification> {
+    for (let last = readCursor; ; ) {
+      const page = await listPublishedAfter(db, appId, last);
+      yield* page;
+      if (page.length === 0) return;
+      last = page.at(-1)!.cursor!;
+    }
+  }
+
+  /**
+   * Passes the notifications after `subscriber.seenCursor` and up to the cursor `until` to one subscription. Reads the
+   * current user for each page, because the user may have signed out while this read waited for other reads.
+   */
+  async function passBacklog(appId: number, subscriber: NotificationSubscriber, until: number): Promise<void> {
+    while (subscriber.seenCursor! < until) {
+      const { key, user } = await findReader(subscriber.caller, appId);
+      const page = await listPublishedAfter(db, appId, subscriber.seenCursor!, key);
+      if (page.length === 0) return;
+      for (const notification of page) {
+        if (!subscriber.isOpen || notification.cursor! > until) return;
+        if (isUserInScope(notification.scope, user)) subscriber.listener(notification);
+        subscriber.seenCursor = notification.cursor!;
+      }
     }
   }
 
@@ -86,7 +101,7 @@ export function createNotificationFeed(options: {
   async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.readCursor === null) return;
     const { appId, subscribers } = feed;
-    for await (const notification of notificationsAfter(appId, feed.readCursor, "", Number.POSITIVE_INFINITY)) {
+    for await (const notification of notificationsAfter(appId, feed.readCursor)) {
       const credentialIds = [...new Set(Array.from(subscribers, ({ caller }) => caller.credentialId))];
       const found = await findCredentialsInScope(db, appId, credentialIds, notification.scope);
       feed.readCursor = notification.cursor!;
@@ -114,42 +129,28 @@ export function createNotificationFeed(options: {
     for (const feed of feedsByApp.values()) enqueueRead(feed, () => readNewNotifications(feed));
   });
 
-  function sourceFor(
-    appId: number,
-    caller: Caller,
-    reader: NotificationReader,
-    seenCursor: number | null,
-  ): LiveSource<Notification> {
-    return createLiveSource<Notification>(appId, (listener) => {
-      const since = new Date();
-      const feed = feedOf(appId);
-      const follower: NotificationSubscriber = { caller, listener };
-      feed.subscriberCount += 1;
-      let isOpen = true;
-      let from = seenCursor;
-      enqueueRead(feed, async () => {
-        from ??= await readCursorBefore(db, appId, since);
-        feed.readCursor ??= await readLastCursor(db, appId);
-        for await (const notification of notificationsAfter(appId, from, reader.key, feed.readCursor)) {
-          if (!isOpen) return;
-          if (isUserInScope(notification.scope, reader.user)) listener(notification);
-          from = notification.cursor!;
-        }
-        if (!isOpen) return;
-        feed.subscribers.add(follower);
-        // Also reads the notifications that were published since the last read, or while this reader was disconnected.
-        await readNewNotifications(feed);
-      });
-      return () => {
-        if (isOpen) feed.subscriberCount -= 1;
-        isOpen = false;
-        feed.subscribers.delete(follower);
-        if (feed.subscriberCount === 0 && feedsByApp.get(appId) === feed) feedsByApp.delete(appId);
-      };
-    });
-  }
-
   return {
-    follow: async (appId, caller, seenCursor) => sourceFor(appId, caller, await findReader(caller, appId), seenCursor),
+    follow: (appId, caller, after) =>
+      createLiveSource<Notification>(appId, (listener) => {
+        const since = new Date();
+        const feed = feedOf(appId);
+        const subscriber: NotificationSubscriber = { caller, listener, isOpen: true, seenCursor: after };
+        feed.subscriberCount += 1;
+        enqueueRead(feed, async () => {
+          subscriber.seenCursor ??= await readCursorBefore(db, appId, since);
+          feed.readCursor ??= await readLastCursor(db, appId);
+          await passBacklog(appId, subscriber, feed.readCursor);
+          if (!subscriber.isOpen) return;
+          feed.subscribers.add(subscriber);
+          // Also reads the notifications that were published since the last read, or while this reader was disconnected.
+          await readNewNotifications(feed);
+        });
+        return () => {
+          if (subscriber.isOpen) feed.subscriberCount -= 1;
+          subscriber.isOpen = false;
+          feed.subscribers.delete(subscriber);
+          if (feed.subscriberCount === 0 && feedsByApp.get(appId) === feed) feedsByApp.delete(appId);
+        };
+      }),
   };
 }

@@ -35,11 +35,22 @@ export function createFindReader(sessionOf: ReadSession): FindReader {
   };
 }
 
-/** Selects the valid credentials among $1, each with its person. Without a person, the person's fields are null. */
+/**
+ * Selects the valid credentials among $1, each with its person. Without a person, the person's fields are null.
+ * `hasSignIn` is false if no app user is signed in to the page of the app $2, as on the pages of most visitors.
+ */
 const SELECT_VALID_CREDENTIALS = `
-  SELECT c.id AS "credentialId", person.id, first_name AS "firstName", last_name AS "lastName", email
+  SELECT c.id AS "credentialId", person.id, first_name AS "firstName", last_name AS "lastName", email,
+         EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id AND session.app_id = $2) AS "hasSignIn"
     FROM credential AS c LEFT JOIN person ON person.id = c.person_id
    WHERE c.id = ANY ($1::bigint[]) AND ${IS_CREDENTIAL_VALID_SQL}`;
+
+interface ValidCredential {
+  credentialId: number;
+  hasSignIn: boolean;
+  /** ID of the person; null if the credential belongs to no person. */
+  id: number | null;
+}
 
 /**
  * Returns the IDs of the credentials whose current user is in the scope. A credential that is no longer valid, or to
@@ -69,19 +80,23 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
   return async function findCredentialsInScope(executor, appId, credentialIds, scope) {
     if (scope === null) return new Set(credentialIds);
     const found = new Set<number>();
-    for (let start = 0; start < credentialIds.length; start += USERS_PER_STATEMENT) {
-      const part = credentialIds.slice(start, start + USERS_PER_STATEMENT);
-      const validCredentials = await rows<{ credentialId: number; id: number | null }>(
-        executor,
-        SELECT_VALID_CREDENTIALS,
-        [part],
-      );
-      const signedInUsers = await readSignedInUsers(executor, appId, part);
-      for (const { credentialId, ...person } of validCredentials) {
-        const appUser = signedInUsers.get(credentialId);
-        const personOrNull = person.id === null ? null : person;
-        const user = appUser ? { ...appUser.data, id: appUser.id, dataSourceId: appUser.dataSourceId } : personOrNull;
-        if (isUserInScope(scope, user)) found.add(credentialId);
+    const values = [[...new Set(credentialIds)], appId];
+    const validCredentials = await rows<ValidCredential>(executor, SELECT_VALID_CREDENTIALS, values);
+    const addIfInScope = ({ credentialId, hasSignIn: _, ...person }: ValidCredential, appUser?: ScopeUser) => {
+      const personOrNull = person.id === null ? null : person;
+      if (isUserInScope(scope, appUser ?? personOrNull)) found.add(credentialId);
+    };
+    const [signedIn, others] = [true, false].map((hasSignIn) =>
+      validCredentials.filter((credential) => credential.hasSignIn === hasSignIn),
+    ) as [ValidCredential[], ValidCredential[]];
+    for (const credential of others) addIfInScope(credential);
+    for (let start = 0; start < signedIn.length; start += USERS_PER_STATEMENT) {
+      const part = signedIn.slice(start, start + USERS_PER_STATEMENT);
+      const partIds = part.map(({ credentialId }) => credentialId);
+      const users = await readSignedInUsers(executor, appId, partIds);
+      for (const credential of part) {
+        const user = users.get(credential.credentialId);
+        addIfInScope(credential, user && { ...user.data, id: user.id, dataSourceId: user.dataSourceId });
       }
     }
     return found;
