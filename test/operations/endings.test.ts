@@ -7,7 +7,7 @@ import type { Db } from "../../src/data/database.js";
 import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
-import { untilLockWait } from "../harness/lock-waits.js";
+import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 
 const HOLDER = randomUUID();
@@ -34,10 +34,11 @@ describe("runs that end together", () => {
   });
   after(() => database.stop());
 
-  async function start(at: number, holder: string | null = HOLDER): Promise<number> {
-    const run = { appId, copy: "production", trigger: "manual", payload: `{"at":${at}}` } as const;
+  async function start(at: number, holder: string | null = HOLDER, action?: { id: number; appId: number }) {
+    const { id: actionId, appId: ofApp } = action ?? { id: actions[at % actions.length]!, appId };
+    const run = { appId: ofApp, copy: "production", trigger: "manual", payload: `{"at":${at}}` } as const;
     const nobody = { personId: null, credentialId: null, idempotencyKey: null };
-    return (await repository.insert({ ...run, ...nobody, actionId: actions[at % actions.length]! }, holder)).id;
+    return (await repository.insert({ ...run, ...nobody, actionId }, holder)).id;
   }
 
   const ending = (at: number, text = `{"at":${at}}`): RunEnd => ({
@@ -137,6 +138,40 @@ describe("runs that end together", () => {
       await rival.query(lock, [third]);
     });
     expect(await finished).to.deep.equal([true, true, true]);
+  });
+
+  it("end while another transaction changes an action, alone and with runs of other apps", async () => {
+    const [{ organization }] = await db.query("SELECT organization_id AS organization FROM app");
+    const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'b') RETURNING id";
+    const [other] = await db.query(insert, [organization]);
+    const [otherAction] = await insertPublishedActions(db, other.id, [
+      { name: "d", triggers: [{ trigger: "manual" }] },
+    ]);
+    const locked = [await start(0), await start(3), await start(6)];
+    const free = [await start(1), await start(0, HOLDER, otherAction)];
+    await db.transaction(async (rival) => {
+      await rival.query("SELECT FROM action WHERE id = $1 FOR NO KEY UPDATE", [actions[0]]);
+      const alone = repository.finish(locked[0]!, HOLDER, ending(0));
+      await untilLockWait(rival, alone);
+      expect(await countLockWaits(rival), "one run").to.equal(0);
+      const together = Promise.all([...locked.slice(1), ...free].map((id) => repository.finish(id, HOLDER, ending(0))));
+      await untilLockWait(rival, together);
+      expect(await countLockWaits(rival), "several runs").to.equal(0);
+      expect([await alone, ...(await together)]).to.deep.equal(Array(5).fill(true));
+    });
+    const ran = await db.query("SELECT id FROM action WHERE last_run_at IS NOT NULL ORDER BY id");
+    expect(ran).to.deep.equal([{ id: actions[1] }, { id: otherAction!.id }]);
+  });
+
+  it("read their secrets before the first end locks an action, if their process has crashed", async () => {
+    const runs = [await start(0), await start(1)];
+    const lockable: number[] = [];
+    const ended = await repository.finishLost(async (run) => {
+      lockable.push((await db.query("SELECT id FROM action FOR NO KEY UPDATE SKIP LOCKED")).length);
+      return ending(run.id);
+    });
+    expect(ended).to.equal(runs.length);
+    expect(lockable).to.deep.equal([2 * actions.length, 2 * actions.length]);
   });
 
   it("end only for their holder, and once, whichever runs end with them", async () => {

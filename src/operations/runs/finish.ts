@@ -48,6 +48,15 @@ const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
 /** Secrets of a deleted app cannot change any more, so they are always current. */
 const areSecretsCurrentSql = (version: string) =>
   `coalesce(${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)`;
+/**
+ * SQL that stores the time of the last run in the actions of the ended runs that match `condition`. Skips locked
+ * actions, because a change of one app's actions must not delay the ends of runs: they share their statements with runs
+ * of other apps. For a skipped action, the time of its previous run stays.
+ */
+const updateLastRunSql = (condition: string) => `touched AS (
+    UPDATE action SET last_run_at = now()
+     WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE ${condition})
+                              FOR NO KEY UPDATE SKIP LOCKED)))`;
 const insertEntrySql = (type: string, data: string, payloadAt: string) => `
   entry AS (
     INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
@@ -64,13 +73,12 @@ const FINISH_ONE = `
                    log_id = ${NEXT_ENTRY_ID}
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${areSecretsCurrentSql("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
-  touched AS (
-    UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
+  ${updateLastRunSql("$2::uuid IS NOT NULL")},
   ${insertEntrySql("$4", "$5", "$6")}`;
 
 /**
  * Writes the ends of several runs. Each parameter is an array with one value per run; the hosts are array literals.
- * Locks the runs, and then the actions, in the order of their IDs, so that two such statements cannot deadlock.
+ * Locks the runs in the order of their IDs, so that two such statements cannot deadlock.
  */
 const FINISH_MANY = `
   WITH ending AS (
@@ -83,10 +91,7 @@ const FINISH_MANY = `
      WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)) AND run.id = ending.id AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrentSql("ending.secrets_version")}
     RETURNING run.id, run.app_id, run.action_id, run.log_id, ending.holder, ending.type, ending.data, ending.payload_at),
-  touched AS (
-    UPDATE action SET last_run_at = now()
-     WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE holder IS NOT NULL)
-                            ORDER BY id FOR NO KEY UPDATE))),
+  ${updateLastRunSql("holder IS NOT NULL")},
   ${insertEntrySql("type", "data::json", "payload_at")}`;
 
 const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;

@@ -329,7 +329,11 @@ export class RunRepository {
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
-      for (const run of selected) await this.finish(run.id, run.holder, await ending(run), manager);
+      // `ending` may read secrets over another connection. The first `finish` locks an action until the commit, so all
+      // reads happen before.
+      const ends: RunEnd[] = [];
+      for (const run of selected) ends.push(await ending(run));
+      for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
       return selected.length;
     });
   }
