@@ -104,13 +104,19 @@ class BoundedClient extends ClientWithErrorListener {
 /** Options for pools that a library creates, so that the pools use BoundedClient and its time limits. */
 export const BOUNDED_POOL_OPTIONS = { ...BOUNDS, Client: BoundedClient };
 /**
+ * Time after which the client stops waiting for a statement through a pooler. It is longer than the limit of the database role, so that
+ * PostgreSQL cancels the statement first: after the client's limit, PostgreSQL would continue to execute the statement.
+ */
+const POOLER_READ_LIMIT_MS = STATEMENT_LIMIT_MS + 5_000;
+
+/**
  * Options for connections through a pooler, which rejects settings at the start of a session. The time limits are therefore set for the
  * database role, and the client stops waiting by itself.
  */
 export const POOLER_OPTIONS = {
   ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
-  query_timeout: STATEMENT_LIMIT_MS,
+  query_timeout: POOLER_READ_LIMIT_MS,
   Client: BoundedClient,
 };
 /** Options for pools whose statements have no time limit, for migrations. */
@@ -215,6 +221,10 @@ const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETU
 /** Matches messages of errors that pg itself creates, because these errors have no code. */
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/;
+
+/** True if the client has stopped waiting for a statement. PostgreSQL may still execute the statement. */
+export const isReadTimeout = (error: unknown): boolean =>
+  error instanceof Error && error.message === "Query read timeout";
 
 /** True if an error means that the database was unavailable, false if the statement was at fault. */
 export function isConnectionFault(error: unknown): boolean {

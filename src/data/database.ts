@@ -15,6 +15,7 @@ import {
   createClient,
   createStatementPool,
   isConnectionFault,
+  isReadTimeout,
   MIGRATION_POOL_OPTIONS,
   POOLER_OPTIONS,
   queryRowsPrepared,
@@ -212,9 +213,14 @@ export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
 }
 
-/** True if PostgreSQL cancelled a statement because of its time limit. */
+/** True if PostgreSQL cancelled a statement because of its time limit, so that the statement has changed nothing. */
 export function isStatementTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "57014";
+}
+
+/** True if a statement took too long. Unlike after `isStatementTimeout`, PostgreSQL may still execute the statement. */
+export function isSlowStatement(error: unknown): boolean {
+  return isStatementTimeout(error) || isReadTimeout(driverErrorOf(error));
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Lets a job that deletes old data continue after a statement fails, so that one app or table does not stop the others. */
 import type { Logger } from "pino";
-import { isDatabaseUnavailable, isStatementTimeout } from "../../data/database.js";
+import { isDatabaseUnavailable, isSlowStatement } from "../../data/database.js";
+
+export type SkipFailure = <T>(part: Promise<T>) => Promise<T | undefined>;
 
 /**
  * Returns a function that waits for a part of a job. If the part fails, the function logs the first failure and returns
@@ -8,13 +10,13 @@ import { isDatabaseUnavailable, isStatementTimeout } from "../../data/database.j
  * @param details fields of the log entry
  * @returns a function that throws only if the database is not available
  */
-export function createFailureSkipper(log: Pick<Logger, "warn">, details: object = {}) {
+export function createFailureSkipper(log: Pick<Logger, "warn">, details: object = {}): SkipFailure {
   let isLogged = false;
   return async function skipFailure<T>(part: Promise<T>): Promise<T | undefined> {
     try {
       return await part;
     } catch (error) {
-      if (isDatabaseUnavailable(error) && !isStatementTimeout(error)) throw error;
+      if (isDatabaseUnavailable(error) && !isSlowStatement(error)) throw error;
       if (!isLogged) log.warn({ err: error, ...details }, "old data could not be deleted; the next pass tries again");
       isLogged = true;
       return undefined;
