@@ -159,6 +159,26 @@ describe("the disk space of an app", () => {
     }
   });
 
+  it("is limited in the next pass if a deletion failed, and in smaller batches if it took too long", async () => {
+    const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 20_000, now: () => 0 });
+    await trimming.trim();
+    await finish(1, 20, 9_000);
+    const failIf = (condition: string) => `
+      CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN IF ${condition} THEN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END IF; RETURN NULL; END $$;`;
+    await db.query(`${failIf("true")}
+      CREATE TRIGGER fail AFTER DELETE ON run REFERENCING OLD TABLE AS old FOR EACH STATEMENT EXECUTE FUNCTION fail()`);
+    try {
+      await trimming.trim();
+      expect(await count("run")).to.equal(20);
+      await db.query(failIf("(SELECT count(*) FROM old) > 5"));
+      await trimming.trim();
+      expect(await count("run")).to.be.within(1, 3);
+    } finally {
+      await db.query("DROP FUNCTION fail CASCADE");
+    }
+  });
+
   it("keeps an event that a run still refers to, and runs that have not ended", async () => {
     const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 20_000 });
     await trimming.trim();

@@ -4,6 +4,7 @@
  * disk.
  */
 import type { Logger } from "pino";
+import { deleteInBatches } from "../../data/batches.js";
 import { type Db, rows } from "../../data/database.js";
 import { INTAKE_ROW_BYTES } from "../../limits.js";
 import { createFailureSkipper } from "./skipped-failures.js";
@@ -99,12 +100,13 @@ const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
  * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that refer to these rows. $1 is
- * the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has deleted.
+ * the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has deleted, $4 the maximum number
+ * of rows.
  */
 const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${partition} AND ${isDeletable}
-     ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED)
+     ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
@@ -151,12 +153,17 @@ export function createLogTrimming(options: {
 
   /** Deletes rows up to the ID `cutOff` in batches. Does nothing if `cutOff` is null. */
   async function deletePart(kind: RowKind, appId: number, partition: string, cutOff: number | null): Promise<void> {
+    if (cutOff === null) return;
     let last = 0;
-    for (let droppedRows = BATCH_SIZE; cutOff !== null && droppedRows === BATCH_SIZE && !isStopped; ) {
-      const dropped = await rows<{ id: number }>(db, deleteSql(kind, partition), [appId, cutOff, last]);
-      droppedRows = dropped.length;
-      for (const { id } of dropped) last = Math.max(last, id);
-    }
+    await deleteInBatches(
+      BATCH_SIZE,
+      () => isStopped,
+      async (limit) => {
+        const dropped = await rows<{ id: number }>(db, deleteSql(kind, partition), [appId, cutOff, last, limit]);
+        for (const { id } of dropped) last = Math.max(last, id);
+        return dropped.length;
+      },
+    );
   }
 
   async function trimApp(kind: RowKind, appId: number): Promise<void> {
@@ -212,8 +219,10 @@ export function createLogTrimming(options: {
         const all = measuresAll && !isStopped ? ((await skipFailure(allApps(kind))) ?? []) : [];
         for (const appId of new Set([...appsOverLimit, ...all])) {
           if (isStopped) break;
-          watchedKind.writtenBy.delete(appId);
-          await skipFailure(trimApp(kind, appId));
+          const isTrimmed = await skipFailure(trimApp(kind, appId).then(() => true));
+          // After a failure, the next pass measures the app again, however little the app has written.
+          if (isTrimmed) watchedKind.writtenBy.delete(appId);
+          else watchedKind.writtenBy.set(appId, maxBytes);
         }
       }
       if (measuresAll && !isStopped) measuredAt = now();
