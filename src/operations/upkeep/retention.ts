@@ -7,6 +7,7 @@
  * Drops whole partitions, and deletes other rows in small batches, so that no other statement waits for long.
  */
 import type { Logger } from "pino";
+import { deleteInBatches } from "../../data/batches.js";
 import { type Db, rows } from "../../data/database.js";
 import {
   ACCOUNT_EVENTS_KEPT,
@@ -22,7 +23,7 @@ import {
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { Partitions } from "./partitions.js";
-import { createFailureSkipper } from "./skipped-failures.js";
+import { createFailureSkipper, type SkipFailure } from "./skipped-failures.js";
 
 /** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
@@ -42,7 +43,7 @@ const PARTITIONED_DELETES = [
     "execution_log",
     `DELETE FROM execution_log WHERE id IN (
        SELECT id FROM execution_log WHERE id >= $2 AND created_at < now() - $1 * interval '1 day'
-        ORDER BY created_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+        ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id`,
   ],
   [
     "run",
@@ -50,7 +51,7 @@ const PARTITIONED_DELETES = [
        DELETE FROM run WHERE id IN (
          SELECT id FROM run WHERE id >= $2 AND finished_at < now() - $1 * interval '1 day'
             AND NOT EXISTS (SELECT FROM execution_log WHERE run_id = run.id)
-          ORDER BY finished_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id),
+          ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id),
      lines AS (DELETE FROM console_line USING gone WHERE run_id = gone.id),
      words AS (DELETE FROM run_search USING gone WHERE run_id = gone.id)
      SELECT id FROM gone`,
@@ -60,7 +61,7 @@ const PARTITIONED_DELETES = [
     `DELETE FROM log_event WHERE id IN (
        SELECT id FROM (SELECT id, created_at FROM log_event AS event
                         WHERE id >= $2 AND NOT EXISTS (SELECT FROM run WHERE event_id = event.id)
-                        ORDER BY id LIMIT ${BATCH_SIZE}) AS oldest
+                        ORDER BY id LIMIT $3) AS oldest
         WHERE created_at < now() - $1 * interval '1 day') RETURNING id`,
   ],
 ] as const;
@@ -74,61 +75,89 @@ const BATCH_DELETES = [
   // Deletes tokens and sessions of all kinds. Expired access tokens of OAuth programs are deleted before their grants.
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE revoked_at < now() - $1 * interval '1 day'
-      ORDER BY revoked_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY revoked_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   // Deletes expired codes and refresh tokens of grants, then grants that have no code or token left.
   `DELETE FROM oauth_secret WHERE hash IN (
      SELECT hash FROM oauth_secret WHERE expires_at < now() - $1 * interval '1 day'
-      ORDER BY expires_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING hash`,
+      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING hash`,
   `DELETE FROM oauth_grant WHERE id IN (
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
-      ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   // Rows that store which notifications a visitor has read are deleted after the same time as sessions of visitors.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
-      LIMIT ${BATCH_SIZE}) RETURNING reader`,
+      LIMIT $2) RETURNING reader`,
   `DELETE FROM notification_read_all WHERE ctid IN (
      SELECT ctid FROM notification_read_all WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
-      LIMIT ${BATCH_SIZE}) RETURNING reader`,
+      LIMIT $2) RETURNING reader`,
   `DELETE FROM message WHERE id IN (
      SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
-      ORDER BY created_at LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED) RETURNING id`,
+      ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   `DELETE FROM alert_delivery WHERE ctid IN (
      SELECT ctid FROM alert_delivery WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
-      LIMIT ${BATCH_SIZE}) RETURNING id`,
-  `DELETE FROM audit_entry WHERE id IN (
-     SELECT id FROM audit_entry WHERE ${isAppGoneSql("audit_entry")} AND created_at < now() - $1 * interval '1 day'
-      ORDER BY id LIMIT ${BATCH_SIZE}) RETURNING id`,
+      LIMIT $2) RETURNING id`,
 ];
+
+/** Selects the IDs of deleted apps that have audit entries. Reads one entry of each app, because an app can have many. */
+const SELECT_GONE_APPS = `
+  WITH RECURSIVE owner (id) AS (
+    (SELECT app_id FROM audit_entry WHERE app_id > 0 ORDER BY app_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT app_id FROM audit_entry WHERE app_id > owner.id ORDER BY app_id LIMIT 1) FROM owner WHERE id IS NOT NULL)
+  SELECT id FROM owner WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM app WHERE app.id = owner.id)`;
+/* Deletes a batch of audit entries of the deleted app $2. $1 is the number of days. */
+const DELETE_ENTRIES_OF_GONE_APP = `
+  DELETE FROM audit_entry WHERE id IN (
+    SELECT id FROM audit_entry WHERE app_id = $2 AND created_at < now() - $1 * interval '1 day'
+     ORDER BY id LIMIT $3) RETURNING id`;
 
 /** A table of which the newest rows of each owner are kept. */
 interface KeptRows {
   table: string;
+  /** SQL source of the rows, with the columns of the table; by default, the table. */
+  source?: string;
   /** SQL condition for the rows that count. */
   condition?: string;
   /** SQL expression for the ID of the owner; by default, the owner is the app. */
   owner?: string;
-  /** Number of rows that each owner keeps. */
+  /** SQL column that identifies a row; by default `id`. */
+  row?: string;
+  /** SQL column by whose values the newest rows are found; by default `id`. */
+  order?: string;
+  /** SQL expression for the bytes of a row; by default, the number of rows counts. */
+  bytes?: string;
+  /** Number of rows or bytes that each owner keeps. */
   kept: number;
 }
 
-/** Returns SQL that selects the owners with more than $1 rows, each with the highest ID to delete. */
-const cutOffsSql = ({ table, condition = "true", owner = "app_id" }: KeptRows) => `
-  SELECT full_owner.id AS owner, old.id AS "cutOff"
-    FROM (SELECT ${owner} AS id FROM ${table} WHERE ${condition} GROUP BY 1 HAVING count(*) > $1) AS full_owner
-    CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${condition}
-                         ORDER BY id DESC OFFSET $1 LIMIT 1) AS old`;
+/** Returns SQL that selects the owners with more rows or bytes than $1. */
+const fullOwnersSql = ({ table, source = table, condition = "true", owner = "app_id", bytes }: KeptRows) => `
+  SELECT ${owner} AS id FROM ${source} WHERE ${condition} GROUP BY 1 HAVING ${bytes ? `sum(${bytes})` : "count(*)"} > $1`;
 
-/** Returns SQL that deletes a batch of the owner's ($1) rows up to the ID $2. */
-const deleteUpToSql = ({ table, condition = "true", owner = "app_id" }: KeptRows) => `
-  DELETE FROM ${table} WHERE id IN (
-    SELECT id FROM ${table} WHERE ${owner} = $1 AND ${condition} AND id <= $2 ORDER BY id LIMIT ${BATCH_SIZE}) RETURNING id`;
+/** Returns SQL that selects the highest value of `order` to delete, of the owner $1, who keeps $2 rows or bytes. */
+function cutOffSql({ table, source = table, condition = "true", owner = "app_id", order = "id", bytes }: KeptRows) {
+  const ofOwner = `FROM ${source} WHERE ${owner} = $1 AND ${condition}`;
+  if (!bytes) return `SELECT ${order}::text AS "cutOff" ${ofOwner} ORDER BY ${order} DESC OFFSET $2 LIMIT 1`;
+  return `
+    SELECT position::text AS "cutOff"
+      FROM (SELECT ${order} AS position, sum(${bytes}) OVER (ORDER BY ${order} DESC) AS total ${ofOwner}) AS summed
+     WHERE total > $2 ORDER BY position DESC LIMIT 1`;
+}
+
+/** Returns SQL that deletes a batch of $3 of the owner's ($1) rows up to the value $2 of `order`. */
+function deleteUpToSql(keptRows: KeptRows) {
+  const { table, source = table, condition = "true", owner = "app_id", row = "id", order = "id" } = keptRows;
+  return `
+    DELETE FROM ${table} WHERE ${row} IN (
+      SELECT ${row} FROM ${source} WHERE ${owner} = $1 AND ${condition} AND ${order} <= $2 ORDER BY ${order} LIMIT $3) RETURNING ${row}`;
+}
 
 const IS_NOT_FAILURE = "type <> 'person.signInFailed'";
 
@@ -137,48 +166,26 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
        SELECT action_id, credential_id, key FROM run_key WHERE created_at < now() - $1 * interval '1 hour'
-        LIMIT ${BATCH_SIZE}) RETURNING key`,
+        LIMIT $2) RETURNING key`,
     IDEMPOTENCY_HOURS,
   ],
   [
     `DELETE FROM http_event WHERE ctid IN (
-       SELECT ctid FROM http_event WHERE created_at < now() - $1 * interval '1 hour' LIMIT ${BATCH_SIZE}) RETURNING run_id`,
+       SELECT ctid FROM http_event WHERE created_at < now() - $1 * interval '1 hour' LIMIT $2) RETURNING run_id`,
     IDEMPOTENCY_HOURS,
   ],
   [
     `DELETE FROM http_event WHERE ctid IN (
        SELECT old.row_at FROM (SELECT action_id FROM http_event GROUP BY action_id HAVING count(*) > $1) AS full_action
         CROSS JOIN LATERAL (SELECT ctid AS row_at FROM http_event AS event WHERE event.action_id = full_action.action_id
-                             ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH_SIZE}) RETURNING run_id`,
+                             ORDER BY created_at DESC OFFSET $1) AS old LIMIT $2) RETURNING run_id`,
     HTTP_EVENTS_KEPT,
   ],
   // Failed sign-ins have their own maximum, so that attempts to guess passwords do not displace the records of changes.
   [
     `DELETE FROM access_event WHERE id IN (
-       SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
+       SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT $2) RETURNING id`,
     AUDIT_ENTRIES_KEPT,
-  ],
-  [
-    `DELETE FROM action_version WHERE id IN (
-       SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
-                         FROM action_version AS version JOIN action ON action.id = action_id) AS summed
-        WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
-    VERSION_BYTES_KEPT,
-  ],
-  [
-    `DELETE FROM idempotency WHERE ctid IN (
-       SELECT row_at FROM (SELECT ctid AS row_at,
-                                  sum(pg_column_size(answer)) OVER (PARTITION BY app_id ORDER BY created_at DESC) AS total
-                             FROM idempotency) AS summed
-        WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING key`,
-    IDEMPOTENCY_BYTES_KEPT,
-  ],
-  [
-    `DELETE FROM message WHERE id IN (
-       SELECT id FROM (SELECT id, sum(bytes) OVER (PARTITION BY app_id ORDER BY id DESC) AS total
-                         FROM message WHERE status <> 'queued') AS summed
-        WHERE total > $1 LIMIT ${BATCH_SIZE}) RETURNING id`,
-    MESSAGE_BYTES_KEPT,
   ],
 ];
 
@@ -203,6 +210,20 @@ const KEPT_ROWS: readonly KeptRows[] = [
   },
   { table: "credential", condition: "page_session", kept: PAGE_SESSIONS_KEPT },
   { table: "notification", kept: NOTIFICATIONS_KEPT },
+  {
+    table: "action_version",
+    source: `(SELECT version.id, version.data, app_id FROM action_version AS version JOIN action ON action.id = action_id) AS version`,
+    bytes: "pg_column_size(data)",
+    kept: VERSION_BYTES_KEPT,
+  },
+  {
+    table: "idempotency",
+    row: "ctid",
+    order: "created_at",
+    bytes: "pg_column_size(answer)",
+    kept: IDEMPOTENCY_BYTES_KEPT,
+  },
+  { table: "message", condition: "status <> 'queued'", bytes: "bytes", kept: MESSAGE_BYTES_KEPT },
   { table: "push_subscription", kept: PUSH_SUBSCRIPTIONS_KEPT },
 ];
 
@@ -215,7 +236,7 @@ const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (
     SELECT id FROM app
      WHERE id IN (SELECT app_id FROM replaced_setting WHERE replaced_at < now() - $1 * interval '1 hour')
-     LIMIT ${BATCH_SIZE} FOR NO KEY UPDATE SKIP LOCKED),
+     LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED),
   dropped AS (
     DELETE FROM replaced_setting USING stale
      WHERE app_id = stale.id AND replaced_at < now() - $1 * interval '1 hour' RETURNING app_id, version)
@@ -248,20 +269,31 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   let isStopped = false;
   const partitions = new Partitions({ db, days });
 
-  /** Repeats a statement that deletes one batch of rows, until it finds no more rows. */
-  async function deleteAll(batch: string, ...bounds: number[]): Promise<void> {
-    let droppedRows = BATCH_SIZE;
-    while (droppedRows === BATCH_SIZE && !isStopped) droppedRows = (await rows(db, batch, bounds)).length;
+  /** Repeats a statement that deletes one batch of rows, until it finds no more rows. Its last parameter is the maximum number of rows. */
+  function deleteAll(sql: string, ...bounds: (number | string)[]): Promise<void> {
+    return deleteInBatches(
+      BATCH_SIZE,
+      () => isStopped,
+      async (limit) => (await rows(db, sql, [...bounds, limit])).length,
+    );
   }
 
-  /** Deletes the oldest rows of each owner that has more than it keeps. */
-  async function deleteBeyondKept(keptRows: KeptRows): Promise<void> {
-    const owners = await rows<{ owner: number; cutOff: number }>(db, cutOffsSql(keptRows), [keptRows.kept]);
-    for (const { owner, cutOff } of owners) await deleteAll(deleteUpToSql(keptRows), owner, cutOff);
+  async function deletePartitioned([table, sql]: (typeof PARTITIONED_DELETES)[number]): Promise<void> {
+    await deleteAll(sql, days, await partitions.endOfExpiringPartitions(table));
   }
 
-  async function deletePartitioned([table, batch]: (typeof PARTITIONED_DELETES)[number]): Promise<void> {
-    await deleteAll(batch, days, await partitions.endOfExpiringPartitions(table));
+  async function deleteBeyondKept(keptRows: KeptRows, owner: number): Promise<void> {
+    const [oldest] = await rows<{ cutOff: string }>(db, cutOffSql(keptRows), [owner, keptRows.kept]);
+    if (oldest) await deleteAll(deleteUpToSql(keptRows), owner, oldest.cutOff);
+  }
+
+  /** Deletes rows of each owner that a statement selects. A failure for one owner does not affect other owners. */
+  async function deleteByOwner(
+    skipFailure: SkipFailure,
+    owners: Promise<{ id: number }[]>,
+    deleteOfOwner: (owner: number) => Promise<void>,
+  ): Promise<void> {
+    for (const { id } of (await skipFailure(owners)) ?? []) if (!isStopped) await skipFailure(deleteOfOwner(id));
   }
 
   return {
@@ -275,7 +307,13 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
       for (const partitionedDelete of PARTITIONED_DELETES) await skipFailure(deletePartitioned(partitionedDelete));
       for (const batch of BATCH_DELETES) await skipFailure(deleteAll(batch, days));
       for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));
-      for (const keptRows of KEPT_ROWS) if (!isStopped) await skipFailure(deleteBeyondKept(keptRows));
+      for (const keptRows of KEPT_ROWS) {
+        if (isStopped) break;
+        const owners = rows<{ id: number }>(db, fullOwnersSql(keptRows), [keptRows.kept]);
+        await deleteByOwner(skipFailure, owners, (owner) => deleteBeyondKept(keptRows, owner));
+      }
+      const deleteEntries = (app: number) => deleteAll(DELETE_ENTRIES_OF_GONE_APP, days, app);
+      if (!isStopped) await deleteByOwner(skipFailure, rows(db, SELECT_GONE_APPS), deleteEntries);
       await skipFailure(deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS));
       if (!isStopped) await skipFailure(db.query(DELETE_DEAD_INSTANCES));
       if (!isStopped) await skipFailure(db.query(DELETE_OLD_TRACES));
