@@ -1,12 +1,12 @@
 /**
- * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it. If a change does not compile, the
- * service keeps running.
+ * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it, and then checks the types. If a change
+ * does not compile, the service keeps running. A type error is only printed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { watch } from "node:fs";
 import { join } from "node:path";
-import { build } from "./setup/build.mjs";
+import { build, checkTypes } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";
 import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
@@ -18,6 +18,8 @@ const WATCHED_FOLDERS = ["src", "migrations"];
 const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
 /** Maximum time in milliseconds in which running actions can end when the service restarts. */
 const SHUTDOWN_GRACE_MS = "500";
+/** Folder of V8's compile cache, with which the service loads its code in half of the time. No other account can write to this folder. */
+const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compiled");
 
 function exitWithError(error) {
   process.stderr.write(`dev: ${error.stack}\n`);
@@ -35,7 +37,7 @@ class Service {
   restart() {
     this.#restarting = this.#restarting.then(async () => {
       await this.#end();
-      const env = { SHUTDOWN_GRACE_MS: SHUTDOWN_GRACE_MS, ...process.env };
+      const env = { SHUTDOWN_GRACE_MS, NODE_COMPILE_CACHE, ...process.env };
       this.#child = spawn(programPath("node"), SERVICE_ARGUMENTS, { cwd: ROOT, env, stdio: "inherit" });
     });
     return this.#restarting;
@@ -55,49 +57,60 @@ class Service {
   }
 }
 
-/** Compiles the changed files. Returns false if they do not compile; the terminal then shows the compiler's output. */
-async function buildChangedFiles() {
+/** Runs a step of the build. If it fails, prints its error followed by `consequence`, and returns false. */
+async function succeeds(step, consequence) {
   try {
-    await withLock(ROOT, () => build(ROOT));
+    await step();
     return true;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    printLine(`${error.message}; the service is not restarted`);
+    printLine(`${error.message}; ${consequence}`);
     return false;
   }
 }
 
-/** Watches the sources and builds after each change, one build at a time. Calls `onBuilt` after each build that succeeds. */
-function watchSources(onBuilt) {
-  const state = { timer: null, isBuilding: false, hasChanged: false };
-  const buildChanges = async () => {
-    if (state.isBuilding) return;
-    state.isBuilding = true;
-    while (state.hasChanged) {
-      state.hasChanged = false;
-      if ((await buildChangedFiles()) && !state.hasChanged) onBuilt();
+const buildChangedFiles = () => succeeds(() => withLock(ROOT, () => build(ROOT, true)), "the service is not restarted");
+
+/** Returns a function that runs `work`, once at a time. A call during the work makes it run once more afterwards. */
+function oneAtATime(work) {
+  const state = { isRunning: false, isRequested: false };
+  return async () => {
+    state.isRequested = true;
+    if (state.isRunning) return;
+    state.isRunning = true;
+    while (state.isRequested) {
+      state.isRequested = false;
+      await work();
     }
-    state.isBuilding = false;
+    state.isRunning = false;
   };
-  const onChange = () => {
-    state.hasChanged = true;
-    clearTimeout(state.timer);
-    state.timer = setTimeout(() => {
-      buildChanges().catch(exitWithError);
-    }, BUILD_DELAY_MS);
+}
+
+/** Watches the sources and calls `onChange` after each change. Returns the watchers. */
+function watchSources(onChange) {
+  let timer = null;
+  const restartTimer = () => {
+    clearTimeout(timer);
+    timer = setTimeout(onChange, BUILD_DELAY_MS);
   };
-  return WATCHED_FOLDERS.map((folder) => watch(join(ROOT, folder), { recursive: true }, onChange));
+  return WATCHED_FOLDERS.map((folder) => watch(join(ROOT, folder), { recursive: true }, restartTimer));
 }
 
 async function main() {
   await withLock(ROOT, async () => {
     await ensurePackages(ROOT);
     ensureNode(ROOT);
-    await build(ROOT);
+    await build(ROOT, true);
     await ensureChromium(ROOT, process.env);
   });
   const service = new Service();
-  const watchers = watchSources(() => service.restart());
+  const check = oneAtATime(() => succeeds(() => checkTypes(ROOT), "the service runs with this code"));
+  const buildAndRestart = oneAtATime(async () => {
+    if (!(await buildChangedFiles())) return;
+    await service.restart();
+    check().catch(exitWithError);
+  });
+  const watchers = watchSources(() => buildAndRestart().catch(exitWithError));
   await service.restart();
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.once(signal, () => {

@@ -1,5 +1,6 @@
 /**
- * Tests `npm run dev` in a copy of the sources: a change restarts the service. A change that does not compile leaves the service running.
+ * Tests `npm run dev` in a copy of the sources: a change restarts the service. A change that does not compile leaves the service running. A
+ * type error is printed.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +28,7 @@ describe("npm run dev", function () {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("restarts the service after a change that compiles, and keeps it running after one that does not", async () => {
+  it("restarts the service after a change that compiles, keeps it running after one that does not, and checks types", async () => {
     const env = { ...process.env, PORT: "0", DATA_DIR: join(folder, ".data") };
     const dev = spawn(process.execPath, ["scripts/dev.mjs"], { cwd: folder, env });
     let output = "";
@@ -39,11 +40,13 @@ describe("npm run dev", function () {
       appendFileSync(file, "export const ADDED_BY_TEST = 1;\n");
       await until(() => starts() === 2, COMPILE_LIMIT_MS);
       const good = readFileSync(file, "utf8");
-      appendFileSync(file, "export const FAULTY: number = 'text';\n");
-      await until(() => output.includes("is not assignable to type 'number'"), COMPILE_LIMIT_MS);
+      appendFileSync(file, "export const = 1;\n");
+      await until(() => output.includes("the service is not restarted"), COMPILE_LIMIT_MS);
       expect(starts()).to.equal(2);
-      writeFileSync(file, `${good}// again\n`);
+      writeFileSync(file, `${good}export const FAULTY: number = 'text';\n`);
       await until(() => starts() === 3, COMPILE_LIMIT_MS);
+      await until(() => output.includes("is not assignable to type 'number'"), COMPILE_LIMIT_MS);
+      await until(() => output.includes("the service runs with this code"), COMPILE_LIMIT_MS);
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${output}`);
     } finally {

@@ -45,20 +45,33 @@ describe("the build of the set-up", () => {
 
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  it("writes all files again after a build of the service has replaced them", async () => {
-    putSource(1);
-    await build(root);
-    putSource(2);
-    await build(root, true);
-    const values = [compiledValue()];
-    putSource(1, 3);
-    await build(root);
-    values.push(compiledValue());
-    expect(values).to.deep.equal(["2", "1"]);
-  });
-
   for (const isService of [false, true]) {
-    it(`is outdated after a build of ${isService ? "the service" : "everything"} from other sources`, async () => {
+    const [kind, otherKind] = isService ? ["the service", "everything"] : ["everything", "the service"];
+
+    it(`of ${kind} writes all files again after a build of ${otherKind} has replaced them`, async () => {
+      putSource(1);
+      await build(root, isService);
+      putSource(2);
+      await build(root, !isService);
+      const values = [compiledValue()];
+      putSource(1, 3);
+      await build(root, isService);
+      values.push(compiledValue());
+      expect(values).to.deep.equal(["2", "1"]);
+    });
+
+    it(`of ${kind} compiles only changed files`, async () => {
+      putSource(1);
+      put("src/unchanged.ts", "export {};\n");
+      await build(root, isService);
+      putSource(2);
+      put("dist/src/unchanged.js", "not compiled again");
+      await build(root, isService);
+      expect(readFileSync(join(root, "dist/src/unchanged.js"), "utf8")).to.equal("not compiled again");
+      expect(compiledValue()).to.equal("2");
+    });
+
+    it(`is outdated after a build of ${kind} from other sources`, async () => {
       putSource(1);
       await build(root, !isService);
       putSource(2);
@@ -67,17 +80,6 @@ describe("the build of the set-up", () => {
       expect([isBuildStale(root), isBuildStale(root, true)]).to.deep.equal([true, true]);
     });
   }
-
-  it("compiles only changed files after a complete build", async () => {
-    putSource(1);
-    put("src/unchanged.ts", "export {};\n");
-    await build(root);
-    putSource(2);
-    put("dist/src/unchanged.js", "not compiled again");
-    await build(root);
-    expect(readFileSync(join(root, "dist/src/unchanged.js"), "utf8")).to.equal("not compiled again");
-    expect(compiledValue()).to.equal("2");
-  });
 
   it("is outdated after a build that failed, also if the earlier sources are back", async () => {
     putSource(1);
