@@ -241,7 +241,7 @@ function createManifestModules(
   const manifests = new Manifests(options);
   const stages = new Stages({ ...options, manifests });
   const git = createGitModules(processDependencies, { ...options, manifests });
-  return { manifests, stages, git, promotions: new StagePromotions({ ...options, manifests, stages }) };
+  return { manifests, stages, git, promotions: new StagePromotions({ ...options, manifests }) };
 }
 
 export async function createOperations(processDependencies: ProcessDependencies) {

@@ -16,7 +16,7 @@ import type { ExpectedETags } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ApplyResult, ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import type { Stages } from "./stages.js";
+import { findRootId, requireGroup } from "./stages.js";
 
 /** Maximum number of promotions to one app that are stored. A rollback can only use a stored promotion. */
 const STORED_PROMOTIONS_MAX = 50;
@@ -89,14 +89,35 @@ interface PromotionOptions {
 }
 
 interface ApplyManifestOptions extends PromotionOptions {
-  /** Checks in the transaction that the definitions are still the ones to apply. @throws MANIFEST_CHANGED if not */
-  checkOrigin?: (manager: EntityManager) => Promise<void>;
+  /**
+   * Checks in the transaction that the definitions are still the ones to apply.
+   * @throws MANIFEST_CHANGED; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed meanwhile
+   */
+  checkOrigin: (manager: EntityManager) => Promise<void>;
 }
 
 interface StagePromotionsOptions {
   db: Db;
   manifests: Manifests;
-  stages: Stages;
+}
+
+/**
+ * Checks that both apps are stages of one group.
+ * @param lock "FOR SHARE" to prevent that one of them is closed before the transaction ends
+ * @throws REQUEST_INVALID
+ */
+async function requireSameGroup(
+  executor: SqlClient,
+  sourceAppId: number,
+  appId: number,
+  lock?: "FOR SHARE",
+): Promise<void> {
+  const rootId = sourceAppId === appId ? null : await findRootId(executor, sourceAppId, lock);
+  if (rootId === null || rootId !== (await findRootId(executor, appId, lock)))
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
+    );
 }
 
 async function recordPromotion(
@@ -161,7 +182,7 @@ export class StagePromotions {
       checkPermission: (operation) => checkPermission(operation, appId),
       onApplied: async (manager, applied) => {
         reportUnknownField(caller);
-        await checkOrigin?.(manager);
+        await checkOrigin(manager);
         promotion = await recordPromotion(manager, caller, appId, origin, applied);
       },
     });
@@ -180,7 +201,8 @@ export class StagePromotions {
    * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value
    * keep this value.
    * @param precondition version tags of both apps' definitions that the request accepts
-   * @throws REQUEST_INVALID if the apps do not belong to the same group of stages; MANIFEST_CHANGED; errors of
+   * @throws REQUEST_INVALID if the apps do not belong to the same group of stages, or one is not finished or is closed;
+   *   MANIFEST_CHANGED; errors of
    *   applying a manifest and of `checkPermission`
    */
   async promote(
@@ -189,19 +211,17 @@ export class StagePromotions {
     fromAppId: unknown,
     { isPlan, checkPermission, precondition }: PromotionOptions,
   ): Promise<PromotionResult> {
-    const { manifests, stages } = this.options;
+    const { db, manifests } = this.options;
     const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
     if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
     const sourceAppId = fromAppId as number;
     checkPermission("readManifest", sourceAppId);
-    if (sourceAppId === appId || !(await stages.areLinked(sourceAppId, appId))) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
-      );
-    }
+    // Checked before the definitions are read, because a stage that is not finished has none. Checked again in the
+    // transaction, because a stage that is closed loses its definitions.
+    await requireSameGroup(db, sourceAppId, appId);
     const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
-    const applyMode = { isPlan, checkPermission, precondition: tagsOfTarget(precondition, sourceTag) };
+    const checkOrigin = (manager: EntityManager) => requireSameGroup(manager, sourceAppId, appId, "FOR SHARE");
+    const applyMode = { isPlan, checkPermission, precondition: tagsOfTarget(precondition, sourceTag), checkOrigin };
     const result = await this.applyManifest(
       caller,
       appId,
@@ -215,8 +235,8 @@ export class StagePromotions {
   /**
    * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions from
    * before it. If an earlier promotion is chosen, restores the definitions from after it.
-   * @throws NOT_FOUND; MANIFEST_CHANGED if the app's definitions change or a promotion commits meanwhile; errors of
-   *   applying a manifest and of `checkPermission`
+   * @throws NOT_FOUND; APP_NOT_FOUND if the app is a stage that is closed; MANIFEST_CHANGED if the app's definitions
+   *   change or a promotion commits meanwhile; errors of applying a manifest and of `checkPermission`
    */
   async rollback(
     caller: Caller,
@@ -225,11 +245,13 @@ export class StagePromotions {
     checkPermission: CheckPermission,
   ): Promise<PromotionResult> {
     const { db, manifests } = this.options;
+    await requireGroup(db, appId);
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
     // A promotion that changes no definitions keeps the tag, but changes which definitions this rollback must restore.
     const checkOrigin = async (manager: EntityManager) => {
+      await requireGroup(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");
     };
     const applyMode = { isPlan: false, checkPermission, precondition, checkOrigin };

@@ -19,7 +19,10 @@ import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
  */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
-/** Value of `app_stage.expires_at` of a closed stage. A closed stage can only be deleted. */
+/**
+ * Value of `app_stage.expires_at` of a closed stage. A closed stage can only be deleted. Its `root_id` is its own ID, so
+ * that it belongs to no group, and releases its name.
+ */
 export const CLOSED_SQL = "'-infinity'::timestamptz";
 
 /**
@@ -60,7 +63,7 @@ export function transactWithShortWaits<T>(db: Db, work: (manager: EntityManager)
 
 /**
  * Closes a stage in the caller's transaction, if its row meets a condition. Returns false and changes nothing if the
- * row does not.
+ * row does not. Locks the app before its row of `app_stage`, as all transactions that lock both.
  * @param condition SQL condition on the row of `app_stage`. $1 is the ID of the stage, further parameters are `values`
  */
 export async function closeStage(
@@ -69,7 +72,8 @@ export async function closeStage(
   condition: string,
   ...values: unknown[]
 ): Promise<boolean> {
-  const sql = `UPDATE app_stage SET expires_at = ${CLOSED_SQL} WHERE app_id = $1 AND ${condition} RETURNING app_id`;
+  await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [stageId]);
+  const sql = `UPDATE app_stage SET root_id = app_id, expires_at = ${CLOSED_SQL} WHERE app_id = $1 AND ${condition} RETURNING app_id`;
   if ((await rows(manager, sql, [stageId, ...values])).length === 0) return false;
   for (const statement of CLOSE_STAGE) await rows(manager, statement, [stageId]);
   return true;

@@ -4,7 +4,8 @@
  */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { type Db, isLockTimeout, isUniqueViolation, rows } from "../../data/database.js";
+import type { EntityManager } from "typeorm";
+import { type Db, isLockTimeout, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -51,7 +52,31 @@ export interface Stage {
   createdAt: string;
 }
 
-const SELECT_ROOT = "SELECT coalesce((SELECT root_id FROM app_stage WHERE app_id = $1), $1::bigint) AS id";
+/**
+ * Returns the ID of the app from which the group of `appId` started; null if the app is a stage that is not finished or
+ * is closed. These stages belong to no group: in their row of `app_stage`, `root_id` is their own ID.
+ * @param lock "FOR SHARE" to prevent that the app is closed before the transaction ends. Lock the app before.
+ */
+export async function findRootId(
+  executor: SqlClient,
+  appId: number,
+  lock: "" | "FOR SHARE" = "",
+): Promise<number | null> {
+  const sql = `SELECT root_id AS "rootId" FROM app_stage WHERE app_id = $1 ${lock}`;
+  const [stage] = await rows<{ rootId: number }>(executor, sql, [appId]);
+  if (!stage) return appId;
+  return stage.rootId === appId ? null : stage.rootId;
+}
+
+/**
+ * Checks that the app is not a stage that is not finished or is closed. Returns the ID of the first app of its group.
+ * @throws APP_NOT_FOUND
+ */
+export async function requireGroup(...args: Parameters<typeof findRootId>): Promise<number> {
+  const rootId = await findRootId(...args);
+  if (rootId === null) throw new ActionError("APP_NOT_FOUND", "this stage is not finished yet, or was removed");
+  return rootId;
+}
 
 const LIST_STAGES = `
   SELECT app.id AS "appId", stage.name, app.name AS "appName", stage.expires_at AS "expiresAt", app.created_at AS "createdAt"
@@ -65,15 +90,17 @@ const INSERT_STAGE = `
   RETURNING id`;
 
 const INSERT_UNFINISHED_STAGE = `
-  INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $2, $3, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
+  INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $1, $2, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
 
 /**
- * Sets when the stage $1 expires: $2 hours after its creation, or never if $2 is null. Returns no row if the stage is
- * closed.
+ * Adds the stage $1 to the group of the app $3. The stage expires in $2 hours, or never if $2 is null. Returns no row if
+ * the stage is closed.
  */
 const FINISH_STAGE = `
-  UPDATE app_stage SET expires_at = now() + $2::int * interval '1 hour' WHERE app_id = $1 AND expires_at <> ${CLOSED_SQL}
-  RETURNING app_id`;
+  UPDATE app_stage SET root_id = $3, expires_at = now() + $2::int * interval '1 hour'
+   WHERE app_id = $1 AND expires_at <> ${CLOSED_SQL} RETURNING app_id`;
+const DELETE_UNFINISHED_STAGE =
+  "DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $1)";
 
 const COPY_PEOPLE = [
   "INSERT INTO app_editor (app_id, person_id) SELECT $2, person_id FROM app_editor WHERE app_id = $1",
@@ -103,6 +130,25 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
   return { name, expiresInHours: expiresInHours as number | null };
 }
 
+/**
+ * Locks the first app of a group, and checks that the group has no stage of this name and less than STAGES_MAX stages.
+ * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID, APP_NOT_FOUND
+ */
+async function lockGroup(manager: EntityManager, rootId: number, name: string): Promise<void> {
+  await lockApp(manager, rootId);
+  const stages = await rows<{ name: string }>(manager, "SELECT name FROM app_stage WHERE root_id = $1", [rootId]);
+  if (stages.some((stage) => stage.name === name))
+    throw new ActionError(
+      "NAME_ALREADY_EXISTS",
+      `another stage of this app already has the name ${describeValue(name)}; choose another name`,
+    );
+  if (stages.length >= STAGES_MAX)
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `this app already has the maximum of ${STAGES_MAX} stages; remove one first`,
+    );
+}
+
 interface StagesOptions {
   db: Db;
   definitions: Pick<SourceDefinitions, "dropIndexes">;
@@ -114,26 +160,18 @@ interface StagesOptions {
 export class Stages {
   constructor(private readonly options: StagesOptions) {}
 
-  private async rootOf(appId: number): Promise<number> {
-    return (await rows<{ id: number }>(this.options.db, SELECT_ROOT, [appId]))[0]!.id;
-  }
-
-  /** Creates a stage without definitions. The stage expires soon unless its definitions are written. */
-  private async createStage(caller: Caller, appId: number, name: string): Promise<number> {
-    const rootId = await this.rootOf(appId);
+  /**
+   * Creates a stage without definitions, which belongs to no group yet. The stage expires soon unless it is finished.
+   */
+  private async createStage(caller: Caller, appId: number, rootId: number, name: string): Promise<number> {
     return this.options.db.transaction(async (manager) => {
       await lockOrganizationOfApp(manager, rootId);
-      await lockApp(manager, rootId);
-      const existingStages = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
-      if (existingStages.length >= STAGES_MAX)
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `this app already has the maximum of ${STAGES_MAX} stages; remove one first`,
-        );
+      await lockGroup(manager, rootId, name);
+      await requireGroup(manager, appId, "FOR SHARE");
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       if (!made) throw new ActionError("APP_NOT_FOUND");
       const stageId = made.id;
-      await rows(manager, INSERT_UNFINISHED_STAGE, [stageId, rootId, name]);
+      await rows(manager, INSERT_UNFINISHED_STAGE, [stageId, name]);
       for (const sql of COPY_PEOPLE) await rows(manager, sql, [appId, stageId]);
       await recordChange(manager, caller, { appId, type: "app.stage.create", data: { stageAppId: stageId, name } });
       await recordChange(manager, caller, {
@@ -171,19 +209,14 @@ export class Stages {
 
   /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
   async list(appId: number): Promise<Stage[]> {
-    const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(this.options.db, LIST_STAGES, [
-      await this.rootOf(appId),
-    ]);
+    const { db } = this.options;
+    const rootId = (await findRootId(db, appId)) ?? appId;
+    const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST_STAGES, [rootId]);
     return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
       ...stage,
       expiresAt: expiresAt?.toISOString() ?? null,
       createdAt: createdAt.toISOString(),
     }));
-  }
-
-  /** True if both apps belong to the same group of stages. */
-  async areLinked(leftAppId: number, rightAppId: number): Promise<boolean> {
-    return (await this.rootOf(leftAppId)) === (await this.rootOf(rightAppId));
   }
 
   /**
@@ -195,14 +228,10 @@ export class Stages {
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
     const { db, apps, manifests, credentials, definitions } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
+    // Checked before the definitions are read, because a stage that is not finished has none.
+    const rootId = await requireGroup(db, appId);
     const { manifest } = await manifests.get(appId);
-    const stageId = await this.createStage(caller, appId, name).catch((error: unknown) => {
-      if (!isUniqueViolation(error)) throw error;
-      throw new ActionError(
-        "NAME_ALREADY_EXISTS",
-        `another stage of this app already has the name ${describeValue(name)}; choose another name`,
-      );
-    });
+    const stageId = await this.createStage(caller, appId, rootId, name);
     try {
       const applyMode = { prune: false, keepsData: false, isPlan: false };
       await manifests.apply(caller, manifest, {
@@ -211,12 +240,13 @@ export class Stages {
         precondition: undefined,
         checkPermission: () => undefined,
         onApplied: async (manager) => {
-          const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours]);
+          await lockGroup(manager, rootId, name);
+          const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
         },
       });
     } catch (error) {
-      await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
+      await rows(db, DELETE_UNFINISHED_STAGE, [stageId]);
       definitions.dropIndexes({ appId: stageId });
       if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
       throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
@@ -230,8 +260,8 @@ export class Stages {
    * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
    */
   async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
-    const { credentials } = this.options;
-    const rootId = await this.rootOf(appId);
+    const { db, credentials } = this.options;
+    const rootId = (await findRootId(db, appId)) ?? appId;
     for (let tries = 1; !(await this.closeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
       if (tries === REMOVAL_TRIES) {
         const message = `other requests write to app ${stageAppId} at the moment; try again later`;
