@@ -168,12 +168,16 @@ const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seq
 /**
  * Creates a pool for prepared statements with generic plans, which select table partitions at execution. On a large
  * table of runs, planning each execution would take longer than the statement itself.
+ * @param limitMs maximum time in milliseconds to open a connection, and of each statement, also if the server stops
+ *   responding; pg then closes the connection, and the next statement opens another one. Without `limitMs`, the usual
+ *   limits apply
  */
-export function createStatementPool(url: string, size: number): pg.Pool {
+export function createStatementPool(url: string, size: number, limitMs?: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
     await client.query(FOR_ANY_VALUES);
   };
-  const options = { ...BOUNDED_POOL_OPTIONS, application_name: "svc-app-actions", onConnect };
+  const limits = limitMs && { connectionTimeoutMillis: limitMs, statement_timeout: limitMs, query_timeout: limitMs };
+  const options = { ...BOUNDED_POOL_OPTIONS, ...limits, application_name: "svc-app-actions", onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }

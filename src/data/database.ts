@@ -57,6 +57,11 @@ const STATEMENT_POOL_RATIO = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
 /** Connections in addition that only `queryReserved` uses. */
 export const RESERVED_CONNECTIONS = 1;
+/**
+ * Maximum time in milliseconds of a statement on these connections, and to open one. It is a quarter of the lease of a
+ * process (`lease.ts`), so that another connection can renew the lease in time if a connection goes silent.
+ */
+const RESERVED_LIMIT_MS = 3_000;
 
 /** Connections to PostgreSQL. TypeORM calls them a data source, which in this service is a table of entries. */
 export type Db = DataSource;
@@ -71,7 +76,7 @@ class Database extends DataSource {
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
     this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
-    this.reserved = createStatementPool(sessionUrl, RESERVED_CONNECTIONS);
+    this.reserved = createStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_LIMIT_MS);
   }
 
   override async destroy(): Promise<void> {
@@ -136,12 +141,12 @@ export async function queryPreparedRows<T>(
 }
 
 /**
- * Executes a short statement over a connection that no request uses. So the statement does not wait while slow statements of requests use
- * all other connections.
+ * Executes a short statement over a connection that no request uses, and returns its rows. So the statement does not wait
+ * while slow statements of requests use all other connections. It fails after RESERVED_LIMIT_MS; the database may still
+ * execute it.
  */
-export async function queryReserved(db: SqlClient, name: string, text: string, values: unknown[]): Promise<void> {
-  if (db instanceof Database) await queryRowsPrepared(db.reserved, name, text, values);
-  else await db.query(text, values);
+export async function queryReserved<T>(db: SqlClient, name: string, text: string, values: unknown[]): Promise<T[]> {
+  return db instanceof Database ? queryRowsPrepared(db.reserved, name, text, values) : rows(db, text, values);
 }
 
 /**

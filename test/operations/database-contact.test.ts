@@ -1,11 +1,17 @@
 /** Tests the lease of a process on its runs: when it is renewed, and when other processes can declare the process dead. */
 import { mock } from "node:test";
 import { expect } from "chai";
-import { pino } from "pino";
-import type { Db } from "../../src/data/database.js";
+import { type Logger, pino } from "pino";
+import { countConnections, type Db, openDatabase } from "../../src/data/database.js";
 import { DatabaseContact, Lease } from "../../src/operations/runs/lease.js";
+import { startCuttingProxy } from "../harness/cutting-proxy.js";
+import { freshDatabase } from "../harness/postgres.js";
 
 const RENEWAL_LIMIT_MS = 12_000;
+
+const settled = async () => {
+  for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+};
 
 describe("contact with the database", () => {
   let now: number;
@@ -61,6 +67,51 @@ describe("contact with the database", () => {
   });
 });
 
+describe("the connection that renews the lease", () => {
+  it("is replaced by another one within the lease if it goes silent", async () => {
+    const database = await freshDatabase();
+    const proxy = await startCuttingProxy(database.url);
+    const db = await openDatabase(proxy.url, 1);
+    const warnings: unknown[] = [];
+    let onRenewal = () => {};
+    const nextRenewal = () => new Promise<void>((resolve) => (onRenewal = resolve));
+    const lease = new Lease({
+      db,
+      roles: new Set(["runner"]),
+      isOnlyProcess: false,
+      onRenewal: async () => onRenewal(),
+      onLateRenewal: async () => undefined,
+      onDatabaseReached: () => undefined,
+      log: { warn: ({ err }: { err: Error }) => warnings.push(err.message) } as unknown as Logger,
+    });
+    mock.timers.enable({ apis: ["setTimeout"] });
+    try {
+      const renewed = nextRenewal();
+      await lease.start();
+      await renewed;
+      await settled();
+      const withheld = proxy.withhold("renew-lease");
+      mock.timers.tick(3_000);
+      const cut = await withheld;
+      mock.timers.tick(3_000);
+      await settled();
+      // Ends the wait of a client that has no time limit.
+      if (warnings.length === 0) cut();
+      expect(warnings).to.deep.equal(["Query read timeout"]);
+      const renewedAgain = nextRenewal();
+      mock.timers.tick(500);
+      await renewedAgain;
+      expect(countConnections(db)).to.deep.equal({ busy: 0, idle: 2, waiting: 0 });
+    } finally {
+      await lease.stop();
+      mock.timers.reset();
+      await db.destroy();
+      await proxy.stop();
+      await database.drop();
+    }
+  });
+});
+
 describe("the lease of a process", () => {
   const { now: realNow } = performance;
   let now: number;
@@ -70,10 +121,14 @@ describe("the lease of a process", () => {
   let fails: boolean;
   /** Promise that ends the statement in progress; null if each statement ends at once. */
   let held: Promise<void> | null;
+  /** True if the database executes a statement when `held` resolves; false if it executes it at once, and then delays the response. */
+  let isDelayed: boolean;
+  /** Promise that ends the work after a late renewal; null if it ends at once. */
+  let lateWork: Promise<void> | null;
+  /** Milliseconds by which the clock of the database is ahead of the clock of the process. */
+  let aheadMs: number;
+  const databaseNow = () => now + aheadMs;
 
-  const settled = async () => {
-    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
-  };
   const pass = async (ms: number) => {
     now += ms;
     mock.timers.tick(ms);
@@ -83,9 +138,11 @@ describe("the lease of a process", () => {
 
   function create(alone = false): void {
     const query = async (text: string, values: unknown[]) => {
+      const receivedAt = databaseNow();
       await held;
       if (fails) throw new Error("away");
       statements.push({ text, values });
+      return [{ leaseUntil: (isDelayed ? databaseNow() : receivedAt) + RENEWAL_LIMIT_MS }];
     };
     lease = new Lease({
       db: { query } as unknown as Db,
@@ -97,6 +154,7 @@ describe("the lease of a process", () => {
       },
       onLateRenewal: async () => {
         events.push("late");
+        await lateWork;
       },
       onDatabaseReached: () => {},
       log: pino({ level: "silent" }),
@@ -110,6 +168,9 @@ describe("the lease of a process", () => {
     events = [];
     fails = false;
     held = null;
+    isDelayed = false;
+    lateWork = null;
+    aheadMs = 1_700_000_000_000;
     performance.now = () => now;
     mock.timers.enable({ apis: ["setTimeout"] });
   });
@@ -180,6 +241,51 @@ describe("the lease of a process", () => {
     expect(events).to.deep.equal([true, true, "late", true]);
     await pass(3_000);
     expect(events).to.deep.equal([true, true, "late", true, true]);
+  });
+
+  for (const [title, delayed] of [
+    ["the database executes a renewal only after its end", true],
+    ["the response to a renewal arrives only after its end, so that the database may have stored it late", false],
+  ] as const) {
+    it(`is late if ${title}`, async () => {
+      create(true);
+      await lease.start();
+      await settled();
+      isDelayed = delayed;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      await pass(3_000);
+      now += 9_001;
+      held = null;
+      resolve();
+      await settled();
+      expect(events).to.deep.equal([true, "late", true]);
+    });
+  }
+
+  it("is late if the clock of the process stopped while the lease ended, as in a virtual machine that was paused", async () => {
+    create(true);
+    await lease.start();
+    await settled();
+    aheadMs += 9_001;
+    await pass(3_000);
+    expect(events).to.deep.equal([true, "late", true]);
+  });
+
+  it("is late again if another renewal is late during the work that follows a late one", async () => {
+    create(true);
+    await lease.start();
+    await settled();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    lateWork = promise;
+    now += 9_001;
+    await pass(3_000);
+    now += 9_001;
+    await pass(3_000);
+    lateWork = null;
+    resolve();
+    await pass(3_000);
+    expect(events).to.deep.equal([true, "late", true, "late", true]);
   });
 
   it("is not renewed after the process has stopped, also by a renewal in progress, and its row is removed", async () => {

@@ -24,7 +24,8 @@ const DATABASE_GAP_MAX_MS = 6_000;
 const RENEW_LEASE = `
   INSERT INTO instance (id, roles, lease_until, ignored_proxy)
   VALUES ($1, $2, now() + ${LEASE_DURATION_MS} * interval '1 millisecond', $3)
-  ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy`;
+  ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy
+  RETURNING (extract(epoch FROM lease_until) * 1000)::float8 AS "leaseUntil"`;
 
 /**
  * Measures for how long this process has been in contact with the database, without a gap longer than
@@ -71,8 +72,8 @@ interface LeaseOptions {
    */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
   /**
-   * Called after this process renewed a lease that had already expired. While it was expired, another process may have
-   * ended runs of this process.
+   * Called after this process renewed a lease that had expired, or may have expired before the database stored the
+   * renewal. While it was expired, another process may have ended runs of this process.
    */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
@@ -95,7 +96,8 @@ export class Lease {
    */
   private onRenewalInProgress: Promise<void> | null = null;
   private isStopped = false;
-  private renewedAt = 0;
+  /** End of the lease that the database confirmed last, as Unix time of the database in milliseconds. */
+  private leaseUntil = Number.POSITIVE_INFINITY;
   private isLate = false;
   private ignoredProxy: string | null = null;
 
@@ -103,18 +105,34 @@ export class Lease {
 
   private async renew(): Promise<void> {
     const { db, roles, onDatabaseReached } = this.options;
-    const at = performance.now();
-    await queryReserved(db, "renew-lease", RENEW_LEASE, [this.holder, [...roles], this.ignoredProxy]);
-    if (this.renewedAt > 0 && at - this.renewedAt > LEASE_DURATION_MS) this.isLate = true;
-    this.renewedAt = at;
+    const values = [this.holder, [...roles], this.ignoredProxy];
+    const sentAt = performance.now();
+    const [renewed] = await queryReserved<{ leaseUntil: number }>(db, "renew-lease", RENEW_LEASE, values);
+    const { leaseUntil } = renewed!;
+    // Other processes see the new lease after the statement has ended. The statement started at `now()` of the
+    // database, and ended before the response arrived.
+    const endedBefore = leaseUntil - LEASE_DURATION_MS + performance.now() - sentAt;
+    if (endedBefore > this.leaseUntil) this.isLate = true;
+    this.leaseUntil = leaseUntil;
     this.contact.onReached();
     onDatabaseReached();
   }
 
+  private async callOnLateRenewal(): Promise<void> {
+    if (!this.isLate) return;
+    // Set before the call, because another renewal can be late during the call.
+    this.isLate = false;
+    try {
+      await this.options.onLateRenewal();
+    } catch (error) {
+      this.isLate = true;
+      throw error;
+    }
+  }
+
   private async callOnRenewal(): Promise<void> {
     try {
-      if (this.isLate) await this.options.onLateRenewal();
-      this.isLate = false;
+      await this.callOnLateRenewal();
       await this.options.onRenewal(this.options.isOnlyProcess || this.contact.isSteady());
     } catch (error) {
       this.options.log.warn(
