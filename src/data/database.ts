@@ -202,6 +202,11 @@ export function isInvalidDataError(error: unknown): boolean {
   return /^(22|54)/.test(code);
 }
 
+/** True if PostgreSQL failed with an internal error (SQLSTATE class XX), for example because stored data is damaged. */
+export function isInternalDatabaseError(error: unknown): boolean {
+  return /^XX/.test(driverErrorOf(error).code ?? "");
+}
+
 /** True if PostgreSQL cannot store a text, for example because it contains the character U+0000. */
 export function isUnstorableText(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { EntityManager } from "typeorm";
 import type { Db } from "../../src/data/database.js";
 import { RunSearch } from "../../src/operations/records/run-words.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -26,7 +27,7 @@ describe("the search for words of runs", () => {
     const [{ id }] = await db.query(
       `WITH made AS (
          INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at, hosts, log_id)
-         VALUES ($1, 1, 'master', 'manual', $2, 'completed', now() - $5::int * interval '1 minute', $4, nextval('execution_log_id_seq'))
+         VALUES ($1, 1, 'master', 'manual', $2, 'completed', now() - $5::float8 * interval '1 minute', $4, nextval('execution_log_id_seq'))
          RETURNING id, log_id),
        printed AS (INSERT INTO console_line (run_id, seq, level, at, text) SELECT id, 0, 'log', now(), $3 FROM made),
        entry AS (INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
@@ -153,27 +154,66 @@ describe("the search for words of runs", () => {
     expect(await found("ancient")).to.deep.equal([old]);
   });
 
-  it("leaves out only the run whose words take too long, and indexes all others", async () => {
+  /** Executes `work` while the text "poison" cannot be indexed because of the SQLSTATE `code`. */
+  async function withPoison(code: string, work: () => Promise<void>): Promise<void> {
     await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now() - interval '1 day'");
-    // The function reports the time limit of the statement for one text.
     const [{ definition }] = await db.query("SELECT pg_get_functiondef('svc_search_words'::regproc) AS definition");
     await db.query("ALTER FUNCTION svc_search_words RENAME TO svc_search_words_real");
     await db.query(`
       CREATE FUNCTION svc_search_words(app_id bigint, given text) RETURNS tsvector IMMUTABLE LANGUAGE plpgsql AS $$
         BEGIN
-          IF given LIKE '%poison%' THEN RAISE EXCEPTION 'canceling statement' USING ERRCODE = '57014'; END IF;
+          IF given LIKE '%poison%' THEN RAISE EXCEPTION 'cannot be indexed' USING ERRCODE = '${code}'; END IF;
           RETURN svc_search_words_real(app_id, given);
         END $$`);
-    const ids: number[] = [];
-    for (const result of ["steady", "poison steady", "steady", "steady"]) ids.push(await end(1, { data: { result } }));
-    const words = new RunSearch(db);
-    await words.gather();
-    expect(await words.find(1, "steady", { limit: 10 })).to.deep.equal([ids[3], ids[2], ids[0]]);
-    expect(await found("poison")).to.deep.equal([]);
+    await work();
     await db.query("DROP FUNCTION svc_search_words; DROP FUNCTION svc_search_words_real");
     await db.query(definition);
-    await db.query("DELETE FROM run_search WHERE run_id = $1", [ids[1]]);
-  });
+    await db.query("DELETE FROM run WHERE log_id IN (SELECT id FROM execution_log WHERE data::text LIKE '%poison%')");
+  }
+
+  for (const [code, text] of [
+    ["57014", "take too long"],
+    ["54000", "cause an error"],
+    ["XX001", "are damaged"],
+  ] as const)
+    it(`leaves out only the run whose words ${text}, and indexes all others`, () =>
+      withPoison(code, async () => {
+        const ids: number[] = [];
+        for (const result of ["steady", "poison steady", "steady", "steady"])
+          ids.push(await end(1, { data: { result } }));
+        const words = new RunSearch(db);
+        await words.gather();
+        expect(await words.find(1, "steady", { limit: 3 })).to.deep.equal([ids[3], ids[2], ids[0]]);
+        expect(await found("poison")).to.deep.equal([]);
+      }));
+
+  it("does not leave out a run that is committed after the attempt to index an earlier run alone", () =>
+    withPoison("57014", async () => {
+      const poison = await end(1, { data: { result: "poison late" } });
+      let late = 0;
+      const watched = Object.create(db, {
+        transaction: {
+          value: async (work: (manager: EntityManager) => Promise<unknown>) => {
+            let isSingle = false;
+            try {
+              return await db.transaction((manager) => {
+                const query = (sql: string, values: unknown[] = []) => {
+                  isSingle ||= values[1] === 1;
+                  return manager.query(sql, values);
+                };
+                return work({ query } as EntityManager);
+              });
+            } finally {
+              // This run has ended before the run that could not be indexed.
+              if (isSingle && late === 0) late = await end(1, { data: { result: "late" }, minutesAgo: 0.5 });
+            }
+          },
+        },
+      }) as Db;
+      await new RunSearch(watched).gather();
+      expect(late).to.be.above(poison);
+      expect(await found("late")).to.deep.equal([late]);
+    }));
 
   it("indexes at most 5,000 different words of a run", async () => {
     const many = Array.from({ length: 8_000 }, (_, number) => (number + 4_096).toString(16)).join(" ");

@@ -4,14 +4,22 @@
  * run waits for the index.
  */
 import type { EntityManager } from "typeorm";
-import { type Db, isStatementTimeout, queryPreparedRows, rows } from "../../data/database.js";
+import { BatchSize } from "../../data/batches.js";
+import {
+  type Db,
+  isInternalDatabaseError,
+  isInvalidDataError,
+  isStatementTimeout,
+  queryPreparedRows,
+  rows,
+} from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
 /** Maximum number of runs that one SQL statement indexes. */
 const RUNS_PER_BATCH = 500;
-/** Time limit of this statement. After it, the next batch has half the runs; a single run is then stored without words. */
+/** Time limit of this statement. After it, or after an error, the next batch has half the runs. */
 const BATCH_LIMIT_MS = 5_000;
 /** Maximum number of different words of a run that are indexed, in the order of their bytes. */
 const WORDS_PER_RUN_MAX = 5_000;
@@ -47,14 +55,15 @@ const JOIN_LOG_ENTRY_SQL = `
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
 /* $2 is the maximum number of runs. */
-const indexStatement = (condition: string, order: "ASC" | "DESC", wordsSql = RUN_WORDS_SQL) => `
-  WITH due AS (
-    SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
-     WHERE ${condition} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
-     ORDER BY finished_at ${order}, id ${order} LIMIT $2::int),
+const dueRunsSql = (condition: string, order: "ASC" | "DESC") => `
+  SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
+   WHERE ${condition} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
+   ORDER BY finished_at ${order}, id ${order} LIMIT $2::int`;
+const indexStatement = (...due: Parameters<typeof dueRunsSql>) => `
+  WITH due AS (${dueRunsSql(...due)}),
   written AS (
     INSERT INTO run_search (run_id, words)
-    SELECT run.id, ${wordsSql} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
+    SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
 /*
@@ -64,11 +73,11 @@ const indexStatement = (condition: string, order: "ASC" | "DESC", wordsSql = RUN
 const NEWER_RUNS = [`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC"] as const;
 const OLDER_RUNS = ["finished_at <= $1::timestamptz", "DESC"] as const;
 const INDEX_RUNS = { newer: indexStatement(...NEWER_RUNS), older: indexStatement(...OLDER_RUNS) };
-/* Stores runs without words, so that later batches leave them out. */
-const SKIP_RUNS = {
-  newer: indexStatement(...NEWER_RUNS, "''::tsvector"),
-  older: indexStatement(...OLDER_RUNS, "''::tsvector"),
-};
+const SELECT_DUE_RUNS = { newer: dueRunsSql(...NEWER_RUNS), older: dueRunsSql(...OLDER_RUNS) };
+/* Indexes the run with the ID $1. */
+const INDEX_RUN = indexStatement("id = $1::bigint", "ASC");
+/* Stores the run with the ID $1 without words, so that later batches leave it out. */
+const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 
 /**
  * Searches the newest runs with IDs below $3. $1 contains the words, and $2 is the maximum number of runs. This
@@ -89,6 +98,9 @@ const SEARCH_BY_WORDS = `
 const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0";
 const USE_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const SELECT_HIGHEST_ID = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
+
+/** Conditions for errors that a single run can cause. */
+const RUN_FAULTS = [isStatementTimeout, isInvalidDataError, isInternalDatabaseError];
 
 interface IndexedBatch {
   count: number;
@@ -159,24 +171,22 @@ export interface SearchPosition {
 
 export class RunSearch {
   private isStopped = false;
-  /** Maximum number of runs in the next batch. */
-  private batchLimit = RUNS_PER_BATCH;
+  private readonly batchSize = new BatchSize(RUNS_PER_BATCH);
   private gatheringOlder: Promise<unknown> = Promise.resolve();
   private next: Promise<boolean> | null = null;
 
   constructor(private readonly db: Db) {}
 
   /**
-   * Stores one batch of at most `limit` runs. Only one process at a time does this.
+   * Stores one batch of runs. Only one process at a time does this.
    * @param side "newer" for runs that ended after the indexed runs, "older" for runs that ended before the indexed runs
-   * @returns "more" if more runs may follow, "late" if the statement exceeded its time limit, so that nothing is stored
+   * @returns whether more runs may follow. If the words of a run caused an error or took too long, nothing is stored;
+   *   `failedRunId` is the run's ID if the batch had a single run, and null otherwise.
    */
-  private async storeBatch(
-    side: "newer" | "older",
-    statement: string,
-    limit: number,
-  ): Promise<"more" | "complete" | "late"> {
+  private async storeBatch(side: "newer" | "older"): Promise<{ hasMore: boolean } | { failedRunId: number | null }> {
+    const limit = this.batchSize.current;
     let isIndexing = false;
+    let singleRunId: number | null = null;
     const store = async (manager: EntityManager) => {
       await manager.query(WITHOUT_PARALLEL_WORKERS);
       const [mark] = await rows<{ newest: string; oldest: string; now: string }>(
@@ -184,9 +194,13 @@ export class RunSearch {
         "SELECT newest::text, oldest::text, now()::text FROM run_search_mark FOR UPDATE",
       );
       await manager.query(`SET LOCAL statement_timeout = ${BATCH_LIMIT_MS}`);
-      const markedTime = side === "newer" ? mark!.newest : mark!.oldest;
+      const due = [side === "newer" ? mark!.newest : mark!.oldest, limit];
+      if (limit === 1) singleRunId = (await rows<{ id: number }>(manager, SELECT_DUE_RUNS[side], due))[0]?.id ?? null;
       isIndexing = true;
-      const [batchRow] = await rows<IndexedBatch>(manager, statement, [markedTime, limit]);
+      const [batchRow] =
+        singleRunId === null
+          ? await rows<IndexedBatch>(manager, INDEX_RUNS[side], due)
+          : await rows<IndexedBatch>(manager, INDEX_RUN, [singleRunId, 1]);
       isIndexing = false;
       const isFull = batchRow!.count === limit;
       if (side === "newer") {
@@ -195,28 +209,27 @@ export class RunSearch {
       } else if (batchRow!.first !== null) {
         await rows(manager, "UPDATE run_search_mark SET oldest = $1::timestamptz", [batchRow!.first]);
       }
-      return isFull ? "more" : "complete";
+      return { hasMore: isFull };
     };
     return this.db.transaction(store).catch((error: unknown) => {
-      if (isIndexing && isStatementTimeout(error)) return "late";
+      if (isIndexing && RUN_FAULTS.some((isFault) => isFault(error))) return { failedRunId: singleRunId };
       throw error;
     });
   }
 
   /**
-   * Indexes one batch of runs. After a batch that takes too long, the next batch has half the runs. A single run that
-   * takes too long is stored without words, so that it does not block the index.
+   * Indexes one batch of runs. After a batch that takes too long or causes an error, the next batch has half the runs.
+   * A single such run is stored without words, so that it does not block the index.
    * @returns true if more runs may follow
    */
   private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
-    const limit = this.batchLimit;
-    const result = await this.storeBatch(side, INDEX_RUNS[side], limit);
-    if (result !== "late") {
-      this.batchLimit = Math.min(RUNS_PER_BATCH, limit * 2);
-      return result === "more";
+    const batch = await this.storeBatch(side);
+    if ("hasMore" in batch) {
+      this.batchSize.grow();
+      return batch.hasMore;
     }
-    this.batchLimit = Math.max(1, Math.floor(limit / 2));
-    if (limit === 1) await this.storeBatch(side, SKIP_RUNS[side], 1);
+    this.batchSize.shrink();
+    if (batch.failedRunId !== null) await rows(this.db, SKIP_RUN, [batch.failedRunId]);
     return true;
   }
 
