@@ -1106,6 +1106,7 @@ CREATE TABLE push_subscription (
   auth text NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   credential_id bigint,
+  visitor_block bytea,
   CONSTRAINT push_subscription_pkey PRIMARY KEY (id),
   CONSTRAINT push_subscription_app_id_endpoint_key UNIQUE (app_id, endpoint),
   CONSTRAINT push_subscription_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -1114,6 +1115,8 @@ CREATE TABLE push_subscription (
 
 CREATE INDEX push_subscription_credential ON public.push_subscription USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 CREATE INDEX push_subscription_reader ON public.push_subscription USING btree (app_id, reader);
+CREATE INDEX push_subscription_visitor ON public.push_subscription USING btree (app_id, id) WHERE (reader ~~ 'credential:%'::text);
+CREATE INDEX push_subscription_visitor_block ON public.push_subscription USING btree (app_id, visitor_block, id) WHERE (visitor_block IS NOT NULL);
 
 CREATE UNLOGGED TABLE rate_window (
   app_id bigint NOT NULL,

@@ -301,9 +301,10 @@ export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;
 
 /** Maximum number of devices on which one person receives notifications by Web Push. The oldest are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
-/** Maximum number of notifications of an app, and of devices of all people who receive them. The oldest are removed. */
+/** Maximum number of notifications of an app, and of devices of its signed-in people and of its visitors. The oldest are removed. */
 export const NOTIFICATIONS_KEPT = 100_000;
 export const PUSH_SUBSCRIPTIONS_KEPT = 100_000;
+export const VISITOR_DEVICES_PER_APP = 20_000;
 
 /** Maximum number of delivery reports of mail and SMS providers from one network address in RATE_WINDOW_MS. */
 export const REPORTS_PER_ADDRESS = 600;

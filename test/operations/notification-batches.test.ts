@@ -104,7 +104,7 @@ describe("notifications for many users", () => {
     const feed = createNotificationFeed({
       db: gatedDb,
       notices: { listen: () => {}, onGap: () => {} } as never,
-      findReader: async () => ({ key: "entry:1:7", user, canReadAll: false }),
+      findReader: async () => ({ key: "entry:1:7", user, isVisitor: false, canReadAll: false }),
       findCredentialsInScope: async () => new Set(),
       log: {} as Logger,
     });

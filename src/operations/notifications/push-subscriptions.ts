@@ -4,15 +4,15 @@
  * notifications without a scope.
  */
 import { isIP } from "node:net";
-import { type Db, rows } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { PUSH_SUBSCRIPTIONS_PER_READER } from "../../limits.js";
+import { PUSH_SUBSCRIPTIONS_PER_READER, VISITOR_DEVICES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import type { FindReader } from "./reader.js";
+import { type FindReader, IS_VISITOR_SQL, type NotificationReader } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 /**
@@ -26,15 +26,42 @@ export interface PushDevice {
   createdAt: string;
 }
 
-/** Stores a device. A device that subscribes again keeps its row, even if another user is signed in to its page now. */
+/** Maximum number of devices of an app's visitors who are not signed in, from one network address. */
+export const VISITOR_DEVICES_PER_ADDRESS = 100;
+
+/**
+ * Stores a device. A device that subscribes again keeps its row, even if another user is signed in to its page now. The
+ * row contains the hash of the visitor's network address range, because the session can end before the device.
+ */
 const SAVE_SUBSCRIPTION = `
-  INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
+  INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
+  VALUES ($1, $2, $3, $4, $5, $6, (SELECT visitor_block FROM credential WHERE id = $3))
   ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
-     p256dh = excluded.p256dh, auth = excluded.auth
+     p256dh = excluded.p256dh, auth = excluded.auth, visitor_block = excluded.visitor_block
   RETURNING id`;
-const DELETE_OLDEST_SUBSCRIPTIONS = `
+
+/**
+ * Returns SQL that deletes the devices with the IDs that `selection` selects. Skips devices that another transaction
+ * changes or to which it sends messages, so that two transactions cannot deadlock.
+ */
+const deleteSelectedSql = (selection: string) => `
   DELETE FROM push_subscription WHERE id IN (
-    SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $2 ORDER BY id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER})`;
+    SELECT id FROM push_subscription WHERE id IN (${selection}) ORDER BY id FOR UPDATE SKIP LOCKED)`;
+
+/*
+ * Statements that delete the oldest devices of an app ($1) beyond a maximum, but never the device $2, which can have an
+ * old ID: of the reader $3, of the visitors at the network address of the device $2, and of all visitors.
+ */
+const DELETE_OLDEST_OF_READER = deleteSelectedSql(`
+  SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $3
+   ORDER BY id = $2 DESC, id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER}`);
+const DELETE_OLDEST_OF_ADDRESS = deleteSelectedSql(`
+  SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_SQL}
+     AND visitor_block = (SELECT visitor_block FROM push_subscription WHERE id = $2)
+   ORDER BY id = $2 DESC, id DESC OFFSET ${VISITOR_DEVICES_PER_ADDRESS}`);
+const DELETE_OLDEST_OF_VISITORS = deleteSelectedSql(`
+  SELECT id FROM (SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_SQL}
+                   ORDER BY id DESC OFFSET ${VISITOR_DEVICES_PER_APP}) AS oldest WHERE id <> $2`);
 
 interface PushSubscriptionsOptions {
   db: Db;
@@ -44,6 +71,22 @@ interface PushSubscriptionsOptions {
   /** Returns true if the network rules allow connections from the service to this IP address. */
   mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
+}
+
+/**
+ * Deletes the oldest devices of the reader beyond the maximum. For a visitor, also deletes the oldest devices of
+ * visitors at the same network address, and of all visitors of the app. Never deletes the device `keptId`.
+ */
+async function deleteOldest(
+  manager: SqlClient,
+  appId: number,
+  { key, isVisitor }: NotificationReader,
+  keptId: number,
+): Promise<void> {
+  await rows(manager, DELETE_OLDEST_OF_READER, [appId, keptId, key]);
+  if (!isVisitor) return;
+  await rows(manager, DELETE_OLDEST_OF_ADDRESS, [appId, keptId]);
+  await rows(manager, DELETE_OLDEST_OF_VISITORS, [appId, keptId]);
 }
 
 export class PushSubscriptions {
@@ -75,11 +118,11 @@ export class PushSubscriptions {
     }
     refuseUnknownFields(body, PUSH_TARGET_SHAPE);
     receivedDataLimiter.takeRows(caller, appId, endpoint.length);
-    const { key } = await findReader(caller, appId);
+    const reader = await findReader(caller, appId);
     return db.transaction(async (manager) => {
-      const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
+      const values = [appId, reader.key, caller.credentialId, endpoint, p256dh, auth];
       const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
-      await rows(manager, DELETE_OLDEST_SUBSCRIPTIONS, [appId, key]);
+      await deleteOldest(manager, appId, reader, row!.id);
       return row!;
     });
   }
@@ -90,9 +133,13 @@ export class PushSubscriptions {
    */
   async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
     const { db, findReader } = this.options;
-    const { key } = await findReader(caller, appId);
-    const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
-    await rows(db, sql, [appId, caller.credentialId, key]);
+    const reader = await findReader(caller, appId);
+    const sql =
+      "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3 RETURNING id";
+    await db.transaction(async (manager) => {
+      const assigned = await rows<{ id: number }>(manager, sql, [appId, caller.credentialId, reader.key]);
+      if (assigned.length > 0) await deleteOldest(manager, appId, reader, assigned[0]!.id);
+    });
   }
 
   /**

@@ -11,10 +11,15 @@ import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
  */
 export const READER_CHANNEL = "svc_reader";
 
+/** SQL condition for rows of visitors who are not signed in, by the column `reader`. */
+export const IS_VISITOR_SQL = "reader LIKE 'credential:%'";
+
 export interface NotificationReader {
   /** Key under which the database stores the reader's devices and the notifications that the reader has read. */
   key: string;
   user: ScopeUser;
+  /** True for a visitor who is not signed in. `key` then begins with `credential:`. */
+  isVisitor: boolean;
   /** True for back ends and editors of the app, which can read all notifications. */
   canReadAll: boolean;
 }
@@ -28,10 +33,15 @@ export function createFindReader(sessionOf: ReadSession): FindReader {
     const { user, entries } = await sessionOf({ appId, personId, credentialId, copy });
     if (entries) {
       const { id, dataSourceId, data } = entries.dataSource;
-      return { key: `entry:${dataSourceId}:${id}`, user: { ...data, id, dataSourceId }, canReadAll: seesAll };
+      return {
+        key: `entry:${dataSourceId}:${id}`,
+        user: { ...data, id, dataSourceId },
+        isVisitor: false,
+        canReadAll: seesAll,
+      };
     }
     const key = personId === null ? `credential:${credentialId}` : `person:${personId}`;
-    return { key, user: user && { ...user }, canReadAll: seesAll };
+    return { key, user: user && { ...user }, isVisitor: personId === null, canReadAll: seesAll };
   };
 }
 

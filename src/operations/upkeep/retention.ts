@@ -20,8 +20,10 @@ import {
   PAGE_SESSIONS_KEPT,
   PUSH_SUBSCRIPTIONS_KEPT,
   VERSION_BYTES_KEPT,
+  VISITOR_DEVICES_PER_APP,
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
+import { IS_VISITOR_SQL } from "../notifications/reader.js";
 import { Partitions } from "./partitions.js";
 import { createFailureSkipper, type SkipFailure } from "./skipped-failures.js";
 
@@ -92,10 +94,10 @@ const BATCH_DELETES = [
       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   // Rows that store which notifications a visitor has read are deleted after the same time as sessions of visitors.
   `DELETE FROM notification_read WHERE ctid IN (
-     SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
+     SELECT ctid FROM notification_read WHERE ${IS_VISITOR_SQL} AND read_at < now() - $1 * interval '1 day'
       LIMIT $2) RETURNING reader`,
   `DELETE FROM notification_read_all WHERE ctid IN (
-     SELECT ctid FROM notification_read_all WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
+     SELECT ctid FROM notification_read_all WHERE ${IS_VISITOR_SQL} AND read_at < now() - $1 * interval '1 day'
       LIMIT $2) RETURNING reader`,
   `DELETE FROM message WHERE id IN (
      SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
@@ -224,7 +226,9 @@ const KEPT_ROWS: readonly KeptRows[] = [
     kept: IDEMPOTENCY_BYTES_KEPT,
   },
   { table: "message", condition: "status <> 'queued'", bytes: "bytes", kept: MESSAGE_BYTES_KEPT },
-  { table: "push_subscription", kept: PUSH_SUBSCRIPTIONS_KEPT },
+  // Devices of visitors have their own maximum, so that they do not displace devices of users.
+  { table: "push_subscription", condition: `NOT (${IS_VISITOR_SQL})`, kept: PUSH_SUBSCRIPTIONS_KEPT },
+  { table: "push_subscription", condition: IS_VISITOR_SQL, kept: VISITOR_DEVICES_PER_APP },
 ];
 
 /*
@@ -245,6 +249,11 @@ const DELETE_REPLACED_SETTINGS = `
    WHERE app.id = forgotten.app_id RETURNING app.id`;
 /** Hours for which replaced values of settings stay stored. */
 const REPLACED_SETTINGS_HOURS = 1;
+
+/* Deletes devices of visitors whose session is no longer stored. No visitor can see or remove such a device. */
+const DELETE_DEVICES_OF_GONE_VISITORS = `
+  DELETE FROM push_subscription WHERE id IN (
+    SELECT id FROM push_subscription WHERE credential_id IS NULL AND ${IS_VISITOR_SQL} LIMIT $1) RETURNING id`;
 
 /* Deletes trace contexts of runs that were never executed. */
 const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
@@ -307,6 +316,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
       for (const partitionedDelete of PARTITIONED_DELETES) await skipFailure(deletePartitioned(partitionedDelete));
       for (const batch of BATCH_DELETES) await skipFailure(deleteAll(batch, days));
       for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));
+      await skipFailure(deleteAll(DELETE_DEVICES_OF_GONE_VISITORS));
       for (const keptRows of KEPT_ROWS) {
         if (isStopped) break;
         const owners = rows<{ id: number }>(db, fullOwnersSql(keptRows), [keptRows.kept]);
