@@ -361,8 +361,12 @@ export function mayPerformOnOrganization(caller: Caller, operation: Operation, o
   return standing !== undefined && allowsOperation(operation, standing);
 }
 
-/** True if the caller may perform an operation that belongs to no app and no organization. A person needs no role for it. */
-export function mayPerformOnService({ kind, scopes }: Caller, operation: Operation): boolean {
+/**
+ * True if the caller may perform an operation that belongs to no app and no organization. A person needs no role for it.
+ * An OAuth token has no right if the person who authorized it has no role on its app.
+ */
+export function mayPerformOnService({ kind, scopes, grantor }: Caller, operation: Operation): boolean {
+  if (grantor === null) return false;
   if (kind === "admin") return allowsOperation(operation, "administrator");
   return kind === "editor"
     ? ROLES.some((role) => allowsOperation(operation, role))

@@ -2,20 +2,26 @@
 import { expect } from "chai";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
+import { overlap } from "../harness/lock-waits.js";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
+import { createMemberCalls, type Person } from "../members/support.js";
 import { DEVICE_GRANT_TYPE, oauthCalls, REDIRECT_URI } from "./oauth-support.js";
 
 describe("access of programs that people allowed", () => {
   let service: TestService;
+  let administrator: Person;
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
+    const { user, email, token } = await signedInPerson(service);
+    administrator = { id: user.id, email, token };
   });
   after(() => service?.stop());
 
   const { form, newClient, newRequest, decide, signedIn, may, refresh } = oauthCalls(() => service);
+  const { as, organization, join, members, appMembers } = createMemberCalls(() => ({ service, administrator }));
 
   it("has no more rights than its scopes and its person, and ends with the person's role", async () => {
     const { tokens } = await signedIn(["read"]);
@@ -47,6 +53,88 @@ describe("access of programs that people allowed", () => {
     expect((await decide(newRequest(clientId).query, {}, body.token)).http).to.equal(403);
     await service.rest("DELETE", path, { as: "admin" });
     expect(await may(theirs.tokens.access_token)).to.equal(401);
+  });
+
+  /** Sends requests of a program: a list of tools, a list of apps and a refresh. Returns the three results. */
+  async function requestsOf({ clientId, tokens }: Awaited<ReturnType<typeof signedIn>>) {
+    const response = await fetch(`${service.url}/mcp`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${tokens.access_token}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+    });
+    await response.body?.cancel();
+    const apps = await service.rest("GET", "/v1/apps", { as: tokens.access_token });
+    return [response.status, apps.http, (await refresh(clientId, tokens.refresh_token)).body.error];
+  }
+
+  it("ends with each way in which its person loses the role, and does not come back with the role", async () => {
+    const { token } = administrator;
+    const { id, appId } = await organization();
+    const body = { name: "Second", organizationId: id };
+    const secondApp = (await as(token, "POST", "/v1/admin/apps", body)).body.app.id;
+    const atPath = (path: string) => ({
+      give: (userId: number) => as(token, "PUT", `${path}/${userId}`, { role: "editor" }),
+      end: (userId: number) => as(token, "DELETE", `${path}/${userId}`),
+    });
+    const editors = `/v1/apps/${appId}/editors`;
+    const asEditor = {
+      give: (userId: number) => as(token, "POST", editors, { userId }),
+      end: (userId: number) => as(token, "DELETE", editors, { userId }),
+    };
+    for (const [name, { give, end }] of [
+      ["member of the app", atPath(appMembers(appId))],
+      ["member of the organization", atPath(members(id))],
+      ["editor", asEditor],
+      ["administrator", atPath("/v1/admin/administrators")],
+    ] as const) {
+      const person = await join(id, "reader", secondApp);
+      expect((await give(person.id)).http, name).to.equal(200);
+      const program = await signedIn(["read"], person.token, appId);
+      const other = await signedIn(["read"], person.token, appId);
+      expect(await requestsOf(other), name).to.deep.equal([200, 200, undefined]);
+      expect((await end(person.id)).http, name).to.equal(200);
+      expect((await give(person.id)).http, name).to.equal(200);
+      expect(await requestsOf(program), name).to.deep.equal([401, 401, "invalid_grant"]);
+    }
+  });
+
+  it("ends at once with the role: the program can send no request", async () => {
+    const { token } = administrator;
+    const { id, appId } = await organization();
+    const person = await join(id, "reader", appId);
+    const program = await signedIn(["read"], person.token, appId);
+    expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
+    expect(await requestsOf(program)).to.deep.equal([401, 401, "invalid_grant"]);
+
+    // A grant that an older release did not end gives no access either.
+    const second = await join(id, "reader", appId);
+    const late = await signedIn(["read"], second.token, appId);
+    await service.db.query("DELETE FROM app_member WHERE person_id = $1", [second.id]);
+    await service.db.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
+    await until(async () => (await requestsOf(late))[0] !== 200);
+    expect((await requestsOf(late)).slice(0, 2)).to.deep.equal([403, 403]);
+  });
+
+  it("cannot be allowed while the person loses the role", async () => {
+    const { token } = administrator;
+    const { id, appId } = await organization();
+    const body = { name: "Second", organizationId: id };
+    const secondApp = (await as(token, "POST", "/v1/admin/apps", body)).body.app.id;
+    const person = await join(id, "reader", secondApp);
+    const path = `${appMembers(appId)}/${person.id}`;
+    expect((await as(token, "PUT", path, { role: "reader" })).http).to.equal(200);
+    const { query } = newRequest(await newClient(), { scope: "read" });
+    const [removed, decided] = await overlap(
+      service.db,
+      ["LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE"],
+      () => as(token, "DELETE", path),
+      () => decide(query, { appId, scopes: ["read"] }, person.token),
+    );
+    expect([removed.http, decided.http], JSON.stringify(decided.body)).to.deep.equal([200, 403]);
   });
 
   it("that a token allowed ends with that token; access that a session allowed stays", async () => {

@@ -46,11 +46,11 @@ export function oauthCalls(started: () => TestService) {
       body: { allow: true, appId: started().appId, scopes: ["read", "run", "manage"], ...more },
     });
 
-  /** Signs a program in with OAuth. Returns its tokens, its client ID and the data of its requests. */
-  async function signedIn(scopes = ["read", "run", "manage"], as = "editor") {
+  /** Signs a program in with OAuth for an app. Returns its tokens, its client ID and the data of its requests. */
+  async function signedIn(scopes = ["read", "run", "manage"], as = "editor", appId = started().appId) {
     const clientId = await newClient();
     const { verifier, query } = newRequest(clientId, { scope: scopes.join(" ") });
-    const { body } = await decide(query, { scopes }, as);
+    const { body } = await decide(query, { appId, scopes }, as);
     const code = new URL(body.redirectTo).searchParams.get("code")!;
     const exchange = {
       grant_type: "authorization_code",

@@ -36,7 +36,8 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 
 /**
  * Checks that the credential is a token of an app in a Bearer header. Rejects cookies, because any page of the service
- * could then call tools. Rejects tokens of people, because they give access to several apps.
+ * could then call tools. Rejects tokens of people, because they give access to several apps. Rejects OAuth tokens of a
+ * person who has no role on the app any more.
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
@@ -45,6 +46,8 @@ function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: st
   }
   if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;
   if (!context.caller) return false;
+  if (context.caller.grantor === null)
+    throw new ActionError("FORBIDDEN", "the person who authorized this program has no role on the app any more");
   if (context.caller.kind === "api" && context.caller.appId !== null) return true;
   const deniedMessage = `permission denied (got a token of the kind ${context.caller.kind}); use an API token or an OAuth token`;
   throw new ActionError("FORBIDDEN", deniedMessage);

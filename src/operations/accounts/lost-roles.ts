@@ -1,11 +1,20 @@
 /**
- * Ends the access of people who lose roles: one-time links, tokens and sessions. All code that removes a role must call
+ * Ends the access of people who lose roles: one-time links, OAuth grants, tokens and sessions. All code that removes a role must call
  * this file.
  */
 import type { SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";
 import { revokeInvalidLinks, revokeReceivedInvitations } from "./invalid-links.js";
 
+/**
+ * Revokes the OAuth grants of the person $3 on apps where the person has no role any more: on the app $2, or if $2 is null
+ * on all apps of the organization $1 (null: of all organizations).
+ */
+const REVOKE_GRANTS = `
+  UPDATE oauth_grant SET revoked_at = now() FROM app
+   WHERE app.id = app_id AND ($1::bigint IS NULL OR app.organization_id = $1) AND ($2::bigint IS NULL OR app.id = $2)
+     AND person_id = $3 AND revoked_at IS NULL
+     AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)`;
 /**
  * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2, or if $2
  * is null on all apps of the organization $1.
@@ -22,6 +31,13 @@ const REVOKE_SESSIONS = `
      AND NOT EXISTS (SELECT FROM organization_member WHERE person_id = $1)
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
+/**
+ * Ends the OAuth grants of a person who is no administrator of the service any more, on the apps where the person has no
+ * role. Call it before `endSessionsIfNoRoleLeft`: the end of a grant by its person locks rows in this order too.
+ */
+export const endGrantsWithoutRole = (executor: SqlClient, personId: number) =>
+  executor.query(REVOKE_GRANTS, [null, null, personId]);
+
 /** Ends the sessions of a person who has no role any more, and the tokens that act for this person on all apps. */
 export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_SESSIONS, [personId]);
@@ -35,6 +51,7 @@ export async function endLostAccess(executor: SqlClient, scope: RoleScope, perso
   const { organizationId, appId } = scope;
   await revokeInvalidLinks(executor, personId);
   await revokeReceivedInvitations(executor, scope, personId);
+  await executor.query(REVOKE_GRANTS, [organizationId, appId, personId]);
   await executor.query(REVOKE_TOKENS, [organizationId, appId, personId]);
   await endSessionsIfNoRoleLeft(executor, personId);
 }

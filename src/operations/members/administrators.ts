@@ -10,7 +10,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/invalid-links.js";
-import { endSessionsIfNoRoleLeft } from "../accounts/lost-roles.js";
+import { endGrantsWithoutRole, endSessionsIfNoRoleLeft } from "../accounts/lost-roles.js";
 
 /* Condition for a person with a passphrase, a passkey or an identity at a provider. */
 const CAN_SIGN_IN_SQL = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
@@ -92,8 +92,11 @@ export class Administrators {
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
       }
       await manager.query(SET_ADMINISTRATOR_RIGHT, [personId, isAdministrator]);
-      if (!isAdministrator) await endSessionsIfNoRoleLeft(manager, personId);
       await revokeInvalidLinks(manager, personId);
+      if (!isAdministrator) {
+        await endGrantsWithoutRole(manager, personId);
+        await endSessionsIfNoRoleLeft(manager, personId);
+      }
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;
       await recordAccessEvent(manager, { type, personId: caller.personId, subjectId: personId, address });
@@ -116,8 +119,8 @@ export class Administrators {
   }
 
   /**
-   * Removes the administrator right from a person, and ends the person's sessions if no other role remains. Returns
-   * the remaining administrators.
+   * Removes the administrator right from a person. Ends the person's OAuth grants on apps where the person has no role,
+   * and the person's sessions if no other role remains. Returns the remaining administrators.
    * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
    */
   remove(caller: Caller, personId: number, precondition?: ExpectedETags): Promise<Administrator[]> {

@@ -11,6 +11,8 @@ import type { Credentials } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
 import { lockCallersSignInMethods } from "../accounts/sign-in-methods.js";
 import { recordChange } from "../records/audit.js";
+import { lockOrganizationOfApp } from "../settings/app-lock.js";
+import { OauthError } from "./oauth-failure.js";
 
 export interface OAuthGrant {
   id: number;
@@ -87,9 +89,9 @@ export class OauthGrants {
   }
 
   /** Lists the apps on which the person has a role, with the person's highest role on each app. */
-  async grantableApps(personId: number): Promise<GrantableApp[]> {
+  async grantableApps(personId: number, executor: SqlClient = this.#db): Promise<GrantableApp[]> {
     const appRows = await rows<{ id: number; name: string; role: Role }>(
-      this.#db,
+      executor,
       `SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
          FROM person p CROSS JOIN app LEFT JOIN app_role r ON r.app_id = app.id AND r.person_id = p.id
         WHERE p.id = $1 AND (p.is_administrator OR r.role IS NOT NULL)
@@ -99,19 +101,25 @@ export class OauthGrants {
     return appRows.map((app) => ({ ...app, scopes: grantableScopesOf(app.role) }));
   }
 
+  /** @throws FORBIDDEN if the person's role on the app does not include one of the scopes */
+  async #requireGrantableScopes({ personId, appId, scopes }: GrantDecision, executor: SqlClient): Promise<void> {
+    const app = (await this.grantableApps(personId, executor)).find(({ id }) => id === appId);
+    if (app && scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope))) return;
+    throw new ActionError("FORBIDDEN", "your role on this app does not include all requested scopes");
+  }
+
   /**
-   * Creates a grant.
+   * Creates a grant. Checks the person's role again after the locks, because a removal of the role may be in progress.
    * @throws FORBIDDEN if the person's role on the app does not include one of the scopes; UNAUTHORIZED if the
    *   credential of the decision was revoked meanwhile
    */
   async create(decision: GrantDecision, clientId: string): Promise<OAuthGrant> {
     const { personId, decidingTokenId, appId, scopes } = decision;
-    const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
-    if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
-      throw new ActionError("FORBIDDEN", "your role on this app does not include all requested scopes");
-    }
+    await this.#requireGrantableScopes(decision, this.#db);
     return this.#db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
       await lockCallersSignInMethods(manager, decision);
+      await this.#requireGrantableScopes(decision, manager);
       const [made] = await rows<{ id: number }>(
         manager,
         "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, maker_id) VALUES ($1, $2, $3, $4, $5) RETURNING id",
@@ -176,10 +184,13 @@ export class OauthGrants {
   /**
    * Locks a grant for which tokens are issued, and stores when it was last used. Locks the app first, as the deletion of
    * an app does. The opposite order could cause a deadlock.
+   * @throws OauthError invalid_grant if another request has ended the grant
    */
   async lockForUse(executor: SqlClient, { id, appId }: OAuthGrant): Promise<void> {
     await rows(executor, "SELECT FROM app WHERE id = $1 FOR KEY SHARE", [appId]);
-    await rows(executor, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [id]);
+    const sql = "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING id";
+    if ((await rows(executor, sql, [id])).length === 0)
+      throw new OauthError("invalid_grant", "the program's access has ended; sign in again");
   }
 
   /** Marks an authorization code or refresh token as used. @returns false if another request has already used it */
