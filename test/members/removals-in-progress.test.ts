@@ -1,6 +1,7 @@
 /** Tests requests that give a person a role or a token while this person, or the administrator who sent the request, is being removed. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import type { Role } from "../../src/rules/roles.js";
 import { overlap } from "../harness/lock-waits.js";
 import { signedInPerson } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -74,23 +75,76 @@ describe("removals while a request grants something", () => {
     });
   });
 
-  describe("of the editor who sends the request", () => {
-    async function expectRefused(send: (editor: Person, appId: number) => Promise<Answer>) {
-      const { id, appId } = await organization();
-      const editor = await join(id, "editor");
-      const remove = () => as(administrator.token, "DELETE", `${members(id)}/${editor.id}`);
-      const [removed, answer] = await during(remove, () => send(editor, appId));
+  describe("of the person who sends the request", () => {
+    /** @param prepare creates what the request of the person uses, and returns the request */
+    async function expectRefused(
+      prepare: (
+        person: Person,
+        app: { id: number; appId: number },
+      ) => (() => Promise<Answer>) | Promise<() => Promise<Answer>>,
+      role: Role = "editor",
+    ) {
+      const app = await organization();
+      const person = await join(app.id, role);
+      const send = await prepare(person, app);
+      const remove = () => as(administrator.token, "DELETE", `${members(app.id)}/${person.id}`);
+      const [removed, answer] = await during(remove, send);
       expect(removed.http).to.equal(200);
-      expect(stated(answer)).to.deep.equal([403, "FORBIDDEN"]);
+      expect(stated(answer), JSON.stringify(answer.body)).to.deep.equal([403, "FORBIDDEN"]);
     }
+    const REPOSITORY = { provider: "github", url: "https://git.example.com/app.git" };
 
     it("the editor cannot become an editor again", () =>
-      expectRefused(({ id, token }, appId) => as(token, "POST", `/v1/apps/${appId}/editors`, { userId: id })));
+      expectRefused(
+        ({ id, token }, { appId }) =>
+          () =>
+            as(token, "POST", `/v1/apps/${appId}/editors`, { userId: id }),
+      ));
+
+    it("the editor cannot remove another editor", () =>
+      expectRefused(async ({ token }, { id, appId }) => {
+        const other = await join(id, "editor", appId);
+        return () => as(token, "DELETE", `/v1/apps/${appId}/editors`, { userId: other.id });
+      }));
 
     it("the editor cannot create a token", () =>
-      expectRefused(({ id, token }, appId) =>
-        as(token, "POST", `/v1/apps/${appId}/tokens`, { kind: "viewer", userId: id }),
+      expectRefused(
+        ({ id, token }, { appId }) =>
+          () =>
+            as(token, "POST", `/v1/apps/${appId}/tokens`, { kind: "viewer", userId: id }),
       ));
+
+    it("the editor cannot revoke a token", () =>
+      expectRefused(async ({ token }, { appId }) => {
+        const { body } = await as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, { kind: "api" });
+        return () => as(token, "DELETE", `/v1/apps/${appId}/tokens/${body.id}`);
+      }));
+
+    it("the editor cannot create a stage", () =>
+      expectRefused(
+        ({ token }, { appId }) =>
+          () =>
+            as(token, "POST", `/v1/apps/${appId}/stages`, { name: "test" }),
+      ));
+
+    it("the editor cannot connect a Git repository", () =>
+      expectRefused(
+        ({ token }, { appId }) =>
+          () =>
+            as(token, "PUT", `/v1/apps/${appId}/git`, REPOSITORY),
+      ));
+
+    it("the editor cannot disconnect a Git repository", () =>
+      expectRefused(async ({ token }, { appId }) => {
+        expect((await as(administrator.token, "PUT", `/v1/apps/${appId}/git`, REPOSITORY)).http).to.equal(200);
+        return () => as(token, "DELETE", `/v1/apps/${appId}/git`);
+      }));
+
+    it("the admin cannot revoke an invitation", () =>
+      expectRefused(async ({ token }, { id }) => {
+        const { body } = await invite(administrator.token, id, { email: address(), role: "reader" });
+        return () => as(token, "DELETE", `/v1/organizations/${id}/invitations/${body.invitation.id}`);
+      }, "admin"));
   });
 
   describe("of an administrator", () => {

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import type { CredentialKind } from "../../data/credential.js";
-import { type Db, rows } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
@@ -65,9 +65,9 @@ const MARK_EXPIRY_WARNED = `
      AND created_at < expires_at - ${EXPIRY_WARNING_INTERVAL}
   RETURNING id, app_id AS "appId", name, expires_at AS "expiresAt"`;
 
-async function selectValidTokens(db: Db, condition: string, appId: number): Promise<TokenSummary[]> {
+async function selectValidTokens(executor: SqlClient, condition: string, appId: number): Promise<TokenSummary[]> {
   const tokenRows = await rows<TokenRow>(
-    db,
+    executor,
     `SELECT id, kind, name, person_id AS "userId", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
             last_used_at AS "lastUsedAt", last_used_address AS "lastUsedAddress"
        FROM credential WHERE ${condition} AND ${IS_VALID_TOKEN} ORDER BY id DESC`,
@@ -176,16 +176,21 @@ export class AppTokens {
     });
   }
 
-  /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, RESOURCE_CHANGED */
+  /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED */
   async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
     const { db, credentials } = this.options;
-    if (precondition) {
-      const tokens = (await selectValidTokens(db, "app_id = $1", appId)).map(addUpdatedAt);
-      const token = tokens.find((token) => token.id === id);
-      if (token) requireExpectedItemVersion(token, [tokens], precondition);
-    }
-    await credentials.revoke(id, appId);
-    await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
+    await db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
+      await requireCurrentRight(manager, caller, "manageTokens", appId);
+      if (precondition) {
+        const tokens = (await selectValidTokens(manager, "app_id = $1", appId)).map(addUpdatedAt);
+        const token = tokens.find((token) => token.id === id);
+        if (token) requireExpectedItemVersion(token, [tokens], precondition);
+      }
+      await credentials.revoke(id, appId, manager);
+      await recordChange(manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
+    });
+    await credentials.clearCallerCaches();
   }
 
   /** Logs a warning once for each API token that expires within 7 days, except tokens with a shorter lifetime. */

@@ -353,17 +353,17 @@ export class Credentials {
 
   /**
    * Ends a credential at once, in every process. If `appId` is null, the credential may belong to any app (for the
-   * command line).
+   * command line). In a transaction, call `clearCallerCaches` again after its end.
    * @throws ActionError NOT_FOUND
    */
-  async revoke(id: number, appId: number | null): Promise<void> {
+  async revoke(id: number, appId: number | null, executor: SqlClient = this.options.db): Promise<void> {
     const revokedRows = await rows(
-      this.options.db,
+      executor,
       `UPDATE credential SET revoked_at = now()
           WHERE id = $1 AND revoked_at IS NULL AND ($2::bigint IS NULL OR app_id = $2) RETURNING id`,
       [id, appId],
     );
     if (revokedRows.length === 0) throw new ActionError("NOT_FOUND", "no such token");
-    await this.clearCallerCaches();
+    await this.clearCallerCaches(executor);
   }
 }

@@ -11,8 +11,9 @@ import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } f
 import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
+import { requireCurrentRight } from "../access/current-rights.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 
 /** Number of random bytes in a webhook's secret. */
@@ -169,11 +170,13 @@ export class GitConnections {
     return find(this.options.db.manager, appId);
   }
 
-  /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+  /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED */
   async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
     const { db, settings, allowHttp } = this.options;
     const input = readGitInput(body, allowHttp);
     return db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
+      await requireCurrentRight(manager, caller, "writeGit", appId);
       await lockApp(manager, appId);
       const before = await find(manager, appId);
       this.checkState(appId, before, precondition);
@@ -193,9 +196,11 @@ export class GitConnections {
     });
   }
 
-  /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, RESOURCE_CHANGED */
+  /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, FORBIDDEN, RESOURCE_CHANGED */
   async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
     await this.options.db.transaction(async (manager) => {
+      await lockOrganizationOfApp(manager, appId);
+      await requireCurrentRight(manager, caller, "writeGit", appId);
       await lockApp(manager, appId);
       const before = await find(manager, appId);
       this.checkState(appId, before, precondition);

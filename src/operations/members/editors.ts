@@ -145,7 +145,7 @@ export class Editors {
    * Removes the role editor from a person, with immediate effect. Revokes the tokens that act for the person on the
    * app if no role remains there, and ends the sessions of a person who has no role any more. Returns the remaining
    * editors.
-   * @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED
+   * @throws ActionError REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(
     caller: Caller,
@@ -156,6 +156,7 @@ export class Editors {
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
       const scope = await lockScopeOf(manager, appId);
+      await requireCurrentRight(manager, caller, "manageEditors", appId);
       if (precondition) {
         const before = await this.listEditors(appId, manager);
         requireExpectedItemVersion(

@@ -175,11 +175,15 @@ export class Invitations {
 
   /**
    * Revokes an invitation, so that its link stops working.
-   * @throws NOT_FOUND if the invitation is not pending any more; RESOURCE_CHANGED
+   * @throws NOT_FOUND if the invitation is not pending any more; FORBIDDEN; RESOURCE_CHANGED
    */
-  async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
+  async revoke(caller: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
+    const { db, members } = this.options;
+    const { personId, address } = caller;
     const { id, organizationId, email, role, appId } = invitation;
-    await this.options.db.transaction(async (manager) => {
+    await db.transaction(async (manager) => {
+      await members.lockOrganization(manager, invitation);
+      await members.requireManagingRole(manager, caller, invitation);
       if (precondition) {
         const pendingLists = [null, appId].map((invitedTo) =>
           listPendingInvitations(manager, { organizationId, appId: invitedTo }),

@@ -13,6 +13,7 @@ import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
+import { requireCurrentRight } from "../access/current-rights.js";
 import type { App, Apps } from "../apps/apps.js";
 import type { SourceDefinitions } from "../data-sources/source-definitions.js";
 import type { Manifests } from "../manifest/manifests.js";
@@ -161,11 +162,14 @@ export class Stages {
   constructor(private readonly options: StagesOptions) {}
 
   /**
-   * Creates a stage without definitions, which belongs to no group yet. The stage expires soon unless it is finished.
+   * Creates a stage without definitions, which belongs to no group yet. The stage expires soon unless it is finished. The
+   * caller must have the right on the original app too, because the number of stages in its group is limited.
+   * @throws FORBIDDEN, NAME_ALREADY_EXISTS, REQUEST_INVALID, APP_NOT_FOUND
    */
   private async createStage(caller: Caller, appId: number, rootId: number, name: string): Promise<number> {
     return this.options.db.transaction(async (manager) => {
       await lockOrganizationOfApp(manager, rootId);
+      for (const id of new Set([appId, rootId])) await requireCurrentRight(manager, caller, "writeStages", id);
       await lockGroup(manager, rootId, name);
       await requireGroup(manager, appId, "FOR SHARE");
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
@@ -222,7 +226,7 @@ export class Stages {
   /**
    * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
    * data.
-   * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or
+   * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or
    *   its new stage
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
