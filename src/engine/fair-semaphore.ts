@@ -81,6 +81,11 @@ export class FairSemaphore {
     });
   }
 
+  /** Returns the number of callers of the key that wait for a slot. */
+  countWaiting(key: SemaphoreKey): number {
+    return this.waiting.get(key)?.size ?? 0;
+  }
+
   /**
    * Takes a slot if one is free. Returns a function that frees the slot. Returns null if no slot is free, or if other
    * callers of the key already wait.

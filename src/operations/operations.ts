@@ -297,7 +297,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
     ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...ofEvents, settings }),
     ...definitions,
     actionFeed: new ActionFeed({ db, notifications, log }),
-    appVersions: new AppVersions({ db, settings, ...ofEvents, lock: (...appTarget) => apps.lock(...appTarget) }),
+    appVersions: new AppVersions({ db, settings, ...ofEvents, checkTag: (...target) => apps.checkTag(...target) }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
     triggers: createTriggerModules(processDependencies, { schedule, runs, runWords, logEvents }),

@@ -9,9 +9,8 @@ import type { StoredDataSource } from "../../src/operations/data-sources/data-so
 import { type EntryChange, EntryChanges, type EntryWriter } from "../../src/operations/data-sources/entry-changes.js";
 import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
 import type { Caller } from "../../src/rules/access.js";
-import { countLockWaits } from "../harness/lock-waits.js";
+import { untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
-import { until } from "../harness/until.js";
 
 /** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
 const INTERNAL_TEXT =
@@ -89,32 +88,28 @@ describe("errors that callers get", () => {
   });
 
   it("404: changes of an app that another request removes meanwhile", async () => {
-    const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "removed" } })).body;
     const code = "async function execute() {\n  return 1;\n}";
+    const alert = { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] };
     const changes = [
-      ["POST", `/v1/apps/${app.id}/data-sources`, { name: "late", entries: [{ a: 1 }] }],
-      ["PUT", `/v1/apps/${app.id}/origins`, { origins: ["https://shop.example"] }],
-      [
-        "POST",
-        `/v1/apps/${app.id}/alerts`,
-        { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] },
-      ],
-      ["POST", `/v1/apps/${app.id}/tokens`, { kind: "api" }],
-      ["POST", `/v1/apps/${app.id}/settings`, { title: "late" }],
-      ["PUT", `/v1/apps/${app.id}/manifest`, { version: 1, settings: [{ key: "title" }] }],
-      ["POST", `/v1/apps/${app.id}/notifications`, { data: { title: "late" } }],
-      ["POST", `/v3/apps/${app.id}/actions`, { name: "late", code }],
+      ["POST", "/v1/apps/:id/data-sources", { name: "late", entries: [{ a: 1 }] }],
+      ["PUT", "/v1/apps/:id/origins", { origins: ["https://shop.example"] }],
+      ["POST", "/v1/apps/:id/alerts", alert],
+      ["POST", "/v1/apps/:id/tokens", { kind: "api" }],
+      ["POST", "/v1/apps/:id/settings", { title: "late" }],
+      ["PUT", "/v1/apps/:id/manifest", { version: 1, settings: [{ key: "title" }] }],
+      ["POST", "/v1/apps/:id/notifications", { data: { title: "late" } }],
+      ["POST", "/v3/apps/:id/actions", { name: "late", code }],
     ] as const;
-    const sent = await service.db.transaction(async (manager) => {
-      await manager.query("DELETE FROM app WHERE id = $1", [app.id]);
-      let answered = 0;
-      const answers = changes.map(([method, path, body]) =>
-        service.rest(method, path, { as: "admin", body }).finally(() => (answered += 1)),
-      );
-      await until(async () => answered + (await countLockWaits(manager)) === changes.length);
-      return { answers };
-    });
-    for (const answer of await Promise.all(sent.answers)) expectFailure(answer, "APP_NOT_FOUND");
+    for (const [method, path, body] of changes) {
+      const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "removed" } })).body;
+      const { answer } = await service.db.transaction(async (manager) => {
+        await manager.query("DELETE FROM app WHERE id = $1", [app.id]);
+        const answer = service.rest(method, path.replace(":id", app.id), { as: "admin", body });
+        await untilLockWait(manager, answer);
+        return { answer };
+      });
+      expectFailure(await answer, "APP_NOT_FOUND");
+    }
   });
 
   it("the error of the missing row and a line in the log: a row refers to a row that another request removes meanwhile", async () => {

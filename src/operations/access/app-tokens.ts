@@ -3,6 +3,7 @@
  * token expires.
  */
 import type { Logger } from "pino";
+import type { EntityManager } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -12,7 +13,7 @@ import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js
 import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
+import { lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import type { Credentials } from "./credentials.js";
 import { requireCurrentRight } from "./current-rights.js";
 import type { People } from "./people.js";
@@ -158,10 +159,8 @@ export class AppTokens {
     const name = data["name"] === undefined || data["name"] === null ? null : requireText(data["name"], "name");
     const scopes = parseScopes(data["scopes"], kind);
     const expiresAt = parseExpiry(data["expiresAt"]);
-    return db.transaction(async (manager) => {
-      await lockOrganizationOfApp(manager, appId);
+    const create = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "manageTokens", appId);
-      await lockApp(manager, appId);
       await people.requireAppUser(manager, appId, personId);
       const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
       if (tokenCount!.count >= TOKENS_PER_APP) {
@@ -173,7 +172,8 @@ export class AppTokens {
       const tokenFacts = { tokenId: issuedToken.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
       await recordChange(manager, caller, { appId, type: "token.create", data: tokenFacts });
       return issuedToken;
-    });
+    };
+    return transactWithAppLock(db, appId, create, (manager) => lockOrganizationOfApp(manager, appId));
   }
 
   /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED */

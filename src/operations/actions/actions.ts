@@ -1,5 +1,5 @@
 /** Operations on drafts for authors: list, get, create, update and remove. */
-import { In } from "typeorm";
+import { type EntityManager, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -7,7 +7,7 @@ import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { runInChangeSlot, transactWithAppLock } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -124,8 +124,7 @@ export class Actions {
     const resolvedPackages = await validation.prepare({ caller, appId }, data, null);
     const validatedAction = await validation.validateCreate(db.manager, appId, data, resolvedPackages);
     const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
-    return db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    return transactWithAppLock(db, appId, async (manager) => {
       return runOncePerIdempotencyKey(manager, caller, idempotentRequest, async () =>
         convertRow(await draftWriter.insert(manager, caller, appId, validatedAction)),
       );
@@ -142,8 +141,7 @@ export class Actions {
     const { appId } = target;
     const stored = await readDraft(db, target);
     const resolvedPackages = stored ? await validation.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
-    return db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    return transactWithAppLock(db, appId, async (manager) => {
       const currentDraft = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
       const validatedAction = await validation.validateUpdate(manager, currentDraft, data, resolvedPackages);
       return convertRow(await draftWriter.replace(manager, caller, currentDraft, validatedAction));
@@ -157,11 +155,12 @@ export class Actions {
   async remove(caller: Caller, target: DraftTarget): Promise<void> {
     const { db, lockDraft } = this.options;
     const { appId, id } = target;
-    await db.transaction(async (manager) => {
+    const removeDraft = async (manager: EntityManager) => {
       const draftRow = await lockDraft(manager, target, "CANNOT_DELETE_PRODUCTION");
       await manager.delete(ActionRow, id);
       const { name } = draftRow;
       await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
-    });
+    };
+    await runInChangeSlot(db, appId, () => db.transaction(removeDraft));
   }
 }

@@ -9,7 +9,7 @@ import { computeUpdatedAt } from "../../rules/precondition.js";
 import { findTakenRouteError, writeRoutes } from "../http/routes.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { runInChangeSlot, transactWithAppLock } from "../settings/app-lock.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
@@ -39,12 +39,10 @@ const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", publish
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Locks the app until the transaction ends, so that no other request unpublishes the app while one of its actions is
- * being published, or exceeds the limits of the app. Call it before locking the action.
- * @throws APP_NOT_FOUND
+ * Reads an app that the transaction has locked, so that no other request unpublishes the app while one of its actions is
+ * being published, or exceeds the limits of the app.
  */
-async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
-  await lockApp(manager, appId);
+async function readPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
   return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;
 }
 
@@ -102,7 +100,7 @@ export class ActionPublisher {
   ): Promise<Action> {
     const { validation, draftWriter, convertRow, lockDraft, triggerIndex } = this.options;
     const { appId, id } = target;
-    const app = await lockPublishingApp(manager, appId);
+    const app = await readPublishingApp(manager, appId);
     const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
     // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
@@ -134,7 +132,7 @@ export class ActionPublisher {
     const stored = await readDraft(db, target);
     const author = { caller, appId: target.appId };
     const resolved = stored ? await validation.preparePublish(author, stored) : NO_PACKAGES;
-    return db.transaction((manager) => this.publishResolved(manager, caller, target, resolved));
+    return transactWithAppLock(db, target.appId, (manager) => this.publishResolved(manager, caller, target, resolved));
   }
 
   private async unpublishLocked(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
@@ -161,12 +159,12 @@ export class ActionPublisher {
 
   /**
    * Checks that these drafts can be published although the caller does not state that their tests passed. Call it in
-   * the transaction that changes the drafts.
+   * the transaction that changes the drafts, and that has locked the app.
    * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
    */
   async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {
     if (ids.length === 0) return;
-    const app = await lockPublishingApp(manager, appId);
+    const app = await readPublishingApp(manager, appId);
     for (const id of ids)
       await requirePublishable(manager, app, false, await manager.findOneByOrFail(ActionRow, { id }));
   }
@@ -176,6 +174,8 @@ export class ActionPublisher {
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED
    */
   unpublish(caller: Caller, target: DraftTarget): Promise<void> {
-    return this.options.db.transaction((manager) => this.unpublishLocked(manager, caller, target));
+    const { db } = this.options;
+    const unpublishDraft = (manager: EntityManager) => this.unpublishLocked(manager, caller, target);
+    return runInChangeSlot(db, target.appId, () => db.transaction(unpublishDraft));
   }
 }

@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -72,7 +72,6 @@ export class DraftRestorer {
   ): Promise<RestoreResult> {
     const { draftWriter, log, convertRow, lockDraft } = this.options;
     const { appId, id: actionId } = target;
-    await lockApp(manager, appId);
     const row = await lockDraft(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
     const restoredAction = await this.validateVersion(manager, row, version, resolved);
@@ -98,7 +97,9 @@ export class DraftRestorer {
     };
     // Ignores an error here: `restore` makes the same checks again in its transaction, and throws the error.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
-    return db.transaction((manager) => this.restoreResolved(manager, caller, target, versionId, resolved));
+    return transactWithAppLock(db, appId, (manager) =>
+      this.restoreResolved(manager, caller, target, versionId, resolved),
+    );
   }
 
   /**

@@ -13,7 +13,7 @@ import { refuseField } from "../../rules/fields.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createRouteClaims } from "../http/routes.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import {
   actionNameOrNull,
   type ExportedAction,
@@ -170,8 +170,7 @@ export class ActionTransfer {
   async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
     const { db, steps } = this.options;
     const entries = await steps.prepare({ caller, appId }, readActions(document));
-    return db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    return transactWithAppLock(db, appId, async (manager) => {
       const plan = await this.planOf(manager, appId, entries);
       if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
       else if (!dryRun) throw importError(plan);

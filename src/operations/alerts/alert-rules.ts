@@ -7,7 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
 import {
   type AlertDelivery,
@@ -41,12 +41,10 @@ interface AlertRulesOptions {
 }
 
 /**
- * Locks the alert rule until the transaction ends, and returns it. Also locks the app, because a manifest reads the rules
- * of an app that it has locked, and writes them later.
- * @throws APP_NOT_FOUND, NOT_FOUND, RESOURCE_CHANGED
+ * Locks the alert rule until the transaction ends, and returns it.
+ * @throws NOT_FOUND, RESOURCE_CHANGED
  */
 async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<AlertRule> {
-  await lockApp(manager, appId);
   const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
   if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
   const [rule] = await readAlertRules(manager, appId, id);
@@ -54,12 +52,8 @@ async function lockRule(manager: EntityManager, { appId, id, precondition }: Ale
   return rule!;
 }
 
-/**
- * Locks the app, and checks that it may send a test message now.
- * @throws APP_NOT_FOUND, RATE_LIMIT_EXCEEDED
- */
-async function reserveTestMessage(manager: EntityManager, appId: number): Promise<void> {
-  await lockApp(manager, appId);
+/** Checks that the app may send a test message now. @throws RATE_LIMIT_EXCEEDED */
+async function requireFewMessages(manager: EntityManager, appId: number): Promise<void> {
   const sql = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
   if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE) return;
   throw rateLimitError(
@@ -83,7 +77,10 @@ export class AlertRules {
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
   }
 
-  /** Writes a new or changed alert rule and its audit entry. Writes no entry if `work` returns null. */
+  /**
+   * Writes a new or changed alert rule and its audit entry. Writes no entry if `work` returns null. Locks the app, so that
+   * concurrent requests cannot exceed its limits. A manifest also locks the app before it reads the rules.
+   */
   private async writeRule<Id extends number | null>(
     caller: Caller,
     appId: number,
@@ -91,7 +88,7 @@ export class AlertRules {
     work: (manager: EntityManager) => Promise<Id>,
   ): Promise<Id> {
     try {
-      return await this.options.db.transaction(async (manager) => {
+      return await transactWithAppLock(this.options.db, appId, async (manager) => {
         const ruleId = await work(manager);
         if (ruleId !== null)
           await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
@@ -128,7 +125,6 @@ export class AlertRules {
     await this.checkReferences(appId, input);
     const id = await this.writeRule(caller, appId, "create", async (manager) => {
       // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
-      await lockApp(manager, appId);
       if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
         throw new ActionError(
           "REQUEST_INVALID",
@@ -185,7 +181,7 @@ export class AlertRules {
     if (!app) throw new ActionError("APP_NOT_FOUND");
     let delivery: AlertDelivery;
     await this.writeRule(caller, appId, "test", async (manager) => {
-      await reserveTestMessage(manager, appId);
+      await requireFewMessages(manager, appId);
       const namedRule = { ...rule, appName: app.name };
       const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
       await sendAlert(manager, rule, { ...testFacts, state: "test" });

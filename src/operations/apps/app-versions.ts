@@ -18,7 +18,7 @@ import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import { deleteUnusedTokens } from "../settings/secret-values.js";
 import { type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
 import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
@@ -147,10 +147,10 @@ interface AppVersionsOptions {
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   /**
-   * Locks the app until the transaction ends.
+   * Checks the precondition of a request, in a transaction that has locked the app.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
-  lock: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
+  checkTag: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
 }
 
 export class AppVersions {
@@ -237,8 +237,7 @@ export class AppVersions {
     const { db, receivedDataLimiter } = this.options;
     const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
     receivedDataLimiter.takeRows(caller, appId, size?.bytes ?? 0);
-    const id = await db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    const id = await transactWithAppLock(db, appId, async (manager) => {
       const versionId = await createAppSnapshot(manager, caller, appId, "create");
       await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });
       return versionId;
@@ -253,10 +252,10 @@ export class AppVersions {
    * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
    */
   async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
-    const { db, lock } = this.options;
+    const { db, checkTag } = this.options;
     await this.findVersion(appId, versionId);
-    await db.transaction(async (manager) => {
-      await lock(manager, appId, precondition);
+    await transactWithAppLock(db, appId, async (manager) => {
+      await checkTag(manager, appId, precondition);
       // Another request may have deleted the version before this transaction has locked the app.
       await this.applyVersion(manager, caller, appId, await this.findVersion(appId, versionId, manager));
     });

@@ -14,7 +14,7 @@ import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 import { type AppChanges, type AppTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
 import { createAppSnapshot } from "./app-versions.js";
@@ -121,8 +121,8 @@ export class Apps {
 
   private async setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
     const { db, credentials } = this.options;
-    await db.transaction(async (manager) => {
-      await this.lock(manager, appId, precondition);
+    await transactWithAppLock(db, appId, async (manager) => {
+      await this.checkTag(manager, appId, precondition);
       if (published) await createAppSnapshot(manager, caller, appId, "publish");
       await rows(
         manager,
@@ -175,8 +175,8 @@ export class Apps {
    */
   async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
     const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
-    await this.options.db.transaction(async (manager) => {
-      await this.lock(manager, appId, precondition);
+    await transactWithAppLock(this.options.db, appId, async (manager) => {
+      await this.checkTag(manager, appId, precondition);
       await this.changeApp(manager, caller, appId, { changes });
     });
     return toApp(await this.findApp(appId));
@@ -192,8 +192,8 @@ export class Apps {
     const changes = parseAppChanges(body, { asAdmin: true });
     const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
     const entries = settings.validateIgnoringProtected(input);
-    await db.transaction(async (manager) => {
-      await this.lock(manager, appId, precondition);
+    await transactWithAppLock(db, appId, async (manager) => {
+      await this.checkTag(manager, appId, precondition);
       await settings.write(manager, caller, appId, entries);
       await this.changeApp(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
     });
@@ -211,11 +211,10 @@ export class Apps {
   }
 
   /**
-   * Locks the app until the transaction ends.
+   * Checks the precondition (If-Match) of a request, in a transaction that has locked the app.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
-  async lock(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
-    await lockApp(manager, appId);
+  async checkTag(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
     if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 }

@@ -19,6 +19,7 @@ import { parsePageOrigins } from "../../rules/page-origins.js";
 import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 
 /** Session in the form that a page receives (contract, section 7). `expiresAt` is ISO 8601. */
 export interface VisitorSession {
@@ -169,10 +170,9 @@ export class VisitorSessions {
     const { db, allowHttp } = this.options;
     const origins = parsePageOrigins(input, allowHttp);
     reportUnknownField(caller);
-    return db.transaction(async (manager) => {
-      const [before] = await rows<StoredOrigins>(manager, `${SELECT_ORIGINS} FOR NO KEY UPDATE`, [appId]);
-      if (!before) throw new ActionError("APP_NOT_FOUND");
-      requireExpectedVersion(toListedOrigins(before), precondition);
+    return transactWithAppLock(db, appId, async (manager) => {
+      const [before] = await rows<StoredOrigins>(manager, SELECT_ORIGINS, [appId]);
+      requireExpectedVersion(toListedOrigins(before!), precondition);
       const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
       await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });
       return toListedOrigins(app!);

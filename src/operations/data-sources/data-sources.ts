@@ -1,4 +1,5 @@
 /** Operations of callers on data sources: list, create with first entries, change and remove. */
+import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
@@ -18,7 +19,7 @@ import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
 import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "../settings/app-lock.js";
+import { runInChangeSlot, transactWithAppLock } from "../settings/app-lock.js";
 import {
   checkDataSource,
   DATA_SOURCE_COLUMNS,
@@ -91,9 +92,8 @@ interface DataSourcesOptions {
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
-/** Locks the app, and checks that it can have one more data source. @throws APP_NOT_FOUND, REQUEST_INVALID */
-async function reserveDataSource(executor: SqlClient, appId: number): Promise<void> {
-  await lockApp(executor, appId);
+/** Checks that the app, which the transaction has locked, can have one more data source. @throws REQUEST_INVALID */
+async function requireFewDataSources(executor: SqlClient, appId: number): Promise<void> {
   const sql = "SELECT count(*) FROM data_source WHERE app_id = $1";
   const [countRow] = await rows<{ count: number }>(executor, sql, [appId]);
   if (countRow!.count < DATA_SOURCES_PER_APP) return;
@@ -164,15 +164,13 @@ export class DataSources {
     checkPlaceholders(hooks, [...columns, ...met.added]);
     const all = [...columns, ...met.added];
     const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
-    const readyEntries = await db
-      .transaction(async (manager) => {
-        await reserveDataSource(manager, appId);
-        const entryTexts = first.map(({ text }) => text);
-        return definitions.insert(manager, caller, appId, definition, entryTexts);
-      })
-      .catch((error: unknown) => {
-        throw toNameTakenError(error);
-      });
+    const readyEntries = await transactWithAppLock(db, appId, async (manager) => {
+      await requireFewDataSources(manager, appId);
+      const entryTexts = first.map(({ text }) => text);
+      return definitions.insert(manager, caller, appId, definition, entryTexts);
+    }).catch((error: unknown) => {
+      throw toNameTakenError(error);
+    });
     sources.clearCache();
     if (requestedIndexes.length > 0) {
       await definitions
@@ -200,7 +198,10 @@ export class DataSources {
     checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };
-    const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
+    const saveDefinition = () =>
+      runInChangeSlot(db, appId, () =>
+        db.transaction((manager) => definitions.change(manager, caller, target, fields)),
+      );
     try {
       const key = { appId, id };
       await definitions.withIndexes(requestedIndexes ? [{ key, requestedIndexes, before }] : [], saveDefinition);
@@ -218,7 +219,7 @@ export class DataSources {
   async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
     const { db, sources, definitions } = this.options;
     const source = await sources.find(appId, ref);
-    await db.transaction(async (manager) => {
+    const removeSource = async (manager: EntityManager) => {
       await lockAllEntries(manager, appId, source.id);
       await checkDataSource(manager, appId, source.id, precondition);
       await removeAllEntries(manager, source);
@@ -231,7 +232,8 @@ export class DataSources {
         data: { id: source.id, name: source.name },
       });
       await sources.notifyChanged(manager, appId);
-    });
+    };
+    await runInChangeSlot(db, appId, () => db.transaction(removeSource));
     sources.clearCache();
     definitions.dropIndexes(source);
   }

@@ -4,7 +4,6 @@
  */
 import type { EntityManager } from "typeorm";
 import { type Db, findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
-import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
@@ -19,6 +18,7 @@ import {
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
+import { runInChangeSlot } from "../settings/app-lock.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import { requireEntryQuota } from "./entry-quota.js";
@@ -39,14 +39,6 @@ export const MAX_LISTED_ENTRIES = 10_000;
  * subscribers must read all entries again.
  */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
-
-/**
- * Maximum number of transactions that write entries, in total and per app. The statements of these transactions can be slow, or wait for the
- * locks of each other. So they leave some of the POOL_CONNECTIONS for other requests, and one app cannot use all of theirs. A further
- * transaction waits.
- */
-const CONCURRENT_COMMITS_MAX = 8;
-const CONCURRENT_COMMITS_PER_APP = 4;
 
 const ADD_NEW_COLUMNS = `
   UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT}, columns = columns || (
@@ -258,8 +250,6 @@ interface EntryChangesOptions {
 
 /** Commits changes of entries. */
 export class EntryChanges {
-  private readonly commitSlots = new FairSemaphore(CONCURRENT_COMMITS_MAX, CONCURRENT_COMMITS_PER_APP, "halved");
-
   constructor(private readonly options: EntryChangesOptions) {}
 
   private async emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
@@ -337,13 +327,9 @@ export class EntryChanges {
       if (columnsAdded) await sources.notifyChanged(manager, source.appId);
       return done;
     };
-    const freeSlot = await this.commitSlots.enter(source.appId);
-    const result = await db
-      .transaction(change)
-      .catch((error: unknown) => {
-        throw toCallerError(error, source, writer);
-      })
-      .finally(freeSlot);
+    const result = await runInChangeSlot(db, source.appId, () => db.transaction(change)).catch((error: unknown) => {
+      throw toCallerError(error, source, writer);
+    });
     if (columnsAdded) sources.clearCache();
     return result;
   }

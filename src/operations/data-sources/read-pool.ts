@@ -82,7 +82,6 @@ export class ReadPool {
     await client.query(LIMIT_TEMP_FILES).catch(() => undefined);
   });
   private readonly connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
-  private readonly waitingByApp = new Map<number, number>();
 
   /** @param timeoutMs time limit of each SQL statement in milliseconds */
   constructor(
@@ -127,15 +126,9 @@ export class ReadPool {
   };
 
   private async enterPool(appId: number): Promise<() => void> {
-    const waitingBefore = this.waitingByApp.get(appId) ?? 0;
-    if (waitingBefore >= MAX_WAITING_PER_APP)
+    if (this.connectionSlots.countWaiting(appId) >= MAX_WAITING_PER_APP)
       throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
-    this.waitingByApp.set(appId, waitingBefore + 1);
-    return this.connectionSlots.enter(appId).finally(() => {
-      const waitingLeft = this.waitingByApp.get(appId)! - 1;
-      if (waitingLeft === 0) this.waitingByApp.delete(appId);
-      else this.waitingByApp.set(appId, waitingLeft);
-    });
+    return this.connectionSlots.enter(appId);
   }
 
   end() {

@@ -13,7 +13,7 @@ import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
+import { lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 
 /** Number of random bytes in a webhook's secret. */
@@ -174,10 +174,8 @@ export class GitConnections {
   async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
     const { db, settings, allowHttp } = this.options;
     const input = readGitInput(body, allowHttp);
-    return db.transaction(async (manager) => {
-      await lockOrganizationOfApp(manager, appId);
+    const connect = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "writeGit", appId);
-      await lockApp(manager, appId);
       const before = await find(manager, appId);
       this.checkState(appId, before, precondition);
       const token = await this.sealedTokenFor(manager, appId, input, before);
@@ -193,22 +191,23 @@ export class GitConnections {
       refuseUnknownGitFields(body);
       await recordChange(manager, caller, { appId, type: "app.git.connect", data });
       return { git: this.viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
-    });
+    };
+    return transactWithAppLock(db, appId, connect, (manager) => lockOrganizationOfApp(manager, appId));
   }
 
   /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, FORBIDDEN, RESOURCE_CHANGED */
   async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
-    await this.options.db.transaction(async (manager) => {
-      await lockOrganizationOfApp(manager, appId);
+    const disconnect = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "writeGit", appId);
-      await lockApp(manager, appId);
       const before = await find(manager, appId);
       this.checkState(appId, before, precondition);
       if (!before) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
       await rows(manager, "DELETE FROM app_git WHERE app_id = $1", [appId]);
       await revoke(manager, before.credentialId);
       await recordChange(manager, caller, { appId, type: "app.git.disconnect", data: { url: before.url } });
-    });
+    };
+    const { db } = this.options;
+    await transactWithAppLock(db, appId, disconnect, (manager) => lockOrganizationOfApp(manager, appId));
   }
 
   /** Returns the decrypted token for the Git server; null if the app's connection has no token. */

@@ -6,7 +6,6 @@ import type { ImportSteps } from "../actions/import-steps.js";
 import { readAlertRules } from "../alerts/alert-rows.js";
 import { lockUnlistedDataSources } from "../data-sources/data-source-rows.js";
 import { readStoredBindings } from "../requests/binding-definitions.js";
-import { lockApp } from "../settings/app-lock.js";
 import { readDefinitions } from "../settings/setting-definitions.js";
 import { toActionItem } from "./actions-part.js";
 import { toAlertItem } from "./alerts-part.js";
@@ -23,7 +22,10 @@ export interface TaggedManifest {
 const manifestTag = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 
-/** Reads the current definitions of the app. @param lock true to lock their rows until the transaction ends */
+/**
+ * Reads the current definitions of the app.
+ * @param lock true to lock their rows until the transaction ends; the transaction must have locked the app
+ */
 export async function readStoredParts(
   manager: EntityManager,
   steps: ImportSteps,
@@ -31,7 +33,6 @@ export async function readStoredParts(
   lock: boolean,
   pruned?: Manifest,
 ) {
-  if (lock) await lockApp(manager, appId);
   if (lock && pruned) await lockUnlistedDataSources(manager, appId, listSourceNames(pruned));
   const app = await readApp(manager, appId);
   const heldSources = await readSources(manager, appId, lock);

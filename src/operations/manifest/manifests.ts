@@ -27,6 +27,7 @@ import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type BindingDefinitions } from "../requests/binding-definitions.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import { readDefinitionBytes } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
 import { type PreparedAction, planActions, prepareActions } from "./actions-part.js";
@@ -227,7 +228,8 @@ export class Manifests {
     preparedParts: PreparedParts,
   ): Promise<ApplyOutcome> {
     const { appId, precondition, isPlan, checkPermission } = options;
-    return this.options.db.transaction(async (manager) => {
+    const { db } = this.options;
+    const applyParts = async (manager: EntityManager): Promise<ApplyOutcome> => {
       const state = await readStoredParts(
         manager,
         this.options.importSteps,
@@ -265,7 +267,8 @@ export class Manifests {
           : before;
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
-    });
+    };
+    return isPlan ? db.transaction(applyParts) : transactWithAppLock(db, appId, applyParts);
   }
 
   private async recordChanges(

@@ -11,7 +11,7 @@ import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/preconditio
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
 import { getRequestEmitter, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
@@ -59,8 +59,7 @@ export class MediaFiles {
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "folderId");
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
-    return db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.
       grants.requireRight(before.rules, "update");
@@ -87,8 +86,7 @@ export class MediaFiles {
     const { db, mediaRights, baseUrl, markUnused, removeUnused } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
-    const keys = await db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    const keys = await transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       grants.requireRight(before.rules, "delete");
       requireExpectedVersion(toFile(before, appId, baseUrl), precondition);

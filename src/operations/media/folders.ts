@@ -16,7 +16,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import { recordMediaChange } from "./media-audit.js";
 import { getRequestEmitter, type MediaAccess, type MediaRightsResolver, type MediaRules } from "./media-callers.js";
 import {
@@ -261,26 +261,23 @@ export class MediaFolders {
     grants.requireRight(await this.rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, name.length);
-    return db
-      .transaction(async (manager) => {
-        await lockApp(manager, appId);
-        // Checks the parent folder again, because another request may have removed it or its rights before this
-        // transaction locked the app.
-        grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
-        await checkCount(manager, appId);
-        await checkParent(manager, appId, null, parentId);
-        const [made] = await rows<{ id: number }>(
-          manager,
-          "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
-          [appId, parentId, name, admission.caller?.personId ?? null],
-        );
-        reportUnknownField(admission);
-        await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
-        return toFolder((await findFolder(manager, appId, made!.id))!);
-      })
-      .catch((error: unknown) => {
-        throw toNameTakenError(error, name);
-      });
+    return transactWithAppLock(db, appId, async (manager) => {
+      // Checks the parent folder again, because another request may have removed it or its rights before this
+      // transaction locked the app.
+      grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
+      await checkCount(manager, appId);
+      await checkParent(manager, appId, null, parentId);
+      const [made] = await rows<{ id: number }>(
+        manager,
+        "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
+        [appId, parentId, name, admission.caller?.personId ?? null],
+      );
+      reportUnknownField(admission);
+      await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
+      return toFolder((await findFolder(manager, appId, made!.id))!);
+    }).catch((error: unknown) => {
+      throw toNameTakenError(error, name);
+    });
   }
 
   async update(
@@ -293,40 +290,36 @@ export class MediaFolders {
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "parentId");
     receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
-    return db
-      .transaction(async (manager) => {
-        await lockApp(manager, appId);
-        const before = await this.findOrThrow(grants, appId, id, manager);
-        // Another request may have removed the right before this transaction locked the app.
-        grants.requireRight(before.rules, "update");
-        if (change.folderId !== undefined) {
-          const target = await this.rulesAt(grants, appId, change.folderId, manager);
-          grants.requireRight(target, "create");
-          grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
-        }
-        requireExpectedVersion(toFolder(before), precondition);
-        const { name = before.name, folderId: parentId = before.parentId } = change;
-        if (parentId !== before.parentId) await checkParent(manager, appId, id, parentId);
-        const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
+    return transactWithAppLock(db, appId, async (manager) => {
+      const before = await this.findOrThrow(grants, appId, id, manager);
+      // Another request may have removed the right before this transaction locked the app.
+      grants.requireRight(before.rules, "update");
+      if (change.folderId !== undefined) {
+        const target = await this.rulesAt(grants, appId, change.folderId, manager);
+        grants.requireRight(target, "create");
+        grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
+      }
+      requireExpectedVersion(toFolder(before), precondition);
+      const { name = before.name, folderId: parentId = before.parentId } = change;
+      if (parentId !== before.parentId) await checkParent(manager, appId, id, parentId);
+      const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2`;
-        await rows(manager, sql, [appId, id, name, parentId]);
-        await recordMediaChange(manager, admission, appId, "media.folder.update", {
-          folderId: id,
-          fields: Object.keys(change),
-        });
-        return toFolder((await findFolder(manager, appId, id))!);
-      })
-      .catch((error: unknown) => {
-        throw toNameTakenError(error, change.name ?? "");
+      await rows(manager, sql, [appId, id, name, parentId]);
+      await recordMediaChange(manager, admission, appId, "media.folder.update", {
+        folderId: id,
+        fields: Object.keys(change),
       });
+      return toFolder((await findFolder(manager, appId, id))!);
+    }).catch((error: unknown) => {
+      throw toNameTakenError(error, change.name ?? "");
+    });
   }
 
   async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
     const { db, mediaRights, markUnused, removeUnused } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
-    const keys = await db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    const keys = await transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       const { name } = before;
       grants.requireRight(before.rules, "delete");

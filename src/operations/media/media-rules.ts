@@ -9,7 +9,7 @@ import { parseMediaRules } from "../../rules/media-access.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
@@ -79,8 +79,7 @@ export class MediaRulesStore {
     const accessRules = parseMediaRules(accessRulesInBody(body));
     refuseUnknownFields(body, RULES_SHAPE);
     const text = accessRules && JSON.stringify(accessRules);
-    const updatedAt = await this.options.db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    const updatedAt = await transactWithAppLock(this.options.db, appId, async (manager) => {
       // Reads over the connection of this transaction. A check over another connection could wait for the lock that
       // this transaction holds, and never end.
       if (precondition) requireExpectedVersion(await this.readRules(grants, kind, target, manager), precondition);

@@ -25,7 +25,7 @@ import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaBlobs } from "./blobs.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
@@ -298,7 +298,6 @@ export class Uploads {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must contain at least one file");
         const input = name === undefined || name === "" || files.length > 1 ? null : parseMediaName(name);
         const store = async (manager: EntityManager) => {
-          await lockApp(manager, appId);
           grants.requireRight(await folders.rulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
@@ -307,7 +306,7 @@ export class Uploads {
             );
           return stored;
         };
-        const insertedFile = await blobs.inTurn(appId, () => db.transaction(store));
+        const insertedFile = await transactWithAppLock(db, appId, store);
         for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.stopRenewing(key);
         keys.length = 0;
         return insertedFile;

@@ -4,7 +4,7 @@
  */
 import { type Db, rows } from "../../data/database.js";
 import { generateVapidKeys, type VapidKeys } from "../../engine/push-message.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 
 const VAPID_ENCRYPTION_LABEL = "vapid";
@@ -35,8 +35,7 @@ export function createVapidKeyReader({ db, settings }: VapidKeyReaderOptions): R
 
   async function createKeys(appId: number): Promise<void> {
     const { publicKey, privateKey } = generateVapidKeys();
-    await db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+    await transactWithAppLock(db, appId, async (manager) => {
       const sealedKey = await settings.sealFor(manager, appId, VAPID_ENCRYPTION_LABEL, privateKey);
       const sql = "INSERT INTO vapid_key (app_id, public_key, sealed) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
       await rows(manager, sql, [appId, publicKey, sealedKey]);

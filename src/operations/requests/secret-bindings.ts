@@ -14,7 +14,7 @@ import { createEncodedForms } from "../../rules/encoded-forms.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
-import { lockApp } from "../settings/app-lock.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 import { BindingDefinitions, readStoredBindings } from "./binding-definitions.js";
 import { createBindingCredential } from "./credentials.js";
@@ -86,7 +86,6 @@ export class StoredBindings {
   ) {
     const { settings, allowPrivateNetwork } = this.options;
     const { appId, precondition } = target;
-    await lockApp(manager, appId);
     const bindingsBefore = await this.readBindings(appId, manager);
     if (precondition) requireExpectedVersion(bindingsBefore, precondition);
     const input = readSecretBindings(body, allowPrivateNetwork);
@@ -151,7 +150,9 @@ export class StoredBindings {
     target: { appId: number; precondition?: ExpectedETags },
     body: unknown,
   ): Promise<TaggedBindings> {
-    await this.options.db.transaction((manager) => this.writeBindings(manager, caller, target, body));
+    await transactWithAppLock(this.options.db, target.appId, (manager) =>
+      this.writeBindings(manager, caller, target, body),
+    );
     return this.readBindings(target.appId);
   }
 }

@@ -1,4 +1,5 @@
 /** Operations on an app's settings (specification, App settings). Only this file decrypts values of settings. */
+import type { EntityManager } from "typeorm";
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareConcurrentReads } from "../../engine/shared-reads.js";
@@ -26,7 +27,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockApp } from "./app-lock.js";
+import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
 import { deleteUnusedTokens, markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
@@ -161,10 +162,12 @@ export class Settings {
     return this.openSettings(appId, await this.stored[tiers](appId));
   }
 
-  /** Locks the app's settings until the transaction ends. @throws RESOURCE_CHANGED with the current version */
-  private async lockSettings(executor: SqlClient, { appId, precondition }: SettingsTarget): Promise<void> {
-    await lockApp(executor, appId);
-    if (precondition) requireExpectedVersion({ updatedAt: await this.updatedAt(appId, executor) }, precondition);
+  /** Runs `work` in a transaction that has locked the app. @throws RESOURCE_CHANGED with the current version */
+  private transact({ appId, precondition }: SettingsTarget, work: (manager: EntityManager) => Promise<void>) {
+    return transactWithAppLock(this.options.db, appId, async (manager) => {
+      if (precondition) requireExpectedVersion({ updatedAt: await this.updatedAt(appId, manager) }, precondition);
+      await work(manager);
+    });
   }
 
   private async store(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
@@ -198,18 +201,16 @@ export class Settings {
     const { appId } = target;
     if (entries.length === 0) return;
     const keys = entries.map(([key]) => key);
-    await this.options.db.transaction(async (manager) => {
-      await this.lockSettings(manager, target);
+    await this.transact(target, async (manager) => {
       await this.write(manager, caller, appId, entries);
       reportUnknownField(caller);
       await this.emitUpdate(manager, caller, appId, keys);
     });
   }
 
-  /** Writes validated settings in the transaction of `executor`. The calling function must emit the log event. */
+  /** Writes validated settings after the app is locked. The calling function must emit the log event. */
   async write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
-    await lockApp(executor, appId);
     await this.store(executor, caller, appId, entries);
     await this.secretValues.refuseTooMany(
       executor,
@@ -329,8 +330,7 @@ export class Settings {
   async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
     const { appId } = target;
     const { keys, secret } = parseSecretMark(input);
-    await this.options.db.transaction(async (manager) => {
-      await this.lockSettings(manager, target);
+    await this.transact(target, async (manager) => {
       await markSecretSettings(manager, appId, keys, secret);
       reportUnknownField(caller);
       await touchSettings(manager, appId);
@@ -370,8 +370,7 @@ export class Settings {
     const { appId } = target;
     const keys = parseDeletedSettingKeys(body);
     refuseProtected(caller, keys);
-    await this.options.db.transaction(async (manager) => {
-      await this.lockSettings(manager, target);
+    await this.transact(target, async (manager) => {
       const removedKeys = await this.removeKeys(manager, caller, appId, keys);
       reportUnknownField(caller);
       if (removedKeys.length === 0) return;

@@ -18,7 +18,7 @@ import type { App, Apps } from "../apps/apps.js";
 import type { SourceDefinitions } from "../data-sources/source-definitions.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import { lockApp, lockOrganizationOfApp } from "../settings/app-lock.js";
+import { lockFirstAppOfGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import { CLOSED_SQL, closeStage, deleteClosedStage, transactWithShortWaits } from "./stage-removal.js";
 
 /** Maximum number of stages in the group of one app. */
@@ -132,11 +132,10 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
 }
 
 /**
- * Locks the first app of a group, and checks that the group has no stage of this name and less than STAGES_MAX stages.
- * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID, APP_NOT_FOUND
+ * Checks that a group, whose first app is locked, has no stage of this name and less than STAGES_MAX stages.
+ * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID
  */
-async function lockGroup(manager: EntityManager, rootId: number, name: string): Promise<void> {
-  await lockApp(manager, rootId);
+async function requireStageAllowed(manager: EntityManager, rootId: number, name: string): Promise<void> {
   const stages = await rows<{ name: string }>(manager, "SELECT name FROM app_stage WHERE root_id = $1", [rootId]);
   if (stages.some((stage) => stage.name === name))
     throw new ActionError(
@@ -167,10 +166,9 @@ export class Stages {
    * @throws FORBIDDEN, NAME_ALREADY_EXISTS, REQUEST_INVALID, APP_NOT_FOUND
    */
   private async createStage(caller: Caller, appId: number, rootId: number, name: string): Promise<number> {
-    return this.options.db.transaction(async (manager) => {
-      await lockOrganizationOfApp(manager, rootId);
+    const create = async (manager: EntityManager) => {
       for (const id of new Set([appId, rootId])) await requireCurrentRight(manager, caller, "writeStages", id);
-      await lockGroup(manager, rootId, name);
+      await requireStageAllowed(manager, rootId, name);
       await requireGroup(manager, appId, "FOR SHARE");
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       if (!made) throw new ActionError("APP_NOT_FOUND");
@@ -184,7 +182,8 @@ export class Stages {
         data: { fromAppId: appId, name },
       });
       return stageId;
-    });
+    };
+    return transactWithAppLock(this.options.db, rootId, create, (manager) => lockOrganizationOfApp(manager, rootId));
   }
 
   /**
@@ -244,7 +243,8 @@ export class Stages {
         precondition: undefined,
         checkPermission: () => undefined,
         onApplied: async (manager) => {
-          await lockGroup(manager, rootId, name);
+          await lockFirstAppOfGroup(manager, rootId);
+          await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
         },

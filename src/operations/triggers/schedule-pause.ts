@@ -5,6 +5,7 @@
 import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
+import { transactWithAppLock } from "../settings/app-lock.js";
 
 /**
  * Pauses the schedules of the app if $2 is true, otherwise resumes them. If the schedules are already paused, keeps the
@@ -28,7 +29,7 @@ export class SchedulePause {
    * pause; null after resuming.
    */
   async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
-    return this.db.transaction(async (manager) => {
+    return transactWithAppLock(this.db, appId, async (manager) => {
       const [app] = await rows<{ pausedAt: Date | null }>(manager, SET_PAUSED, [appId, isPaused]);
       const type = isPaused ? "app.schedules.pause" : "app.schedules.resume";
       await recordChange(manager, caller, { appId, type, data: {} });
