@@ -4,6 +4,12 @@
  */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
+/**
+ * Value of `app_stage.expires_at` of a closed stage. A closed stage can only be deleted. Its `root_id` is its own ID, so
+ * that it belongs to no group, and releases its name. Its credentials are invalid.
+ */
+export const CLOSED_SQL = "'-infinity'::timestamptz";
+
 @Entity("app")
 export class AppRow {
   @PrimaryGeneratedColumn("identity", { type: "bigint" })

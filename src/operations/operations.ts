@@ -235,11 +235,11 @@ function createGitModules(
 function createManifestModules(
   processDependencies: ProcessDependencies,
   options: ConstructorParameters<typeof Manifests>[0] &
-    Omit<ConstructorParameters<typeof Stages>[0], "manifests"> &
+    Omit<ConstructorParameters<typeof Stages>[0], "manifests" | "log"> &
     Omit<Parameters<typeof createGitModules>[1], "manifests">,
 ) {
   const manifests = new Manifests(options);
-  const stages = new Stages({ ...options, manifests });
+  const stages = new Stages({ ...options, manifests, log: processDependencies.log });
   const git = createGitModules(processDependencies, { ...options, manifests });
   return { manifests, stages, git, promotions: new StagePromotions({ ...options, manifests }) };
 }

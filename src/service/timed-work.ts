@@ -149,6 +149,7 @@ export function startCleaner(
     runWords.stop();
     trimming.stop();
     store.upkeep.stop();
+    stages.stop();
     media.sweep.stop();
     return stopTickers(tickers);
   });

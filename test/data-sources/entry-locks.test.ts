@@ -2,9 +2,9 @@
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { EntryChangeCleanup } from "../../src/operations/data-sources/change-upkeep.js";
-import { Stages } from "../../src/operations/stages/stages.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { createStages } from "../harness/stages.js";
 import { until } from "../harness/until.js";
 
 describe("data sources under locks", () => {
@@ -70,9 +70,7 @@ describe("data sources under locks", () => {
       const db = await openDatabase(service.databaseUrl, 1);
       const sql = "UPDATE app_stage SET expires_at = least(expires_at, now() - interval '1 minute') WHERE app_id = $1";
       await db.query(sql, [stageId]);
-      const credentials = { clearCallerCaches: async () => undefined };
-      const parts = { db, credentials, definitions: { dropIndexes: () => undefined } };
-      await new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0])
+      await createStages(db)
         .expire()
         .finally(() => db.destroy());
     }
@@ -227,34 +225,29 @@ describe("data sources under locks", () => {
       expect(await rows(service.db, forgotten, [id])).to.have.length(1);
     });
 
-    for (const [end, remove] of [
-      ["is removed", (stageId: number) => service.rest("DELETE", `/v1/apps/${service.appId}/stages/${stageId}`)],
-      ["expires", expireStages],
-    ] as const) {
-      it(`are changed by a commit while their stage ${end}, without a deadlock`, async () => {
-        const body = { name: end.replace(" ", "-"), expiresInHours: 1 };
-        const stage = (await service.rest("POST", `/v1/apps/${service.appId}/stages`, { body })).body.app.id;
-        const path = `/v1/apps/${stage}/data-sources`;
-        await service.rest("POST", path, { body: { name: "Changed", entries: [{ a: 1 }] } });
-        const { entries } = (await service.rest("POST", `${path}/Changed/query`, { body: {} })).body;
-        const change = { append: true, entries: [{ id: entries[0].id, data: { a: 2 } }] };
-        const sent = await service.db.transaction(async (manager) => {
-          // Makes the commit wait after it has locked the entry, and before it locks the data source.
-          await manager.query("LOCK TABLE log_event IN SHARE MODE");
-          const commit = service.rest("POST", `${path}/Changed/commit`, { body: change });
-          await untilLockWait(manager, commit);
-          const removal = remove(stage);
-          await until(async () => (await countLockWaits(manager)) === 2);
-          return { commit, removal };
-        });
-        const { http, body: changed } = await sent.commit;
-        expect(http, JSON.stringify(changed)).to.equal(200);
-        await sent.removal;
-        // Expiry skips a stage that is in use. The next expiry deletes it.
-        if (remove === expireStages) await expireStages(stage);
-        expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
+    it("are changed by a commit while their stage expires, without a deadlock", async () => {
+      const body = { name: "expires", expiresInHours: 1 };
+      const stage = (await service.rest("POST", `/v1/apps/${service.appId}/stages`, { body })).body.app.id;
+      const path = `/v1/apps/${stage}/data-sources`;
+      await service.rest("POST", path, { body: { name: "Changed", entries: [{ a: 1 }] } });
+      const { entries } = (await service.rest("POST", `${path}/Changed/query`, { body: {} })).body;
+      const change = { append: true, entries: [{ id: entries[0].id, data: { a: 2 } }] };
+      const sent = await service.db.transaction(async (manager) => {
+        // Makes the commit wait after it has locked the entry, and before it locks the data source.
+        await manager.query("LOCK TABLE log_event IN SHARE MODE");
+        const commit = service.rest("POST", `${path}/Changed/commit`, { body: change });
+        await untilLockWait(manager, commit);
+        const expiry = expireStages(stage);
+        await untilLockWait(manager, expiry, 2);
+        return { commit, expiry };
       });
-    }
+      const { http, body: changed } = await sent.commit;
+      expect(http, JSON.stringify(changed)).to.equal(200);
+      await sent.expiry;
+      // The expiry skips a stage that is in use. The next expiry deletes it.
+      await expireStages(stage);
+      expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
+    });
 
     it("are removed with their stage while another transaction locks the data source before the app", async () => {
       const body = { name: "crossed", expiresInHours: 1 };
@@ -262,14 +255,15 @@ describe("data sources under locks", () => {
       await service.rest("POST", `/v1/apps/${stage}/data-sources`, { body: { name: "Locked" } });
       const sent = await service.db.transaction(async (manager) => {
         await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [stage]);
-        const removal = service.rest("DELETE", `/v1/apps/${service.appId}/stages/${stage}`);
-        await untilLockWait(manager, removal);
+        const expiry = expireStages(stage);
+        await untilLockWait(manager, expiry);
         // Inserting this row locks the app, to which it has a foreign key.
         await manager.query("INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)", [stage]);
-        return { removal };
+        return { expiry };
       });
-      const { http, body: removed } = await sent.removal;
-      expect([http, removed.status]).to.deep.equal([200, "STAGE_REMOVED"]);
+      await sent.expiry;
+      await expireStages(stage);
+      expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
     });
 
     it("stay while their removed stage is in use, and its expiry delays no other stage", async () => {

@@ -36,7 +36,7 @@ describe("the periodic work of a scheduler", () => {
       trimming: { trim: trimming.run, stop: trimming.stop },
       store: { upkeep: { clean: upkeep.run, stop: upkeep.stop }, start: () => undefined },
       tokens: { warnOfExpiry: tokens.run },
-      stages: { expire: stages.run },
+      stages: { expire: stages.run, stop: stages.stop },
       packages: { sweep: packages.run },
       media: { sweep: { sweep: media.run, stop: media.stop } },
     };

@@ -1,8 +1,10 @@
 /** Tests the removal of previews: nothing works in a removed preview any more, its runs end, and its indexes are dropped. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { BATCHED_TABLES } from "../../src/operations/stages/stage-removal.js";
 import { createClient } from "../../src/postgres.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { createStages } from "../harness/stages.js";
 import { until } from "../harness/until.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
@@ -69,7 +71,9 @@ describe("removed previews", () => {
     const { id } = await createPreview();
     expect(await indexesOf(id)).not.to.have.length(0);
     await remove(id);
-    await until(async () => (await indexesOf(id)).length === 0);
+    const dropped: unknown[] = [];
+    await createStages(service.db, { definitions: { dropIndexes: (source) => dropped.push(source) } }).expire();
+    expect(dropped).to.deep.include({ appId: id });
   });
 
   it("accept no request while their data cannot be deleted yet", async () => {
@@ -82,24 +86,35 @@ describe("removed previews", () => {
       refusalOf(await service.rest("GET", `/v1/apps/${id}/data-sources`)),
       (await service.rest("POST", `/h/${id}/hook`, { as: null, body: {} })).http,
     ];
+    expect(await requests()).to.deep.equal([[200, undefined], [200, undefined], 202]);
+    // The removal does not wait for rows that many other transactions lock.
     await service.db.transaction(async (manager) => {
-      await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [id]);
-      expect(await requests()).to.deep.equal([[200, undefined], [200, undefined], 202]);
+      for (const table of ["action", "credential", "data_source"])
+        await manager.query(`SELECT FROM ${table} WHERE app_id = $1 FOR UPDATE`, [id]);
       expect(refusalOf(await remove(id))).to.deep.equal([200, "STAGE_REMOVED"]);
-      expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [id])).to.have.length(1);
-      expect(await requests()).to.deep.equal([[401, "UNAUTHORIZED"], [403, "FORBIDDEN"], 404]);
-      const again = await service.rest("DELETE", `/v1/apps/${service.appId}/stages/${id}`, { as: "admin" });
-      expect(again.body.status).to.equal("NOT_FOUND");
     });
+    expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [id])).to.have.length(1);
+    expect(await requests()).to.deep.equal([[401, "UNAUTHORIZED"], [403, "FORBIDDEN"], 404]);
+    const again = await service.rest("DELETE", `/v1/apps/${service.appId}/stages/${id}`, { as: "admin" });
+    expect(again.body.status).to.equal("NOT_FOUND");
   });
+
+  const insertEntries = (id: number, count: number) =>
+    service.db.query(
+      `INSERT INTO data_source_entry (app_id, data_source_id, data)
+       SELECT $1, (SELECT id FROM data_source WHERE app_id = $1), json_build_object('Name', n) FROM generate_series(1, $2) AS n`,
+      [id, count],
+    );
+  const countEntries = async (id: number) =>
+    (await rows(service.db, "SELECT FROM data_source_entry WHERE app_id = $1", [id])).length;
+  const existing = async (...ids: number[]) =>
+    (await rows<{ id: number }>(service.db, "SELECT id FROM app WHERE id = ANY ($1) ORDER BY id", [ids])).map(
+      ({ id }) => id,
+    );
 
   it("lose their entries in batches", async () => {
     const { id } = await createPreview();
-    await service.db.query(
-      `INSERT INTO data_source_entry (app_id, data_source_id, data)
-       SELECT $1, (SELECT id FROM data_source WHERE app_id = $1), json_build_object('Name', n) FROM generate_series(1, 20001) AS n`,
-      [id],
-    );
+    await insertEntries(id, 2_001);
     await service.db.query(`
       CREATE TABLE removed_batch (n bigint);
       CREATE FUNCTION note_removed() RETURNS trigger LANGUAGE plpgsql AS
@@ -108,11 +123,73 @@ describe("removed previews", () => {
         FOR EACH STATEMENT EXECUTE FUNCTION note_removed()`);
     try {
       await remove(id);
+      await createStages(service.db).expire();
       const [removed] = await rows(service.db, "SELECT sum(n)::int AS total, max(n)::int AS max FROM removed_batch");
-      expect(removed).to.deep.equal({ total: 20_001, max: 20_000 });
+      expect(removed).to.deep.equal({ total: 2_001, max: 1_000 });
+      expect(await existing(id)).to.deep.equal([]);
     } finally {
       await service.db.query("DROP FUNCTION note_removed CASCADE; DROP TABLE removed_batch");
     }
+  });
+
+  it("are not deleted further after a stop, and the next process continues after the deleted batches", async () => {
+    const { id } = await createPreview();
+    await insertEntries(id, 2_001);
+    await remove(id);
+    const db = Object.create(service.db, {
+      transaction: {
+        value: async (work: Parameters<typeof service.db.transaction>[0]) => {
+          const deleted = await service.db.transaction(work as never);
+          if ((deleted as unknown[]).length === 1_000) stages.stop();
+          return deleted;
+        },
+      },
+    }) as typeof service.db;
+    const stages = createStages(db);
+    await stages.expire();
+    expect(await countEntries(id)).to.equal(1_001);
+    await createStages(service.db).expire();
+    expect(await existing(id)).to.deep.equal([]);
+  });
+
+  it("do not prevent the deletion of other previews if their deletion fails, and are tried again a minute later", async () => {
+    const [broken, other] = [await createPreview(), await createPreview()];
+    await service.db.query(`
+      CREATE FUNCTION refuse_deletion() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+      CREATE TRIGGER refuse_deletion BEFORE DELETE ON data_source FOR EACH ROW
+        WHEN (OLD.app_id = ${broken.id}) EXECUTE FUNCTION refuse_deletion()`);
+    const expire = "UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = ANY ($1)";
+    await service.db.query(expire, [[broken.id, other.id]]);
+    const warnings: unknown[] = [];
+    const startedAt = Date.now();
+    const next = await createStages(service.db, {
+      log: { warn: (details: unknown) => warnings.push(details) },
+    }).expire();
+    expect(next - startedAt).to.be.at.least(60_000);
+    expect(warnings).to.have.length(1);
+    expect(await existing(broken.id, other.id)).to.deep.equal([broken.id]);
+    await service.db.query("DROP FUNCTION refuse_deletion CASCADE");
+    await createStages(service.db).expire();
+    expect(await existing(broken.id)).to.deep.equal([]);
+  });
+
+  it("have only few and small rows in the tables that are not deleted in batches", async () => {
+    // Each statement deletes their rows with the app, or with one batch of the rows to which they refer.
+    const small = [
+      ["ai_usage", "app", "app_editor", "app_git", "app_member", "app_stage", "app_user_session", "data_source"],
+      ["data_source_tally", "declared_setting", "git_webhook", "http_secret", "integration_token", "invitation"],
+      ["media_folder", "media_usage", "notification_place", "oauth_device", "passkey_challenge", "person_session"],
+      ["sealed_setting", "secret_bindings", "setting", "vapid_key", "verification_code"],
+    ].flat();
+    const sql = `
+      WITH RECURSIVE deleted (id) AS (
+        SELECT 'app'::regclass::oid
+        UNION SELECT conrelid FROM pg_constraint JOIN deleted ON confrelid = deleted.id
+               WHERE contype = 'f' AND confdeltype = 'c')
+      SELECT id::regclass::text AS name FROM deleted`;
+    const names = (await rows<{ name: string }>(service.db, sql)).map(({ name }) => name);
+    expect(names).to.have.members([...small, ...BATCHED_TABLES.map(([table]) => table)]);
   });
 });
 

@@ -1,4 +1,4 @@
-/** Tests stages that are not finished yet, and removed stages whose data is not deleted yet: no request treats them as stages of the app. */
+/** Tests that unfinished stages, and removed stages whose data is not deleted yet, are not stages of the app. The service has no scheduler. */
 import { expect } from "chai";
 import type { EntityManager } from "typeorm";
 import { rows } from "../../src/data/database.js";
@@ -42,13 +42,6 @@ describe("stages that are not finished or are removed", () => {
     );
   const namesOfStages = async (): Promise<string[]> =>
     (await send("GET", `/v1/apps/${service.appId}/stages`)).body.stages.map(({ name }: { name: string }) => name);
-  /** Removes a preview and calls `work` while a transaction uses the preview's data, so that it cannot be deleted. */
-  const whileRemoved = (id: number, work: () => Promise<void>) =>
-    service.db.transaction(async (manager) => {
-      await manager.query("SELECT FROM data_source WHERE app_id = $1 FOR NO KEY UPDATE", [id]);
-      await remove(id);
-      await work();
-    });
   /** Starts to create a stage of the app. Calls `work` with its ID before its definitions are written. Returns the answer. */
   async function whileUnfinished(
     name: string,
@@ -67,12 +60,11 @@ describe("stages that are not finished or are removed", () => {
 
   it("cannot be promoted after their removal, which would delete all actions of the target", async () => {
     const id = await createPreview("removed");
-    await whileRemoved(id, async () => {
-      for (const query of ["?plan=true", ""])
-        expect(refusalOf(await promote(service.appId, id, query))).to.deep.equal([400, "REQUEST_INVALID"]);
-      expect(refusalOf(await promote(id, service.appId))).to.deep.equal([400, "REQUEST_INVALID"]);
-      expect(refusalOf(await create("copy", id))).to.deep.equal([404, "APP_NOT_FOUND"]);
-    });
+    await remove(id);
+    for (const query of ["?plan=true", ""])
+      expect(refusalOf(await promote(service.appId, id, query))).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(refusalOf(await promote(id, service.appId))).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(refusalOf(await create("copy", id))).to.deep.equal([404, "APP_NOT_FOUND"]);
     expect(await namesOfActions()).to.deep.equal(["kept"]);
   });
 
@@ -93,10 +85,9 @@ describe("stages that are not finished or are removed", () => {
   it("cannot be rolled back after their removal", async () => {
     const id = await createPreview("rolled-back");
     const { promotion } = (await promote(id, service.appId)).body;
-    await whileRemoved(id, async () => {
-      const answer = await send("POST", `/v1/apps/${id}/promotions/${promotion.id}/rollback`, {});
-      expect(refusalOf(answer)).to.deep.equal([404, "APP_NOT_FOUND"]);
-    });
+    await remove(id);
+    const answer = await send("POST", `/v1/apps/${id}/promotions/${promotion.id}/rollback`, {});
+    expect(refusalOf(answer)).to.deep.equal([404, "APP_NOT_FOUND"]);
   });
 
   it("are not listed and cannot be promoted or copied before they are finished", async () => {

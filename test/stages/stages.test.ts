@@ -1,9 +1,11 @@
 /** Tests stages of an app and promotions between them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { Stages } from "../../src/operations/stages/stages.js";
+import type { Manifests } from "../../src/operations/manifest/manifests.js";
+import type { Caller } from "../../src/rules/access.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { createStages } from "../harness/stages.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
 
@@ -22,7 +24,6 @@ describe("stages and promotions", () => {
   });
   after(() => service.stop());
 
-  const definitions = { dropIndexes: () => undefined };
   const appPath = (id: number) => `/v1/apps/${id}`;
   const stage = async (body: object, from = service.appId) => service.rest("POST", `${appPath(from)}/stages`, { body });
   const newStage = async (name: string): Promise<number> => (await stage({ name })).body.app.id;
@@ -273,6 +274,7 @@ describe("stages and promotions", () => {
     for (const [id, as, status] of refusals) expect((await remove(id, as)).body.status, `${id} ${as}`).to.equal(status);
     expect((await remove(app.id)).body).to.deep.equal({ status: "STAGE_REMOVED" });
     expect((await remove(app.id, "admin")).body.status).to.equal("NOT_FOUND");
+    await createStages(service.db).expire();
     expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])).to.deep.equal([]);
     const { entries } = (await service.rest("GET", `${appPath(service.appId)}/audit`)).body;
     expect(entries[0]).to.deep.include({ type: "app.stage.remove", data: { stageAppId: app.id } });
@@ -294,8 +296,7 @@ describe("stages and promotions", () => {
     const clearCallerCaches = async () => {
       announced += 1;
     };
-    const parts = { db: service.db, credentials: { clearCallerCaches }, definitions };
-    await new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0]).expire();
+    await createStages(service.db, { credentials: { clearCallerCaches } }).expire();
     expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });
 
@@ -309,20 +310,14 @@ describe("stages and promotions", () => {
         return new Promise<never>(() => undefined);
       },
     };
-    const parts = { db: service.db, manifests } as unknown as ConstructorParameters<typeof Stages>[0];
+    const stages = createStages(service.db, { manifests: manifests as unknown as Manifests });
     const sql = "SELECT id, person_id AS \"personId\" FROM credential WHERE kind = 'editor' ORDER BY id LIMIT 1";
     const [editor] = await rows<{ id: number; personId: number }>(service.db, sql);
     const caller = { kind: "editor", credentialId: editor!.id, personId: editor!.personId, runId: null };
-    const create = new Stages(parts).create(caller as unknown as Parameters<Stages["create"]>[0], service.appId, {
-      name,
-    });
+    const create = stages.create(caller as unknown as Caller, service.appId, { name });
     return Promise.race([started.promise, create.then(({ id }) => id)]);
   };
-  const expire = () => {
-    const credentials = { clearCallerCaches: async () => undefined };
-    const parts = { db: service.db, credentials, definitions };
-    return new Stages(parts as unknown as ConstructorParameters<typeof Stages>[0]).expire();
-  };
+  const expire = () => createStages(service.db).expire();
   const UNFINISHED = "SELECT FROM app_stage WHERE app_id = $1 AND expires_at <= now() + interval '15 minutes'";
 
   it("expire and can be deleted if the process dies while it creates them", async () => {

@@ -1,4 +1,5 @@
 /** SQL conditions for valid credentials. Read this file before you add a way in which a credential ends. */
+import { CLOSED_SQL } from "../../data/app.js";
 import { allowsOperation } from "../../rules/access.js";
 import { ROLES } from "../../rules/roles.js";
 
@@ -16,12 +17,13 @@ export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /**
- * SQL condition that is true if the credential `c` is valid. The session of a live page is valid while the app is
+ * SQL condition that is true if the credential `c` is valid. Credentials of a closed stage are not. The session of a live page is valid while the app is
  * published. The session of a viewer or debug page is valid while the person who opened the page is signed in. This
  * person must also be an administrator or have a role that may open the page.
  */
 export const IS_CREDENTIAL_VALID_SQL = `
      c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
+     AND NOT EXISTS (SELECT FROM app_stage s WHERE s.app_id = c.app_id AND s.expires_at = ${CLOSED_SQL})
      AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${IS_GRANT_VALID_SQL}))
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)

@@ -58,16 +58,16 @@ const SELECT_QUEUED_RUNS = `
  * Cancels the queued runs of the app, or only those of one action, and writes a log entry for each. Skips runs that a
  * process is claiming.
  * @param options `payload` is the payload text of the log entries; null if each entry refers to the run's stored
- *   payload. `deadline` is the value of `performance.now()` after which no further batch starts
+ *   payload. No further batch starts when `isOver` returns true
  */
 export async function cancelQueuedRuns(
   db: Db,
   appId: number,
-  options: { actionId?: number | null; payload: string | null; deadline?: number },
+  options: { actionId?: number | null; payload: string | null; isOver?: () => boolean },
 ): Promise<QueuedRunsCancellation> {
-  const { actionId = null, payload, deadline = Number.POSITIVE_INFINITY } = options;
+  const { actionId = null, payload, isOver = () => false } = options;
   let [cancelled, after, more] = [0, 0, true];
-  while (more && performance.now() < deadline) {
+  while (more && !isOver()) {
     await db.transaction(async (manager) => {
       const queued = await rows<QueuedRunRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
       if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
@@ -105,7 +105,8 @@ export class QueuedRuns {
     reportUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
     const deadline = performance.now() + CANCEL_TIMEOUT_MS;
-    const { cancelled, more } = await cancelQueuedRuns(this.db, appId, { actionId, payload, deadline });
+    const isOver = () => performance.now() >= deadline;
+    const { cancelled, more } = await cancelQueuedRuns(this.db, appId, { actionId, payload, isOver });
     await recordChange(this.db, caller, { appId, type: "app.runs.cancel", data: { cancelled, actionId } });
     return { cancelled, more };
   }

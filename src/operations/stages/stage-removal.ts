@@ -3,10 +3,9 @@
  * the data is deleted in batches, because one statement for all rows could exceed the statement timeout.
  */
 import type { EntityManager } from "typeorm";
+import { CLOSED_SQL } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
-import type { DataSourceKey } from "../data-sources/entry-rows.js";
-import { removeEntriesExcept } from "../data-sources/entry-statements.js";
 import type { SourceDefinitions } from "../data-sources/source-definitions.js";
 import { EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { cancelQueuedRuns } from "../runs/queued-runs.js";
@@ -20,38 +19,75 @@ import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
 /**
- * Value of `app_stage.expires_at` of a closed stage. A closed stage can only be deleted. Its `root_id` is its own ID, so
- * that it belongs to no group, and releases its name.
- */
-export const CLOSED_SQL = "'-infinity'::timestamptz";
-
-/**
- * Statements that close the stage $1. They end everything that could use the stage or act in it: actions with their
- * schedules and HTTP triggers, pages, tokens, roles, Git pulls, and messages that are not sent yet. The process that
- * executes a run of the stage cancels it. Messages that a process is sending now are skipped.
+ * Statements that close the stage $1. They write few rows, because other transactions can wait for the locks. They end
+ * the live versions, pages, Git pulls and roles. `CLOSED_SQL` ends the credentials of the stage; the credential of its Git
+ * connection belongs to no app.
  */
 const CLOSE_STAGE = [
   "UPDATE app SET published_at = NULL WHERE id = $1",
-  "DELETE FROM action WHERE app_id = $1",
   `WITH ended AS (DELETE FROM app_git WHERE app_id = $1 RETURNING credential_id)
    UPDATE credential SET revoked_at = now() FROM ended WHERE credential.id = ended.credential_id`,
-  "DELETE FROM oauth_grant WHERE app_id = $1",
-  "UPDATE credential SET revoked_at = now() WHERE app_id = $1 AND revoked_at IS NULL",
-  ...["app_editor", "app_member", "invitation", "alert_rule", "notification"].map(
-    (table) => `DELETE FROM ${table} WHERE app_id = $1`,
-  ),
-  `DELETE FROM message WHERE id IN (
-     SELECT id FROM message WHERE app_id = $1 AND status = 'queued' ORDER BY id FOR UPDATE SKIP LOCKED)`,
-  `SELECT pg_notify('${CANCEL_RUN_CHANNEL}', id::text) FROM run WHERE ${IS_RUNNING_SQL} AND app_id = $1`,
+  ...["app_editor", "app_member", "invitation"].map((table) => `DELETE FROM ${table} WHERE app_id = $1`),
+];
+const CANCEL_RUNNING_RUNS = `
+  SELECT pg_notify('${CANCEL_RUN_CHANNEL}', id::text) FROM run WHERE ${IS_RUNNING_SQL} AND app_id = $1`;
+
+/** Maximum number of rows that one statement deletes; in tables whose rows can have several megabytes. */
+const BATCH_SIZE = 1_000;
+const LARGE_ROWS_BATCH_SIZE = 20;
+
+const referringTo = (table: string, column: string) => `${column} IN (SELECT id FROM ${table} WHERE app_id = $1)`;
+const OF_APP = "app_id = $1";
+const OF_ACTION = referringTo("action", "action_id");
+
+/**
+ * Tables that can have many or large rows of one app, and the condition for the rows of the app $1. Each table is listed
+ * before the tables to which it refers. Tables whose rows can send something are listed first.
+ */
+export const BATCHED_TABLES: readonly [table: string, condition: string, batchSize?: number][] = [
+  ["message", OF_APP],
+  ["push_delivery", referringTo("notification", "notification_id")],
+  ["push_subscription", OF_APP],
+  ["notification_read", referringTo("notification", "notification_id")],
+  ["notification", OF_APP],
+  ["notification_read_all", OF_APP],
+  ["alert_delivery", referringTo("alert_rule", "rule_id")],
+  ["alert_state", referringTo("alert_rule", "rule_id")],
+  ["alert_rule", OF_APP],
+  ["schedule", OF_APP],
+  ["http_route", OF_APP],
+  ["log_trigger", OF_APP],
+  ["http_event", OF_ACTION],
+  ["http_refusal", OF_ACTION],
+  ["payload_preset", OF_ACTION, LARGE_ROWS_BATCH_SIZE],
+  ["action_version", OF_ACTION, LARGE_ROWS_BATCH_SIZE],
+  ["kept_script_use", OF_ACTION],
+  ["action", OF_APP, LARGE_ROWS_BATCH_SIZE],
+  ["idempotency", OF_APP],
+  ["run_key", referringTo("credential", "credential_id")],
+  ["oauth_secret", referringTo("oauth_grant", "grant_id")],
+  ["credential", OF_APP],
+  ["oauth_grant", OF_APP],
+  ["data_source_entry", OF_APP],
+  ["data_source_change", OF_APP],
+  ["data_source_version_part", OF_APP, LARGE_ROWS_BATCH_SIZE],
+  ["data_source_version", OF_APP],
+  ["media_file", OF_APP],
+  ["media_blob", OF_APP],
+  ["app_version_setting", referringTo("app_version", "app_version_id")],
+  ["app_version", OF_APP],
+  ["promotion", OF_APP, LARGE_ROWS_BATCH_SIZE],
+  ["replaced_setting", OF_APP],
 ];
 
-const SELECT_DATA_SOURCES = `SELECT app_id AS "appId", id FROM data_source WHERE app_id = $1 ORDER BY id`;
-const DELETE_OLDEST_VERSION = `
-  DELETE FROM data_source_version WHERE app_id = $1 AND id = (
-    SELECT id FROM data_source_version WHERE app_id = $1 ORDER BY id LIMIT 1) RETURNING id`;
-/** Deletes the closed stage $1. Locks the stage's row before the app, as `closeStage` does. */
+/** Deletes a batch of rows. Skips rows that other transactions use: the deletion of the app waits for them. */
+const createBatchSql = (table: string, condition: string, batchSize: number) => `
+  DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;
+
+/** Deletes the closed stage $1 with its remaining rows. */
 const DELETE_CLOSED_STAGE = `
-  DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_SQL} FOR UPDATE)`;
+  DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_SQL})`;
 
 /** Runs `work` in a transaction whose statements do not wait long for locks. @throws an error of `isLockTimeout` */
 export function transactWithShortWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -79,16 +115,29 @@ export async function closeStage(
   return true;
 }
 
-/** Deletes a closed stage and its data. @throws an error of `isLockTimeout` if other requests still use rows of it */
+/** Cancels the queued runs of a closed stage, until `isOver` returns true. Cancels running runs in their processes. */
+export async function cancelRunsOfStage(db: Db, stageId: number, isOver: () => boolean): Promise<void> {
+  await cancelQueuedRuns(db, stageId, { payload: EMPTY_PAYLOAD, isOver });
+  await rows(db, CANCEL_RUNNING_RUNS, [stageId]);
+}
+
+/**
+ * Deletes a closed stage and its data, one transaction for each batch. Stops after a batch when `isOver` returns true;
+ * the next call continues.
+ * @throws an error of `isLockTimeout` if other requests still use rows of the stage
+ */
 export async function deleteClosedStage(
   db: Db,
   definitions: Pick<SourceDefinitions, "dropIndexes">,
   stageId: number,
+  isOver: () => boolean,
 ): Promise<void> {
-  await cancelQueuedRuns(db, stageId, { payload: EMPTY_PAYLOAD });
-  for (const source of await rows<DataSourceKey>(db, SELECT_DATA_SOURCES, [stageId]))
-    await transactWithShortWaits(db, (manager) => removeEntriesExcept(manager, source, [], { entries: -1, bytes: 0 }));
-  while ((await rows(db, DELETE_OLDEST_VERSION, [stageId])).length > 0);
-  await transactWithShortWaits(db, (manager) => rows(manager, DELETE_CLOSED_STAGE, [stageId]));
+  const deleteRows = (sql: string) => transactWithShortWaits(db, (manager) => rows(manager, sql, [stageId]));
+  for (const [table, condition, batchSize = BATCH_SIZE] of BATCHED_TABLES) {
+    const sql = createBatchSql(table, condition, batchSize);
+    while (!isOver() && (await deleteRows(sql)).length > 0);
+  }
+  if (isOver()) return;
+  await deleteRows(DELETE_CLOSED_STAGE);
   definitions.dropIndexes({ appId: stageId });
 }

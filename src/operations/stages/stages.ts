@@ -4,7 +4,9 @@
  */
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
+import { CLOSED_SQL } from "../../data/app.js";
 import { type Db, isLockTimeout, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -19,7 +21,8 @@ import type { SourceDefinitions } from "../data-sources/source-definitions.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockFirstAppOfGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
-import { CLOSED_SQL, closeStage, deleteClosedStage, transactWithShortWaits } from "./stage-removal.js";
+import { createFailureSkipper } from "../upkeep/skipped-failures.js";
+import { cancelRunsOfStage, closeStage, deleteClosedStage, transactWithShortWaits } from "./stage-removal.js";
 
 /** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
@@ -31,10 +34,10 @@ const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
  * dies while it creates the stage.
  */
 const UNFINISHED_STAGE_MINUTES = 15;
-/** Interval in milliseconds at which expired stages are deleted. */
+/** Interval in milliseconds at which expired stages are closed and deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;
-/** Maximum number of expired stages that one call of `expire` reads. */
-const EXPIRED_STAGES_MAX = 1_000;
+/** Time limit in milliseconds for a request that cancels the queued runs of a removed stage. */
+const CANCEL_RUNS_MS = 15_000;
 /**
  * Maximum number of times that the removal of a stage tries to lock the stage's rows (REMOVAL_TRIES), and pause in
  * milliseconds between two tries (REMOVAL_PAUSE_MS).
@@ -56,7 +59,7 @@ export interface Stage {
 /**
  * Returns the ID of the app from which the group of `appId` started; null if the app is a stage that is not finished or
  * is closed. These stages belong to no group: in their row of `app_stage`, `root_id` is their own ID.
- * @param lock "FOR SHARE" to prevent that the app is closed before the transaction ends. Lock the app before.
+ * @param lock "FOR SHARE" to prevent that the app is closed before the transaction ends
  */
 export async function findRootId(
   executor: SqlClient,
@@ -108,7 +111,9 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at < now() ORDER BY app_id LIMIT ${EXPIRED_STAGES_MAX}`;
+const IS_EXPIRED = `expires_at < now() AND expires_at <> ${CLOSED_SQL}`;
+const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE ${IS_EXPIRED} ORDER BY app_id`;
+const LIST_CLOSED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at = ${CLOSED_SQL} ORDER BY app_id`;
 
 /** Condition for a preview of the app $2 that is not closed. */
 const IS_OPEN_PREVIEW = `root_id = $2 AND expires_at <> ${CLOSED_SQL}`;
@@ -155,9 +160,12 @@ interface StagesOptions {
   apps: Apps;
   manifests: Manifests;
   credentials: Pick<Credentials, "clearCallerCaches">;
+  log: Pick<Logger, "warn">;
 }
 
 export class Stages {
+  private isStopped = false;
+
   constructor(private readonly options: StagesOptions) {}
 
   /**
@@ -225,8 +233,8 @@ export class Stages {
   /**
    * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
    * data.
-   * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or
-   *   its new stage
+   * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS,
+   *   REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or its new stage
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
     const { db, apps, manifests, credentials, definitions } = this.options;
@@ -260,7 +268,7 @@ export class Stages {
   }
 
   /**
-   * Deletes a preview and its data before it expires. If other requests still use the data, `expire` deletes it later.
+   * Closes a preview before it expires, and cancels its runs. `expire` deletes its data.
    * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
    */
   async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
@@ -274,43 +282,33 @@ export class Stages {
       await delay(REMOVAL_PAUSE_MS);
     }
     await credentials.clearCallerCaches();
-    for (let tries = 1; !(await this.deleteUnlessInUse(stageAppId)) && tries < REMOVAL_TRIES; tries += 1)
-      await delay(REMOVAL_PAUSE_MS);
-  }
-
-  /** Deletes a closed stage. Returns false if other requests have locked rows of it. */
-  private async deleteUnlessInUse(stageId: number): Promise<boolean> {
-    try {
-      await deleteClosedStage(this.options.db, this.options.definitions, stageId);
-    } catch (error) {
-      if (isLockTimeout(error)) return false;
-      throw error;
-    }
-    return true;
+    const endsAt = Date.now() + CANCEL_RUNS_MS;
+    await cancelRunsOfStage(db, stageAppId, () => Date.now() >= endsAt);
   }
 
   /**
-   * Closes and deletes expired stages. The next call deletes stages that are in use now. Returns the time of the next
-   * call as Unix time in milliseconds.
-   * @throws the first error of a deletion, after the other stages were deleted
+   * Closes expired stages, and deletes closed stages. If one of them cannot be closed or deleted, continues with the
+   * others. Stops after EXPIRY_INTERVAL_MS, so that the next call closes the stages that have expired meanwhile. Returns
+   * the time of the next call as Unix time in milliseconds.
    */
   async expire(): Promise<number> {
-    const { db, credentials } = this.options;
-    const failures: unknown[] = [];
-    const ids = (await rows<{ id: number }>(db, LIST_EXPIRED_STAGES)).map(({ id }) => id);
-    const closed = new Set<number>();
-    // Closes all stages before the first deletion, because a deletion can take minutes.
-    for (const id of ids) {
-      try {
-        if (await transactWithShortWaits(db, (manager) => closeStage(manager, id, "expires_at < now()")))
-          closed.add(id);
-      } catch (error) {
-        if (!isLockTimeout(error)) failures.push(error);
-      }
-    }
-    if (closed.size > 0) await credentials.clearCallerCaches();
-    for (const id of closed) await this.deleteUnlessInUse(id).catch((error: unknown) => failures.push(error));
-    if (failures.length > 0) throw failures[0];
-    return Date.now() + EXPIRY_INTERVAL_MS;
+    const { db, credentials, definitions, log } = this.options;
+    const endsAt = Date.now() + EXPIRY_INTERVAL_MS;
+    const isOver = () => this.isStopped || Date.now() >= endsAt;
+    const skipFailure = createFailureSkipper(log);
+    const listIds = async (sql: string) => (await rows<{ id: number }>(db, sql)).map(({ id }) => id);
+    const close = (id: number) => transactWithShortWaits(db, (manager) => closeStage(manager, id, IS_EXPIRED));
+    const expiredIds = await listIds(LIST_EXPIRED_STAGES);
+    for (const id of expiredIds) await skipFailure(close(id));
+    if (expiredIds.length > 0) await credentials.clearCallerCaches();
+    const closedIds = await listIds(LIST_CLOSED_STAGES);
+    for (const id of closedIds) if (!isOver()) await skipFailure(cancelRunsOfStage(db, id, isOver));
+    for (const id of closedIds) if (!isOver()) await skipFailure(deleteClosedStage(db, definitions, id, isOver));
+    return endsAt;
+  }
+
+  /** Stops a running deletion after the batch that it is deleting now. */
+  stop(): void {
+    this.isStopped = true;
   }
 }
