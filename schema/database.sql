@@ -740,6 +740,12 @@ CREATE TABLE media_folder (
 
 CREATE UNIQUE INDEX media_folder_name ON public.media_folder USING btree (app_id, COALESCE(parent_id, (0)::bigint), name);
 
+CREATE TABLE media_orphan (
+  key text NOT NULL,
+  found_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT media_orphan_pkey PRIMARY KEY (key)
+);
+
 CREATE TABLE media_store (
   one boolean DEFAULT true NOT NULL,
   space text NOT NULL,

@@ -82,6 +82,7 @@ import { GitPullOrder1766700000000 } from "../../migrations/1766700000000-git-pu
 import { GitWebhooks1766800000000 } from "../../migrations/1766800000000-git-webhooks.js";
 import { GitWebhookPulls1766900000000 } from "../../migrations/1766900000000-git-webhook-pulls.js";
 import { VisitorDevices1767000000000 } from "../../migrations/1767000000000-visitor-devices.js";
+import { MediaOrphans1767100000000 } from "../../migrations/1767100000000-media-orphans.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -164,4 +165,5 @@ export const MIGRATIONS = [
   GitWebhooks1766800000000,
   GitWebhookPulls1766900000000,
   VisitorDevices1767000000000,
+  MediaOrphans1767100000000,
 ];

@@ -108,6 +108,7 @@ const ALWAYS_WRITTEN_COLUMNS = [
   "sign_in_failure",
   "instance",
   "alert_cursor",
+  "media_orphan",
 ];
 
 /** Returns a digest of the rows of each table. */

@@ -118,8 +118,12 @@ describe("media: the store", () => {
           return sweep.compare();
         });
         expect(duringBackup.orphanCount).to.equal(0);
+        expect((await sweep.compare()).orphanCount, "it was found first now").to.equal(0);
+        expect(await keysIn()).to.include(orphan);
+        await service.db.query("UPDATE media_orphan SET found_at = found_at - interval '5 hours'");
         const found = await sweep.compare();
         if (kind === "folder") expect(found.orphanCount).to.equal(1);
+        if (kind === "folder") expect(await service.db.query("SELECT FROM media_orphan")).to.have.length(0);
         expect(found.missingFileIds).to.deep.equal([lost.id]);
         const keys = await keysIn();
         expect(keys).to.include(await keyOf(kept.id));

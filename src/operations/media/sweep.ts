@@ -26,6 +26,12 @@ const BATCH_SIZE = 500;
  * a younger blob may not be committed yet.
  */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
+/**
+ * Minimum time in milliseconds from the first comparison that finds a blob without a row to its deletion. After the
+ * database was reset to an earlier state, newer blobs have no row, and an administrator has this time to copy them. It is
+ * shorter than the interval of the comparisons, so that the next comparison deletes the blob.
+ */
+const ORPHAN_WAIT_MS = COMPARE_INTERVAL_MS - 3_600_000;
 /** Maximum number of file IDs that the log message about missing blobs names. */
 const LOGGED_FILE_IDS_MAX = 20;
 
@@ -34,6 +40,15 @@ const MARK_BLOBS_MISSING = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
 /** Removes the mark "missing" from blobs that are in the media store. $1 is the list of their keys. */
 const UNMARK_BLOBS_MISSING = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
+
+/** Stores when blobs without a row were found first. $1 is the list of their keys. */
+const RECORD_ORPHANS = "INSERT INTO media_orphan (key) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING";
+/** Selects the blobs of the list $1 that were found first at least $2 milliseconds ago. */
+const SELECT_DUE_ORPHANS = `
+  SELECT key FROM media_orphan WHERE key = ANY ($1) AND found_at <= now() - $2 * interval '1 millisecond'`;
+const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
+/** Deletes the records of blobs that are no longer in the store. A blob that is still there is recorded again. */
+const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
 export interface SweepResult {
   /** Number of deleted blobs that had no row in the database. */
@@ -96,18 +111,21 @@ export class MediaSweep {
   }
 
   /**
-   * Deletes the blobs that have no row in the database, such as those of a deleted app, unless a backup is running.
-   * Returns the number of deleted blobs, and the keys of all blobs in the media store.
+   * Deletes the blobs that have no row in the database, such as those of a deleted app, ORPHAN_WAIT_MS after a comparison
+   * found them first. Deletes none while a backup is running. Returns the number of deleted blobs, and the keys of all blobs in the media store.
    */
   private async removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
-    const { store, blobs } = this.options;
+    const { db, store, blobs } = this.options;
     const stored = new Set<string>();
     let orphanCount = 0;
     let batch: string[] = [];
     const removeUnknownFiles = async () => {
-      for (const key of await blobs.keysWithoutRow(batch)) {
+      const orphanKeys = await blobs.keysWithoutRow(batch);
+      await db.query(RECORD_ORPHANS, [orphanKeys]);
+      for (const { key } of await rows<{ key: string }>(db, SELECT_DUE_ORPHANS, [orphanKeys, ORPHAN_WAIT_MS])) {
         if (!(await this.mayRemove())) break;
         await store.remove(key);
+        await db.query(FORGET_ORPHAN, [key]);
         orphanCount += 1;
       }
       batch = [];
@@ -120,6 +138,7 @@ export class MediaSweep {
       if (batch.length >= BATCH_SIZE) await removeUnknownFiles();
     }
     await removeUnknownFiles();
+    await db.query(FORGET_OLD_ORPHANS);
     return { orphans: orphanCount, stored };
   }
 
