@@ -113,8 +113,12 @@ export class Accounts {
 
   constructor(private readonly options: AccountsOptions) {}
 
-  private async personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
-    const [foundPerson] = await rows<PersonRow>(this.options.db, sql, [key]);
+  private async personOf(
+    sql: string,
+    key: unknown,
+    executor: SqlClient = this.options.db,
+  ): Promise<{ user: User; passphraseHash: string | null } | null> {
+    const [foundPerson] = await rows<PersonRow>(executor, sql, [key]);
     if (!foundPerson) return null;
     const { passphraseHash, ...user } = foundPerson;
     return { user, passphraseHash };
@@ -143,8 +147,8 @@ export class Accounts {
   }
 
   /** Returns the person with this ID. @throws NOT_FOUND */
-  async user(id: number): Promise<User> {
-    const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, id);
+  async user(id: number, executor?: SqlClient): Promise<User> {
+    const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, id, executor);
     if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
     return foundPerson.user;
   }

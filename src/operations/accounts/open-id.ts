@@ -227,7 +227,9 @@ export class OpenId {
     const { db, accounts, identities } = this.options;
     return db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
-      const user = owner ? await accounts.user(owner.personId) : await this.createUser(manager, provider, identity);
+      const user = owner
+        ? await accounts.user(owner.personId, manager)
+        : await this.createUser(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0)
         await identities.setRole(manager, user, identity.role).catch(rethrowAsTooManyMembers);

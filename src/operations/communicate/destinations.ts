@@ -3,6 +3,7 @@
  * operator's configuration. Also masks the credentials of these destinations in replies of servers. Sends no messages.
  */
 import type { Config } from "../../config.js";
+import type { SqlClient } from "../../data/database.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import {
   readSmsDestination,
@@ -63,17 +64,18 @@ function secretsIn(key: string, value: unknown): { name: string; value: string; 
 export class MessageDestinations {
   constructor(private readonly options: MessageDestinationsOptions) {}
 
-  private async readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
-    return (await this.options.settings.readAll(appId)).get(key);
+  private async readSetting(appId: number, key: "__smtp" | "__sms", executor?: SqlClient): Promise<unknown> {
+    return (await this.options.settings.readAll(appId, executor)).get(key);
   }
 
   /**
    * Returns the mail server for the app's e-mails, or null if none is configured.
+   * @param executor pass the transaction in which this function is called, so that it needs no other connection
    * @throws InvalidDestinationError that names the invalid field of the app's setting
    */
-  async mail(appId: number): Promise<MailDestination | null> {
+  async mail(appId: number, executor?: SqlClient): Promise<MailDestination | null> {
     const { operatorMail } = this.options;
-    const appDestination = readSmtpDestination(await this.readSetting(appId, "__smtp"), operatorMail.from);
+    const appDestination = readSmtpDestination(await this.readSetting(appId, "__smtp", executor), operatorMail.from);
     if (appDestination) return { ...appDestination, isOperatorServer: false };
     if (operatorMail.server === null || operatorMail.from === null) return null;
     return {

@@ -29,9 +29,9 @@ export function createNoticeSender(options: {
    * Returns `queued` if a mail server is configured. Returns `kept` otherwise, also if the app's mail setting is
    * invalid; Studio shows the error next to the setting.
    */
-  async function statusFor(appId: number): Promise<"kept" | "queued"> {
+  async function statusFor(executor: SqlClient, appId: number): Promise<"kept" | "queued"> {
     try {
-      return (await destinations.mail(appId)) ? "queued" : "kept";
+      return (await destinations.mail(appId, executor)) ? "queued" : "kept";
     } catch (error) {
       if (error instanceof InvalidDestinationError) return "kept";
       throw error;
@@ -39,7 +39,7 @@ export function createNoticeSender(options: {
   }
 
   return async (executor, appId, { to, subject, text }) => {
-    const status = await statusFor(appId);
+    const status = await statusFor(executor, appId);
     const recipients = to.map((address) => ({ address, name: null, type: "to" }));
     const content = { kind: "email", subject, fromName: null, html: null, text, headers: {}, attachments: [] } as const;
     const ids = { reference: randomUUID(), runId: null, personId: null };

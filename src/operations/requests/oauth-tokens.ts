@@ -195,7 +195,7 @@ export class OauthTokens {
     const [row] = await rows<TokenRow>(manager, LOCK_TOKEN_ROW, tokenKey);
     if (!row?.sealed || row.basis !== basis) return null;
     return JSON.parse(
-      await this.options.settings.unsealFor(appId, encryptionLabelOf(binding), row.sealed),
+      await this.options.settings.unsealFor(appId, encryptionLabelOf(binding), row.sealed, manager),
     ) as AccessToken;
   }
 

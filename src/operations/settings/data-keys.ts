@@ -105,11 +105,11 @@ export class DataKeys {
     this.masterKey(await currentMasterKeyName(db.manager));
   }
 
-  /** Returns the app's data key; null if the app has no data key yet. */
-  async find(appId: number): Promise<KeyObject | null> {
+  /** Returns the app's committed data key; null if the app has no data key yet. */
+  async find(appId: number, executor: SqlClient = this.options.db): Promise<KeyObject | null> {
     const hit = this.cachedKeys.get(appId);
     if (hit) return hit;
-    const wrappedDataKey = await wrappedKey(appId, this.options.db);
+    const wrappedDataKey = await wrappedKey(appId, executor);
     if (!wrappedDataKey) return null;
     const key = this.unwrapKey(appId, wrappedDataKey);
     this.cachedKeys.set(appId, key);

@@ -301,8 +301,10 @@ export class Settings {
   }
 
   /** Returns all settings of the app, for code inside the service (specification, App settings, rule 3). */
-  async readAll(appId: number): Promise<Map<string, unknown>> {
-    return new Map(await this.readSettings(appId, "all"));
+  async readAll(appId: number, executor?: SqlClient): Promise<Map<string, unknown>> {
+    if (!executor) return new Map(await this.readSettings(appId, "all"));
+    const storedRows = await rows<StoredSetting>(executor, SELECT_BY_READER.all, [appId]);
+    return new Map(await this.openSettings(appId, storedRows, executor));
   }
 
   /** Writes new values for settings of bindings, in the transaction of the bindings. @throws SETTINGS_INVALID */
@@ -317,8 +319,8 @@ export class Settings {
   }
 
   /** Decrypts a secret that `sealFor` has encrypted with the same `name`. */
-  async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
-    const dataKey = await this.options.dataKeys.find(appId);
+  async unsealFor(appId: number, name: string, sealed: Buffer, executor?: SqlClient): Promise<string> {
+    const dataKey = await this.options.dataKeys.find(appId, executor);
     if (!dataKey) throw new ActionError("APP_NOT_FOUND");
     return decryptText(dataKey, sealed, `app:${appId}/${name}`);
   }
