@@ -7,6 +7,8 @@ import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
 import type { AccessChecks, AccessRequest } from "./access-checks.js";
 
+/** Type of the audit entry of a tool call. */
+export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
 const NAME_MAX_CHARACTERS = 100;
 /**
  * Maximum number of argument names in an audit entry. No tool has more arguments, but a caller can send any number of
@@ -51,7 +53,7 @@ export class ToolCallLog {
     await accessChecks.countToolCall(visitor, appId);
     // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
     const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
-    const toolCallFact: AuditRecord = { type: "app.mcp.call", data };
+    const toolCallFact: AuditRecord = { type: TOOL_CALL_AUDIT_TYPE, data };
     await recordChange(db, visitor.caller, { appId, ...toolCallFact });
   }
 }

@@ -23,6 +23,7 @@ import {
   VISITOR_DEVICES_PER_APP,
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
+import { TOOL_CALL_AUDIT_TYPE } from "../access/tool-calls.js";
 import { IS_VISITOR_SQL } from "../notifications/reader.js";
 import { Partitions } from "./partitions.js";
 import { createFailureSkipper, type SkipFailure } from "./skipped-failures.js";
@@ -191,11 +192,32 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   ],
 ];
 
+/**
+ * Types of audit entries that callers with few rights can write at will, in groups. Each group has its own maximum. The
+ * last group has media and notifications of API tokens, and actions of readers and operators.
+ */
+const FREQUENT_AUDIT_TYPES: readonly (readonly string[])[] = [
+  [ENTRIES_CHANGED_AUDIT_TYPE],
+  [TOOL_CALL_AUDIT_TYPE],
+  [
+    ...["media.file.create", "media.file.update", "media.file.delete"],
+    ...["media.folder.create", "media.folder.update", "media.folder.delete"],
+    ...["app.notification.create", "app.notification.update", "app.notification.delete"],
+    ...["app.grant.create", "app.grant.revoke", "app.runs.cancel", "app.schedules.pause", "app.schedules.resume"],
+  ],
+];
+const hasAuditTypeSql = (types: readonly string[]) => `type IN (${types.map((type) => `'${type}'`).join(", ")})`;
+const IS_FREQUENT_AUDIT_TYPE = hasAuditTypeSql(FREQUENT_AUDIT_TYPES.flat());
+
 const KEPT_ROWS: readonly KeptRows[] = [
-  // Changes of data source entries have their own maximum, so that a program that writes many entries does not displace
-  // other records of the audit log.
-  { table: "audit_entry", condition: `type <> '${ENTRIES_CHANGED_AUDIT_TYPE}'`, kept: AUDIT_ENTRIES_KEPT },
-  { table: "audit_entry", condition: `type = '${ENTRIES_CHANGED_AUDIT_TYPE}'`, kept: AUDIT_ENTRIES_KEPT },
+  // Entries that callers with few rights can write at will have their own maximum, so that they do not displace other
+  // records of the audit log.
+  { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_KEPT },
+  ...FREQUENT_AUDIT_TYPES.map((types) => ({
+    table: "audit_entry",
+    condition: hasAuditTypeSql(types),
+    kept: AUDIT_ENTRIES_KEPT,
+  })),
   // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
   // records of other owners.
   {
