@@ -97,7 +97,7 @@ export function createResolvers(operations: Operations): Resolvers {
     appSessions: new AppSessionResolver(accessChecks, operations.store.sessions, operations.verification),
     actionSources: new ActionSourceResolver(),
     settings: new SettingResolver(accessChecks, settings),
-    stages: new StageResolver(accessChecks, operations.stages, operations.promotions),
+    stages: new StageResolver(accessChecks, operations.stages, operations.promotions, operations.manifests),
     auditLog: new AuditLogResolver(accessChecks, trail),
     tokens: new TokenResolver(accessChecks, operations.tokens),
     actionTransfer: new ActionTransferResolver(accessChecks, transfer),

@@ -121,6 +121,7 @@ export class ManifestResolver {
     definitions?: unknown,
   ): Promise<ManifestResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeManifest", appId);
+    await this.manifests.reserveMemory([appId], context.responseBudget?.reserveBytes);
     const document = toPlainManifest(manifest, definitions);
     return this.manifests.apply(caller, document, {
       ...{ appId, prune, keepsData: false, isPlan: plan },

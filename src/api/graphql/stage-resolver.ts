@@ -6,7 +6,7 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { App } from "../../operations/apps/apps.js";
-import type { ManifestPlan } from "../../operations/manifest/manifests.js";
+import type { ManifestPlan, Manifests } from "../../operations/manifest/manifests.js";
 import type { PromotionResult, StagePromotion, StagePromotions } from "../../operations/stages/promotions.js";
 import type { Stage, Stages } from "../../operations/stages/stages.js";
 import type { RequestContext } from "../context.js";
@@ -62,6 +62,7 @@ export class StageResolver {
     private readonly accessChecks: AccessChecks,
     private readonly service: Stages,
     private readonly ofStages: StagePromotions,
+    private readonly manifests: Pick<Manifests, "reserveMemory">,
   ) {}
 
   @Query(() => [StageType], {
@@ -97,6 +98,7 @@ export class StageResolver {
   /** Creates a stage from the body of a REST request. */
   async createStageOf(context: RequestContext, appId: number, body: unknown): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeStages", appId);
+    await this.manifests.reserveMemory([appId], context.responseBudget?.reserveBytes);
     return this.service.create(caller, appId, body);
   }
 
@@ -138,6 +140,8 @@ export class StageResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);
     const may = (operation: Parameters<AccessChecks["recheck"]>[1], id: number) =>
       this.accessChecks.recheck(caller, operation, id);
+    const appIds = [appId, fromAppId].filter((id) => Number.isSafeInteger(id)) as number[];
+    await this.manifests.reserveMemory(appIds, context.responseBudget?.reserveBytes);
     return this.ofStages.promote(caller, appId, fromAppId, {
       isPlan: plan,
       checkPermission: may,
@@ -155,6 +159,7 @@ export class StageResolver {
     @Arg("id", () => Int, { description: "ID of the promotion." }) id: number,
   ): Promise<PromotionResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);
+    await this.manifests.reserveMemory([appId], context.responseBudget?.reserveBytes);
     return this.ofStages.rollback(caller, appId, id, (operation, stageAppId) =>
       this.accessChecks.recheck(caller, operation, stageAppId),
     );

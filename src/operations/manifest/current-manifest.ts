@@ -1,12 +1,15 @@
 /** Reads the current definitions of an app, and builds the app's manifest from them. */
 import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
+import { rows, type SqlClient } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
 import { MANIFEST_VERSION, type Manifest } from "../../rules/manifest.js";
+import type { ExpectedETags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
 import { readAlertRules } from "../alerts/alert-rows.js";
 import { lockUnlistedDataSources } from "../data-sources/data-source-rows.js";
 import { readStoredBindings } from "../requests/binding-definitions.js";
-import { readDefinitions } from "../settings/setting-definitions.js";
+import { readDefinitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import { toActionItem } from "./actions-part.js";
 import { toAlertItem } from "./alerts-part.js";
 import { readApp } from "./app-part.js";
@@ -19,8 +22,38 @@ export interface TaggedManifest {
   manifest: Manifest;
 }
 
-const manifestTag = (manifest: Manifest): string =>
-  createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
+/**
+ * Returns the entity tag of a manifest. Hashes one item at a time, because the JSON text of all actions of an app can be
+ * longer than the longest string.
+ */
+function manifestTag(manifest: Manifest): string {
+  const hash = createHash("sha256");
+  let separator = "{";
+  for (const [name, value] of Object.entries(manifest)) {
+    if (value === undefined) continue;
+    hash.update(`${separator}${JSON.stringify(name)}:`);
+    separator = ",";
+    if (!Array.isArray(value)) {
+      hash.update(JSON.stringify(value));
+      continue;
+    }
+    for (const [index, item] of value.entries()) hash.update(`${index === 0 ? "[" : ","}${JSON.stringify(item)}`);
+    hash.update(value.length === 0 ? "[]" : "]");
+  }
+  return hash.update("}").digest("base64url").slice(0, 22);
+}
+
+const SELECT_MANIFEST_SIZE = `
+  SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0) FROM action
+           WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
+       + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
+            FROM data_source WHERE app_id = $1) AS bytes`;
+
+/** Returns the size of an app's definitions in bytes, without reading them. */
+export async function readManifestBytes(executor: SqlClient, appId: number): Promise<number> {
+  const [size] = await rows<{ bytes: number }>(executor, SELECT_MANIFEST_SIZE, [appId]);
+  return Number(size!.bytes) + (await readDefinitionBytes(executor, appId));
+}
 
 /**
  * Reads the current definitions of the app.
@@ -70,4 +103,12 @@ export function documentOf({
     alerts: rules.map(toAlertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
   return { tag: manifestTag(manifest), manifest };
+}
+
+/**
+ * Checks that the entity tag of the app's manifest is one of the expected tags.
+ * @throws ActionError MANIFEST_CHANGED
+ */
+export function checkTag(state: StoredDefinitions, precondition: ExpectedETags): void {
+  if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
 }

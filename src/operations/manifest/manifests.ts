@@ -5,7 +5,8 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
-import { type Db, isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
+import { type Db, isDeadlock, isUniqueViolation } from "../../data/database.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
@@ -28,13 +29,19 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type BindingDefinitions } from "../requests/binding-definitions.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
-import { readDefinitionBytes } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
 import { type PreparedAction, planActions, prepareActions } from "./actions-part.js";
 import { planAlerts } from "./alerts-part.js";
 import { planApp } from "./app-part.js";
 import { planBindings } from "./bindings-part.js";
-import { documentOf, readStoredParts, type StoredDefinitions, type TaggedManifest } from "./current-manifest.js";
+import {
+  checkTag,
+  documentOf,
+  readManifestBytes,
+  readStoredParts,
+  type StoredDefinitions,
+  type TaggedManifest,
+} from "./current-manifest.js";
 import { listSourceNames, planSources, readSources, type SourcesPlan } from "./data-sources-part.js";
 import type { ApplyMode, DefinitionChange, DefinitionsPlan, PlanContext } from "./definitions-plan.js";
 import { planSettings } from "./settings-part.js";
@@ -98,12 +105,6 @@ interface PreparedParts {
 interface ApplyOutcome extends ManifestResult {
   sourcesPlan: SourcesPlan;
 }
-
-const SELECT_MANIFEST_SIZE = `
-  SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0) FROM action
-           WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
-       + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
-            FROM data_source WHERE app_id = $1) AS bytes`;
 
 /**
  * Checks the structure of a manifest.
@@ -173,16 +174,38 @@ interface ManifestsOptions {
   bindings: { definitions: BindingDefinitions };
 }
 
-/**
- * Checks that the entity tag of the app's manifest is one of the expected tags.
- * @throws ActionError MANIFEST_CHANGED
- */
-function checkTag(state: StoredDefinitions, precondition: ExpectedETags): void {
-  if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
-}
-
 export class Manifests {
+  /** Slot of the transactions that read more than MANIFEST_MAX_BYTES of definitions, which one app at a time can do. */
+  private readonly largeReadSlot = new FairSemaphore(1, 1);
+
   constructor(private readonly options: ManifestsOptions) {}
+
+  /**
+   * Reserves memory for the definitions of apps before a change of a manifest reads them. Reserves at most
+   * MANIFEST_MAX_BYTES, so that an app with more code can also be changed.
+   * @param reserve reserves memory for the response of the request
+   * @throws the errors of `reserve`
+   */
+  async reserveMemory(appIds: readonly number[], reserve: ReserveResponseBytes = async () => undefined): Promise<void> {
+    const sizes = await Promise.all(appIds.map((appId) => readManifestBytes(this.options.db, appId)));
+    await reserve(
+      Math.min(
+        MANIFEST_MAX_BYTES,
+        sizes.reduce((sum, bytes) => sum + bytes),
+      ),
+    );
+  }
+
+  /** Calls `read`, which reads all definitions of an app. If the app has many, waits until no other such call runs. */
+  private async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
+    if ((await readManifestBytes(this.options.db, appId)) <= MANIFEST_MAX_BYTES) return read();
+    const releaseSlot = await this.largeReadSlot.enter(appId);
+    try {
+      return await read();
+    } finally {
+      releaseSlot();
+    }
+  }
 
   private async planDefinitions(
     context: PlanContext,
@@ -230,13 +253,8 @@ export class Manifests {
     const { appId, precondition, isPlan, checkPermission } = options;
     const { db } = this.options;
     const applyParts = async (manager: EntityManager): Promise<ApplyOutcome> => {
-      const state = await readStoredParts(
-        manager,
-        this.options.importSteps,
-        appId,
-        !isPlan,
-        options.prune ? manifest : undefined,
-      );
+      const pruned = options.prune ? manifest : undefined;
+      const state = await readStoredParts(manager, this.options.importSteps, appId, !isPlan, pruned);
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
@@ -268,7 +286,9 @@ export class Manifests {
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
     };
-    return isPlan ? db.transaction(applyParts) : transactWithAppLock(db, appId, applyParts);
+    return this.readInTurn(appId, () =>
+      isPlan ? db.transaction(applyParts) : transactWithAppLock(db, appId, applyParts),
+    );
   }
 
   private async recordChanges(
@@ -321,9 +341,7 @@ export class Manifests {
    * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
    */
   async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
-    const { db } = this.options;
-    const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_MANIFEST_SIZE, [appId])) as [{ bytes: number }];
-    const total = Number(bytes) + (await readDefinitionBytes(db, appId));
+    const total = await readManifestBytes(this.options.db, appId);
     if (total > MANIFEST_MAX_BYTES) {
       const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
       throw new ActionError("REQUEST_INVALID", `${sizeMessage}, the maximum of a manifest; export its actions instead`);
@@ -340,7 +358,7 @@ export class Manifests {
 
   /** Returns the entity tag of the app's manifest, also if the manifest is too large to be exported. */
   async readTag(appId: number): Promise<string> {
-    return (await this.readTaggedManifest(appId)).tag;
+    return this.readInTurn(appId, async () => (await this.readTaggedManifest(appId)).tag);
   }
 
   /**
