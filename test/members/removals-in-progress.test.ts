@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { Role } from "../../src/rules/roles.js";
-import { overlap } from "../harness/lock-waits.js";
+import { countLockWaits, overlap, untilLockWait } from "../harness/lock-waits.js";
 import { signedInPerson } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { createMemberCalls, type Person, stated } from "./support.js";
@@ -27,6 +27,24 @@ describe("removals while a request grants something", () => {
 
   const during = (removal: () => Promise<Answer>, request: () => Promise<Answer>): Promise<[Answer, Answer]> =>
     overlap(service.db, [STOP_REMOVAL], removal, request);
+
+  it("holds up no administrator while a request waits for a locked app", async () => {
+    const { appId } = await organization();
+    const { id } = await organization("Other");
+    const person = await join(id, "reader");
+    const { waiting, waits } = await service.db.transaction(async (manager) => {
+      await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+      const issued = as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, { kind: "viewer" });
+      await untilLockWait(manager, issued);
+      const promoted = as(administrator.token, "PUT", `/v1/admin/administrators/${person.id}`);
+      await untilLockWait(manager, promoted, 2);
+      const invited = invite(administrator.token, id, { email: "late@example.com", role: "reader" });
+      await untilLockWait(manager, invited, 3);
+      return { waiting: [issued, promoted, invited], waits: await countLockWaits(manager) };
+    });
+    expect(waits).to.equal(1);
+    for (const answer of await Promise.all(waiting)) expect(answer.http, JSON.stringify(answer.body)).to.be.below(300);
+  });
 
   describe("of a member", () => {
     /** Creates an organization with an app whose editor is a person of another organization. */
