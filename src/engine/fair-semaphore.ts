@@ -47,11 +47,13 @@ export class FairSemaphore {
       this.taken -= 1;
       if (this.perKey.get(key) === 1) this.perKey.delete(key);
       else this.perKey.set(key, this.perKey.get(key)! - 1);
-      this.callNext();
+      // With halved shares, one free slot can raise the shares of several keys.
+      while (this.callNext());
     };
   }
 
-  private callNext(): void {
+  /** Lets the next caller enter whose key may get a slot. Returns false if there is none. */
+  private callNext(): boolean {
     for (const [key, calls] of this.waiting) {
       if (!this.mayEnter(key)) continue;
       const [call] = calls;
@@ -59,8 +61,9 @@ export class FairSemaphore {
       calls.delete(call!);
       if (calls.size > 0) this.waiting.set(key, calls);
       call!();
-      return;
+      return true;
     }
+    return false;
   }
 
   private wait(key: SemaphoreKey, signal: AbortSignal | undefined): Promise<() => void> {

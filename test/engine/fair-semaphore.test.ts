@@ -63,4 +63,47 @@ describe("a fair semaphore", () => {
     await Promise.all(done);
     expect(entered).to.deep.equal([1, 2, 3, 1, 2, 1]);
   });
+
+  for (const shares of ["equal", "halved"] as const) {
+    it(`lets no caller wait whose key may get a slot, if shares are ${shares}`, async () => {
+      const [slots, slotsOfKey, keys] = [8, 6, [1, 2, 3, 4]];
+      const semaphore = new FairSemaphore(slots, slotsOfKey, shares);
+      const held: { key: number; leave: () => void }[] = [];
+      const waiting: { key: number; abort: AbortController }[] = [];
+      const countOf = (key: number) => held.filter((caller) => caller.key === key).length;
+      const mayEnter = (key: number) => {
+        const others = held.length - countOf(key);
+        const share = shares === "equal" ? slots : Math.ceil((slots - others) / 2);
+        return held.length < slots && countOf(key) < Math.min(slotsOfKey, share);
+      };
+      const enter = (key: number) => {
+        const caller = { key, abort: new AbortController() };
+        waiting.push(caller);
+        const stopWaiting = () => waiting.splice(waiting.indexOf(caller), 1);
+        semaphore
+          .enter(key, () => caller.abort.signal)
+          .then((leave) => {
+            stopWaiting();
+            held.push({ key, leave });
+          }, stopWaiting);
+      };
+      let random = 1;
+      const randomBelow = (limit: number) => {
+        random = (random * 48_271) % 2_147_483_647;
+        return random % limit;
+      };
+      for (let step = 0; step < 3_000; step += 1) {
+        const operation = randomBelow(5);
+        if (operation < 2 && waiting.length < 20) enter(keys[randomBelow(keys.length)]!);
+        else if (operation < 4 && held.length > 0) held.splice(randomBelow(held.length), 1)[0]!.leave();
+        else if (waiting.length > 0) waiting[randomBelow(waiting.length)]!.abort.abort();
+        await settled();
+        const state = `step ${step}: ${keys.map((key) => `${key} holds ${countOf(key)}`).join(", ")}`;
+        expect(
+          waiting.filter(({ key }) => mayEnter(key)),
+          state,
+        ).to.deep.equal([]);
+      }
+    });
+  }
 });
