@@ -5,6 +5,7 @@ import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import { type ClientAction, ClientActions } from "../../src/operations/client/client-actions.js";
 import { type ClientChange, createClientFeed } from "../../src/operations/client/client-feed.js";
+import { BROWSER_HOLDER_ID, RunRepository } from "../../src/operations/runs/run-repository.js";
 import { compileScript } from "../../src/rules/compile-script.js";
 import { clientActions } from "../api/client-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -100,6 +101,25 @@ describe("the list of client actions", () => {
 
     expect(await list()).to.deep.equal(first);
     expect(statements).to.deep.equal([0]);
+
+    const repository = new RunRepository(service.db);
+    const run = {
+      appId: service.appId,
+      actionId: ids[0]!,
+      copy: "master",
+      trigger: "analytics",
+      payload: "{}",
+    } as const;
+    const nobody = { personId: null, credentialId: null, idempotencyKey: null };
+    const { id } = await repository.insert({ ...run, ...nobody }, BROWSER_HOLDER_ID);
+    const outcome = { state: "completed", type: "app.task.completed", data: { text: "{}", payloadAt: null } } as const;
+    expect(await repository.finish(id, BROWSER_HOLDER_ID, outcome)).to.equal(true);
+    const [{ ran }] = await service.db.query("SELECT last_run_at IS NOT NULL AS ran FROM action WHERE id = $1", [
+      ids[0],
+    ]);
+    expect(ran).to.equal(true);
+    expect(await list(), "after a run in a browser").to.deep.equal(first);
+    expect(statements, "after a run in a browser").to.deep.equal([0]);
 
     await update(ids[1]!, { code: long(7) });
     const changed = await list();

@@ -62,12 +62,15 @@ const CLIENT_ROW_COLUMNS = `${COLUMNS_WITHOUT_CODE}, code`;
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
-/** Row of the list of actions. PostgreSQL gives each stored state of a row another `version`. */
+/**
+ * Row of the list of actions. Each change of the name or the code gives the action another `version`. The end of a run
+ * does not change it.
+ */
 type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
 
 /* SQL condition for actions that a client can start on analytics events. */
 const IS_STARTED_BY_EVENTS = `${IS_RUNNABLE} AND EXISTS (SELECT FROM json_array_elements(triggers) AS t WHERE t ->> 'trigger' = 'analytics')`;
-const VERSION_COLUMNS = 'xmin::text AS version, octet_length(code) AS "codeBytes"';
+const VERSION_COLUMNS = 'updated_at::text AS version, octet_length(code) AS "codeBytes"';
 const SELECT_ANALYTICS_ACTIONS = `SELECT ${COLUMNS_WITHOUT_CODE}, ${VERSION_COLUMNS} FROM action
   WHERE ${IS_STARTED_BY_EVENTS} ORDER BY id`;
 const SELECT_WITH_CODE = `SELECT ${CLIENT_ROW_COLUMNS}, ${VERSION_COLUMNS} FROM action
