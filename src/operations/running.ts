@@ -132,7 +132,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
   const dispatcher = new Dispatcher({ repository, executor, processId: holder, concurrency });
-  const limiter = new ConcurrencyLimiter(db, repository, measures);
+  const limiter = new ConcurrencyLimiter(db, repository, measures, log);
   const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, processId: holder });
   const isRunner = concurrency > 0;
   const callParts = { enqueuer, dispatcher, queueLimits, receivedDataLimiter, logs, notifications, userOf };

@@ -53,7 +53,11 @@ async function filled(keys: number, ofOne: number) {
   await db.query("TRUNCATE concurrency_due");
   await db.query("VACUUM ANALYZE run, run_concurrency");
   const repository = new RunRepository(db);
-  return { ...database, repository, limiter: new ConcurrencyLimiter(db, repository, new ServiceMetrics()) };
+  return {
+    ...database,
+    repository,
+    limiter: new ConcurrencyLimiter(db, repository, new ServiceMetrics(), { warn: () => undefined }),
+  };
 }
 
 describe("limits of an action's runs", () => {

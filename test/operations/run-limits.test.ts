@@ -43,7 +43,7 @@ describe("the limits of an action's runs", () => {
     second = await openDatabase(database.url, 8);
     processes = [db, second].map((one) => {
       const repository = new RunRepository(one);
-      const limiter = new ConcurrencyLimiter(one, repository, new ServiceMetrics());
+      const limiter = new ConcurrencyLimiter(one, repository, new ServiceMetrics(), { warn: () => undefined });
       return { repository, limiter, debouncer: new Debouncer(one, limiter) };
     });
   });

@@ -4,6 +4,7 @@
  * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue`
  * checks keys for all other reasons.
  */
+import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { endStateSql, startStateSql } from "../../data/run.js";
@@ -23,11 +24,13 @@ export const LIMITS_CHANNEL = "svc_limits";
 
 /** Maximum number of concurrency keys that one round checks. */
 const KEYS_PER_ROUND_MAX = 100;
+/** Maximum number of requests to check a key among which one round selects keys. Many requests can name the same key. */
+const DUE_ROWS_READ_MAX = 10_000;
 /** Maximum number of queued runs of a key that one check reads, in addition to the number of runs that may start. */
 const QUEUED_RUNS_READ_MAX = 100;
 /**
- * Time after which the service checks a concurrency key again if it has cancelled runs, because the notification to
- * cancel a run can be lost.
+ * Time after which the service checks a concurrency key again if the check failed, or if it has cancelled runs, because
+ * the notification to cancel a run can be lost.
  */
 const RECHECK_AFTER = "interval '1 second'";
 /**
@@ -42,9 +45,21 @@ interface ConcurrencyKey {
   key: string;
 }
 
+/* Selects due keys: the oldest key of each app, then the second oldest of each app, and so on. */
 const SELECT_DUE_KEYS = `
-  SELECT DISTINCT action_id AS "actionId", encode(key, 'hex') AS key
-    FROM (SELECT action_id, key FROM concurrency_due WHERE at <= now() ORDER BY at LIMIT ${KEYS_PER_ROUND_MAX}) AS due`;
+  SELECT "actionId", key FROM (
+    SELECT action_id AS "actionId", encode(key, 'hex') AS key, min(at) AS at,
+           row_number() OVER (PARTITION BY app_id ORDER BY min(at)) AS turn
+      FROM (SELECT action_id, key, at FROM concurrency_due WHERE at <= now() ORDER BY at LIMIT ${DUE_ROWS_READ_MAX}) AS due
+        LEFT JOIN action ON action.id = action_id
+     GROUP BY app_id, action_id, key) AS due_keys
+   ORDER BY turn, at LIMIT ${KEYS_PER_ROUND_MAX}`;
+
+/* Postpones the check of a key. Skips rows that another process is deleting or postponing. */
+const POSTPONE_CHECK = `
+  UPDATE concurrency_due SET at = now() + ${RECHECK_AFTER}
+   WHERE id = ANY (ARRAY(SELECT id FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') AND at <= now()
+                            FOR UPDATE SKIP LOCKED))`;
 
 const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
 
@@ -85,7 +100,7 @@ const ADMIT_RUN = `
     UPDATE run SET waits_for = NULL, ready_at = now()
      WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
   marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
-  SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
+  SELECT count(*) AS "admittedCount", count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
          count(pg_notify('${AWAITED_RUN_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
     FROM admitted`;
 
@@ -105,6 +120,7 @@ export class ConcurrencyLimiter {
     private readonly db: Db,
     private readonly repository: Pick<RunRepository, "find" | "finish" | "maskedPayload">,
     private readonly measures: Pick<ServiceMetrics, "ticks">,
+    private readonly log: Pick<Logger, "warn">,
   ) {}
 
   /** Checks a run that was just queued, and the other runs with the same concurrency key. */
@@ -113,10 +129,23 @@ export class ConcurrencyLimiter {
     if (key) await this.checkKey(key);
   }
 
-  /** Checks the concurrency keys for which a check is due. Returns the number of checked keys. */
+  /**
+   * Checks the concurrency keys for which a check is due. If the check of a key fails, it is postponed, so that the
+   * other keys do not wait for it. Returns the number of keys.
+   */
   async checkDueKeys(): Promise<number> {
     const keys = await rows<ConcurrencyKey>(this.db, SELECT_DUE_KEYS);
-    for (const key of keys) await this.checkKey(key);
+    for (const key of keys) {
+      try {
+        await this.checkKey(key);
+      } catch (error) {
+        await rows(this.db, POSTPONE_CHECK, [key.actionId, key.key]);
+        this.log.warn(
+          { err: error, actionId: key.actionId },
+          "the check of a concurrency limit failed and is repeated",
+        );
+      }
+    }
     return keys.length;
   }
 
@@ -153,8 +182,8 @@ export class ConcurrencyLimiter {
     // If more runs are queued than were read, the unread newer runs may replace those that would start. So no run
     // starts yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
-      const [admitted] = await rows<{ count: number }>(manager, ADMIT_RUN, [admit]);
-      isMore ||= admitted!.count < admit.length;
+      const [admitted] = await rows<{ admittedCount: number }>(manager, ADMIT_RUN, [admit]);
+      isMore ||= admitted!.admittedCount < admit.length;
     }
     const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP_RUN, [skip]);
     if (isMore) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, 0]);

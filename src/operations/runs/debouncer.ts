@@ -25,7 +25,7 @@ const RELEASE_DUE_RUNS = `
                    ready_at = CASE WHEN concurrency IS NULL THEN now() END
       FROM due WHERE run.id = due.run_id AND run.${startStateSql("claim")} AND run.waits_for = 'debounce'
     RETURNING run.id, run.app_id, run.action_id, due.payload, concurrency)
-  SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FILTER (WHERE concurrency IS NULL),
+  SELECT count(*) AS "releasedCount", count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FILTER (WHERE concurrency IS NULL),
          count(svc_count_run(id, action_id, payload, concurrency)) FILTER (WHERE concurrency IS NOT NULL)
     FROM released`;
 
@@ -44,9 +44,9 @@ export class Debouncer {
    */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {
-      const [released] = await rows<{ count: number }>(this.db, RELEASE_DUE_RUNS);
+      const [released] = await rows<{ releasedCount: number }>(this.db, RELEASE_DUE_RUNS);
       const keys = await this.limiter.checkDueKeys();
-      if (released!.count < RUNS_PER_STATEMENT_MAX && keys === 0) break;
+      if (released!.releasedCount < RUNS_PER_STATEMENT_MAX && keys === 0) break;
     }
     const [next] = await rows<{ at: Date | null; now: Date }>(this.db, SELECT_NEXT_DUE_TIME);
     return next!.at && Date.now() + Math.max(0, next!.at.getTime() - next!.now.getTime());
