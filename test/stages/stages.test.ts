@@ -238,23 +238,6 @@ describe("stages and promotions", () => {
       expect((await stage(body as object)).body.status, JSON.stringify(body)).to.equal(status);
   });
 
-  it("need an editor of the original app of their group", async () => {
-    const source = await newStage("source");
-    const users = await service.rest("POST", "/v1/admin/users", {
-      as: "admin",
-      body: { firstName: "Ed", lastName: "Itor", email: "editor-of-stage@example.com" },
-    });
-    const { user, token } = users.body;
-    const addEditor = (id: number) =>
-      service.rest("POST", `${appPath(id)}/editors`, { as: "admin", body: { userId: user.id } });
-    const createAs = (name: string) => service.rest("POST", `${appPath(source)}/stages`, { as: token, body: { name } });
-    expect((await addEditor(source)).http).to.equal(200);
-    expect((await createAs("denied")).body.status).to.equal("FORBIDDEN");
-    expect(await rows(service.db, "SELECT FROM app_stage WHERE name = 'denied'")).to.have.length(0);
-    expect((await addEditor(service.appId)).http).to.equal(200);
-    expect((await createAs("allowed")).http).to.equal(201);
-  });
-
   it("delete a preview before its time, and no other app", async () => {
     const { app } = (await stage({ name: "early", expiresInHours: 1 })).body;
     const { app: staying } = (await stage({ name: "staying" })).body;

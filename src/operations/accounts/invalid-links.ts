@@ -12,6 +12,14 @@ import type { RoleScope } from "../../rules/roles.js";
 export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
+/**
+ * Returns SQL that is true if the column is the ID of the app `app`, or of a stage in the group that started from this app.
+ * A new stage has copies of the roles on its app. So the removal of a role on the first app of a group applies to all its
+ * stages.
+ */
+export const isAppOrStageSql = (column: string, app: string): string =>
+  `(${column} = ${app} OR ${column} IN (SELECT app_id FROM app_stage WHERE root_id = ${app}))`;
+
 /* Selects the links of invitations to the e-mail address of the person $1. */
 const SELECT_LINKS_OF_INVITED = `
   SELECT link_id FROM invitation JOIN person ON lower(person.email) = lower(invitation.email) WHERE person.id = $1`;
@@ -46,13 +54,13 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes pending invitations to the e-mail address of the person $1: to the app $3, or if $3 is null to the organization
- * $2 and all its apps.
+ * Revokes pending invitations to the e-mail address of the person $1: to the app $3 and its stages, or if $3 is null to the
+ * organization $2 and all its apps.
  */
 const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
-     AND organization_id = $2 AND ($3::bigint IS NULL OR app_id = $3)`;
+     AND organization_id = $2 AND ($3::bigint IS NULL OR ${isAppOrStageSql("app_id", "$3")})`;
 /**
  * Revokes reset links that the person $1 created, and reset links for this person. The creator of a reset link must
  * have a higher role than the person who uses the link. After a change of roles, the creator may no longer have a
@@ -74,7 +82,7 @@ export async function revokeInvalidLinks(executor: SqlClient, personId: number):
 }
 
 /**
- * Revokes pending invitations to the person in the organization, or to the app if `appId` is set. Call it after a role of
+ * Revokes pending invitations to the person in the organization, or to the app and its stages if `appId` is set. Call it after a role of
  * the person was removed or lowered, in the same transaction, which must have locked the organization. Otherwise the
  * person could regain the role with an older invitation.
  */

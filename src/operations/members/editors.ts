@@ -38,6 +38,13 @@ const ADD_EDITOR = `
   SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
+/* Removes roles up to editor on the stages of the app $1, unless the person has another role on the app itself. */
+const REMOVE_STAGE_ROLES = ["app_editor", "app_member"].map(
+  (table) => `
+  DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2
+     ${table === "app_member" ? "AND role IN ('operator', 'reader')" : ""}
+     AND NOT EXISTS (SELECT FROM app_member AS other WHERE other.app_id = $1 AND other.person_id = $2)`,
+);
 const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 
 const NEW_USER_SHAPE = createFlatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
@@ -142,9 +149,9 @@ export class Editors {
   }
 
   /**
-   * Removes the role editor from a person, with immediate effect. Revokes the tokens that act for the person on the
-   * app if no role remains there, and ends the sessions of a person who has no role any more. Returns the remaining
-   * editors.
+   * Removes the role editor on the app and its stages from a person, with immediate effect. Revokes the tokens that act
+   * for the person on an app if no role remains there, and ends the sessions of a person who has no role any more.
+   * Returns the remaining editors.
    * @throws ActionError REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(
@@ -168,6 +175,7 @@ export class Editors {
       reportUnknownField(caller);
       const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
       if (removed.length === 0) return;
+      for (const sql of REMOVE_STAGE_ROLES) await rows(manager, sql, [appId, id]);
       await endLostAccess(manager, scope, id);
       await recordEditorChange(manager, caller, "editor.delete", scope, id);
       await credentials.clearCallerCaches(manager);

@@ -19,7 +19,12 @@ import { hasAdministratorRight, isAdministrator, lockAdministratorRight } from "
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { lockPeople, revokeInvalidLinks, revokeReceivedInvitations } from "../accounts/invalid-links.js";
+import {
+  isAppOrStageSql,
+  lockPeople,
+  revokeInvalidLinks,
+  revokeReceivedInvitations,
+} from "../accounts/invalid-links.js";
 import { endLostAccess } from "../accounts/lost-roles.js";
 import { requireFreeMembership } from "../accounts/member-limit.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
@@ -76,16 +81,21 @@ const SELECT_MEMBERSHIP = `
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
-/* Selects roles that a removal deletes. */
+/* Selects roles that a removal deletes. `isOnStage` is true for a role on a stage of the app $2. */
 const SELECT_ROLE_OF_PERSON = `
-  SELECT role FROM app_role JOIN app ON app.id = app_id
-   WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2) AND person_id = $3 AND NOT of_organization
-  UNION ALL SELECT role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
+  SELECT role, $2::bigint IS NOT NULL AND app_id <> $2 AS "isOnStage" FROM app_role JOIN app ON app.id = app_id
+   WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR ${isAppOrStageSql("app_id", "$2")}) AND person_id = $3 AND NOT of_organization
+  UNION ALL SELECT role, false FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
 
 const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
+/* Deletes roles on the stages of the app $1. Execute it after DELETE_APP_ROLES: a stage may be added to the group meanwhile. */
+const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
+  (table) =>
+    `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,
+);
 const DELETE_ORGANIZATION_ROLES = [
   "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2",
   "DELETE FROM app_editor USING app WHERE app.id = app_id AND app.organization_id = $1 AND person_id = $2",
@@ -260,7 +270,7 @@ export class Members {
   }
 
   /**
-   * Removes a person's role on an app, or all roles in an organization and on its apps. Revokes the tokens that act
+   * Removes a person's role on an app and its stages, or all roles in an organization and on its apps. Revokes the tokens that act
    * for the person on apps where no role remains. Ends all sessions of a person who has no role any more.
    * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
    */
@@ -270,19 +280,20 @@ export class Members {
     await db.transaction(async (manager) => {
       await this.lockOrganization(manager, scope);
       const callerRole = await this.requireManagingRole(manager, caller, scope);
-      const heldRoles = await rows<{ role: Role }>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
-      const before = getHighestRole(heldRoles.map(({ role }) => role));
+      type HeldRole = { role: Role; isOnStage: boolean };
+      const heldRoles = await rows<HeldRole>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
+      const before = getHighestRole(heldRoles.filter(({ isOnStage }) => !isOnStage).map(({ role }) => role));
       if (before === null)
         throw new ActionError(
           "NOT_FOUND",
           "this person is not a member of this organization or app, so there is no role to remove",
         );
-      if (isRoleAbove(before, callerRole)) {
+      if (heldRoles.some(({ role }) => isRoleAbove(role, callerRole))) {
         throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       await requireOtherOwner(manager, scope, personId);
-      for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : DELETE_APP_ROLES) {
+      for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : [...DELETE_APP_ROLES, ...DELETE_STAGE_ROLES]) {
         await manager.query(sql, [appId ?? organizationId, personId]);
       }
       await endLostAccess(manager, scope, personId);

@@ -111,6 +111,21 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
+/**
+ * Deletes roles on the new stage $2 of people who have lost their role on the app $1 since the stage copied it. First waits
+ * for removals that are in progress: they do not find the stage, because it belongs to no group yet.
+ */
+const DELETE_LOST_ROLES = [
+  ...["app_editor", "app_member"].map(
+    (table) => `SELECT FROM ${table} WHERE app_id = $1 ORDER BY person_id FOR KEY SHARE`,
+  ),
+  ...["app_editor", "app_member"].map(
+    (table) => `
+    DELETE FROM ${table} WHERE app_id = $2 AND person_id NOT IN (
+      SELECT person_id FROM app_editor WHERE app_id = $1 UNION SELECT person_id FROM app_member WHERE app_id = $1)`,
+  ),
+];
+
 const IS_EXPIRED = `expires_at < now() AND expires_at <> ${CLOSED_SQL}`;
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE ${IS_EXPIRED} ORDER BY app_id`;
 const LIST_CLOSED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at = ${CLOSED_SQL} ORDER BY app_id`;
@@ -255,6 +270,8 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
+          for (const sql of DELETE_LOST_ROLES)
+            await rows(manager, sql, sql.includes("$2") ? [appId, stageId] : [appId]);
         },
       });
     } catch (error) {
