@@ -16,8 +16,13 @@ describe("removed previews", () => {
   before(async () => {
     service = await startTestService({ ROLES: "api" });
     const where = { path: "hook", auth: { type: "none" }, respond: "immediately" };
-    const triggers = [{ trigger: "manual" }, { trigger: "http", where }];
-    const action = { name: "hook", code: CODE, active: true, triggers };
+    const triggers = [
+      { trigger: "manual" },
+      { trigger: "http", where },
+      { trigger: "schedule" },
+      { trigger: "log", where: { type: "guest.came" } },
+    ];
+    const action = { name: "hook", code: CODE, active: true, frequency: "0 0 1 1 *", triggers };
     const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
     expect(made.http, JSON.stringify(made.body)).to.equal(201);
     const data = { name: "guests", columns: ["Name"], indexes: [{ columns: ["Name"], unique: true }] };
@@ -86,7 +91,10 @@ describe("removed previews", () => {
       refusalOf(await service.rest("GET", `/v1/apps/${id}/data-sources`)),
       (await service.rest("POST", `/h/${id}/hook`, { as: null, body: {} })).http,
     ];
+    const scheduled = async () => (await rows(service.db, "SELECT FROM schedule WHERE app_id = $1", [id])).length;
+    const logTriggers = async () => (await rows(service.db, "SELECT FROM log_trigger WHERE app_id = $1", [id])).length;
     expect(await requests()).to.deep.equal([[200, undefined], [200, undefined], 202]);
+    expect([await scheduled(), await logTriggers()]).to.deep.equal([1, 1]);
     // The removal does not wait for rows that many other transactions lock.
     await service.db.transaction(async (manager) => {
       for (const table of ["action", "credential", "data_source"])
@@ -95,6 +103,7 @@ describe("removed previews", () => {
     });
     expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [id])).to.have.length(1);
     expect(await requests()).to.deep.equal([[401, "UNAUTHORIZED"], [403, "FORBIDDEN"], 404]);
+    expect([await scheduled(), await logTriggers()]).to.deep.equal([0, 0]);
     const again = await service.rest("DELETE", `/v1/apps/${service.appId}/stages/${id}`, { as: "admin" });
     expect(again.body.status).to.equal("NOT_FOUND");
   });
@@ -175,12 +184,13 @@ describe("removed previews", () => {
   });
 
   it("have only few and small rows in the tables that are not deleted in batches", async () => {
-    // Each statement deletes their rows with the app, or with one batch of the rows to which they refer.
+    // Their rows are deleted when the stage is closed, with the app, or with one batch of the rows to which they refer.
     const small = [
       ["ai_usage", "app", "app_editor", "app_git", "app_member", "app_stage", "app_user_session", "data_source"],
       ["data_source_tally", "declared_setting", "git_webhook", "http_secret", "integration_token", "invitation"],
       ["media_folder", "media_usage", "notification_place", "oauth_device", "passkey_challenge", "person_session"],
       ["sealed_setting", "secret_bindings", "setting", "vapid_key", "verification_code"],
+      ["http_route", "log_trigger", "schedule"],
     ].flat();
     const sql = `
       WITH RECURSIVE deleted (id) AS (

@@ -20,14 +20,16 @@ const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
 /**
  * Statements that close the stage $1. They write few rows, because other transactions can wait for the locks. They end
- * the live versions, pages, Git pulls and roles. `CLOSED_SQL` ends the credentials of the stage; the credential of its Git
- * connection belongs to no app.
+ * everything that starts runs, and the pages, Git pulls and roles. `CLOSED_SQL` ends the credentials of the stage; the
+ * credential of its Git connection belongs to no app.
  */
 const CLOSE_STAGE = [
   "UPDATE app SET published_at = NULL WHERE id = $1",
   `WITH ended AS (DELETE FROM app_git WHERE app_id = $1 RETURNING credential_id)
    UPDATE credential SET revoked_at = now() FROM ended WHERE credential.id = ended.credential_id`,
-  ...["app_editor", "app_member", "invitation"].map((table) => `DELETE FROM ${table} WHERE app_id = $1`),
+  ...["schedule", "http_route", "log_trigger", "app_editor", "app_member", "invitation"].map(
+    (table) => `DELETE FROM ${table} WHERE app_id = $1`,
+  ),
 ];
 const CANCEL_RUNNING_RUNS = `
   SELECT pg_notify('${CANCEL_RUN_CHANNEL}', id::text) FROM run WHERE ${IS_RUNNING_SQL} AND app_id = $1`;
@@ -54,9 +56,6 @@ export const BATCHED_TABLES: readonly [table: string, condition: string, batchSi
   ["alert_delivery", referringTo("alert_rule", "rule_id")],
   ["alert_state", referringTo("alert_rule", "rule_id")],
   ["alert_rule", OF_APP],
-  ["schedule", OF_APP],
-  ["http_route", OF_APP],
-  ["log_trigger", OF_APP],
   ["http_event", OF_ACTION],
   ["http_refusal", OF_ACTION],
   ["payload_preset", OF_ACTION, LARGE_ROWS_BATCH_SIZE],

@@ -66,7 +66,9 @@ export async function findRootId(
   appId: number,
   lock: "" | "FOR SHARE" = "",
 ): Promise<number | null> {
-  const sql = `SELECT root_id AS "rootId" FROM app_stage WHERE app_id = $1 ${lock}`;
+  // A process of an earlier release may have closed the stage without a change of `root_id`.
+  const rootId = `CASE WHEN expires_at = ${CLOSED_SQL} THEN app_id ELSE root_id END`;
+  const sql = `SELECT ${rootId} AS "rootId" FROM app_stage WHERE app_id = $1 ${lock}`;
   const [stage] = await rows<{ rootId: number }>(executor, sql, [appId]);
   if (!stage) return appId;
   return stage.rootId === appId ? null : stage.rootId;
