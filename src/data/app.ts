@@ -10,6 +10,10 @@ import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateCol
  */
 export const CLOSED_SQL = "'-infinity'::timestamptz";
 
+/** Returns the SQL condition that is true if an app is a closed stage. @param appId SQL expression with the ID of the app */
+export const isClosedSql = (appId: string): string =>
+  `EXISTS (SELECT FROM app_stage s WHERE s.app_id = ${appId} AND s.expires_at = ${CLOSED_SQL})`;
+
 @Entity("app")
 export class AppRow {
   @PrimaryGeneratedColumn("identity", { type: "bigint" })

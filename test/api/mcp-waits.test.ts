@@ -41,9 +41,10 @@ describe("an agent that waits for a run", () => {
     const { body: created } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     await service.rest("POST", `/v3/apps/${service.appId}/actions/${created.action.id}/publish`);
     agent = await connect(service);
-    RunHistoryResolver.prototype.run = function run(...args) {
+    RunHistoryResolver.prototype.run = async function run(...args) {
+      const run = await readRun.apply(this, args);
       reads += 1;
-      return readRun.apply(this, args);
+      return run;
     };
   });
   after(async () => {

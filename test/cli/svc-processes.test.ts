@@ -148,11 +148,12 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     const lines = tests[4].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
-    // The tests ran in a separate app, which `svc test` has deleted, and they left this app unchanged.
+    // The tests ran in a separate app, which `svc test` has removed, and they left this app unchanged.
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
     expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
-    expect(await service.db.query("SELECT FROM app WHERE name LIKE '%(test-%'")).to.deep.equal([]);
+    const { apps } = (await service.rest("GET", "/v1/apps", { as: "admin" })).body;
+    expect(apps.filter(({ name }: { name: string }) => name.includes("(test-"))).to.deep.equal([]);
   });
 
   longTest("tests a pulled action whose code declares execute without exporting it, and diff stays empty", async () => {

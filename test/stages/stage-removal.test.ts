@@ -91,10 +91,13 @@ describe("removed previews", () => {
       refusalOf(await service.rest("GET", `/v1/apps/${id}/data-sources`)),
       (await service.rest("POST", `/h/${id}/hook`, { as: null, body: {} })).http,
     ];
+    const isListed = async (as: "admin" | "editor") =>
+      (await service.rest("GET", "/v1/apps", { as })).body.apps.some((app: { id: number }) => app.id === id);
     const scheduled = async () => (await rows(service.db, "SELECT FROM schedule WHERE app_id = $1", [id])).length;
     const logTriggers = async () => (await rows(service.db, "SELECT FROM log_trigger WHERE app_id = $1", [id])).length;
     expect(await requests()).to.deep.equal([[200, undefined], [200, undefined], 202]);
     expect([await scheduled(), await logTriggers()]).to.deep.equal([1, 1]);
+    expect([await isListed("admin"), await isListed("editor")]).to.deep.equal([true, true]);
     // The removal does not wait for rows that many other transactions lock.
     await service.db.transaction(async (manager) => {
       for (const table of ["action", "credential", "data_source"])
@@ -104,6 +107,7 @@ describe("removed previews", () => {
     expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [id])).to.have.length(1);
     expect(await requests()).to.deep.equal([[401, "UNAUTHORIZED"], [403, "FORBIDDEN"], 404]);
     expect([await scheduled(), await logTriggers()]).to.deep.equal([0, 0]);
+    expect([await isListed("admin"), await isListed("editor")]).to.deep.equal([false, false]);
     const again = await service.rest("DELETE", `/v1/apps/${service.appId}/stages/${id}`, { as: "admin" });
     expect(again.body.status).to.equal("NOT_FOUND");
   });

@@ -1,5 +1,6 @@
 /** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
+import { isClosedSql } from "../../data/app.js";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
@@ -86,7 +87,8 @@ const SELECT_CREDENTIAL = `
            UNION ALL SELECT role FROM app_role g WHERE g.person_id = c.person_id AND g.app_id = c.app_id) END AS "grantRoles",
          c.action_id AS "actionId", c.scopes, run.copy AS "runCopy", run.depth AS "runDepth",
          CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
-           (SELECT json_agg(json_build_array(app_id, role)) FROM app_role WHERE person_id = c.person_id) END AS roles,
+           (SELECT json_agg(json_build_array(app_id, role)) FROM app_role AS granted
+             WHERE person_id = c.person_id AND NOT ${isClosedSql("granted.app_id")}) END AS roles,
          CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(organization_id, role)) FROM organization_member
              WHERE person_id = c.person_id) END AS organizations,
